@@ -1,0 +1,186 @@
+import { readFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { type Address, getAddress, type Hex, isAddress } from "viem"
+
+export type Config = {
+  port: number
+  host: string
+  api_base_url: string
+  docs_url: string
+  data_dir: string
+  /** `sqlite:<path>` or `postgres://…`. */
+  database_url: string
+  redis_url: string | null
+  chains: ChainConfig[]
+  /** One key serves all purposes; of several the first is for claims and chip replacements, the others issue. */
+  signer_keys: Hex[]
+  authorizer_key: Hex | null
+  service_secret: string
+  operator_port: number
+  operator_host: string
+  trusted_proxies: number
+  log_level: LogLevel
+}
+
+export type ChainConfig = {
+  chain_id: number
+  name: string
+  rpc_urls: string[]
+  factory_address: Address
+  /** Blocks, the one that holds the transaction included, after which the API's status moves. */
+  confirmation_depth: number
+  /** Blocks after which nobody looks at the transaction again. */
+  finality_depth: number
+  block_time_seconds: number
+  max_fee_per_gas_gwei: number
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent"
+
+/** A setting that stops the start: one line that names the variable, what is wrong and what it takes. */
+export class ConfigError extends Error {
+  override name = "ConfigError"
+}
+
+/** Reads the configuration from the environment, the only place that does. Throws `ConfigError`. */
+export function loadConfig(environment: Environment = process.env): Config {
+  const port = integer(environment, "PORT", 3000, 0, 65_535)
+  const host = environment.HOST || "0.0.0.0"
+  const data_dir = resolve(environment.DATA_DIR || "./data")
+  const api_base_url = webAddress(environment, "API_BASE_URL") ?? baseUrl(host, port)
+  return {
+    port,
+    host,
+    api_base_url,
+    docs_url: webAddress(environment, "DOCS_URL") ?? `${api_base_url}/docs`,
+    data_dir,
+    database_url: databaseUrl(environment, data_dir),
+    redis_url: redisUrl(environment),
+    chains: chains(environment),
+    signer_keys: signerKeys(environment),
+    authorizer_key: authorizerKey(environment),
+    service_secret: serviceSecret(environment),
+    operator_port: integer(environment, "OPERATOR_PORT", 9090, 0, 65_535),
+    operator_host: environment.OPERATOR_HOST || "127.0.0.1",
+    trusted_proxies: integer(environment, "TRUSTED_PROXIES", 0, 0, 10),
+    log_level: logLevel(environment),
+  }
+}
+
+export type Environment = Record<string, string | undefined>
+
+/** The address callers use when nothing else is configured; a server on all interfaces is reached as localhost. */
+export function baseUrl(host: string, port: number): string {
+  const name = host === "0.0.0.0" || host === "::" ? "localhost" : host
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
+}
+
+function integer(environment: Environment, name: string, fallback: number, least: number, most: number) {
+  const text = environment[name]
+  if (text === undefined || text === "") return fallback
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || value < least || value > most)
+    throw new ConfigError(`${name} takes a whole number from ${least} to ${most}, not "${text}"`)
+  return value
+}
+
+function webAddress(environment: Environment, name: string): string | null {
+  const text = environment[name]
+  if (!text) return null
+  if (!/^https?:\/\/[^\s?#]+$/.test(text) || !URL.canParse(text))
+    throw new ConfigError(`${name} takes an http or https address without query, not "${text}"`)
+  return text.replace(/\/+$/, "")
+}
+
+function databaseUrl(environment: Environment, dataDir: string): string {
+  const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
+  if (/^sqlite:.+/.test(text) || /^postgres(ql)?:\/\/.+/.test(text)) return text
+  throw new ConfigError("DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database")
+}
+
+function redisUrl(environment: Environment): string | null {
+  const text = environment.REDIS_URL
+  if (!text) return null
+  if (!/^rediss?:\/\/.+/.test(text)) throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…")
+  return text
+}
+
+function chains(environment: Environment): ChainConfig[] {
+  const path = environment.CHAINS
+  if (!path) return []
+  let document: unknown
+  try {
+    document = JSON.parse(readFileSync(path, "utf8"))
+  } catch (error) {
+    throw new ConfigError(`CHAINS names ${path}, which cannot be read as JSON: ${(error as Error).message}`)
+  }
+  if (!document || typeof document !== "object" || Array.isArray(document))
+    throw new ConfigError(`CHAINS names ${path}, which must be an object with a key for each chain id`)
+  return Object.entries(document).map(([id, settings]) => chain(path, id, settings))
+}
+
+function chain(path: string, id: string, settings: unknown): ChainConfig {
+  const wrong = (what: string) => new ConfigError(`CHAINS: chain ${id} in ${path} ${what}`)
+  if (!/^[1-9]\d{0,14}$/.test(id)) throw wrong("has a key that is not a chain id")
+  if (!settings || typeof settings !== "object") throw wrong("is not an object")
+  const given = settings as Record<string, unknown>
+  const known = ["name", "rpc_urls", "factory_address", ...Object.keys(chainNumbers)]
+  const unknown = Object.keys(given).find((key) => !known.includes(key))
+  if (unknown) throw wrong(`has an unknown key ${unknown}`)
+  const urls = given.rpc_urls
+  if (!Array.isArray(urls) || urls.length === 0 || !urls.every((url) => /^https?:\/\/\S+$/.test(String(url))))
+    throw wrong("needs rpc_urls, a list of http or https addresses")
+  const factory = String(given.factory_address ?? "")
+  if (!isAddress(factory)) throw wrong("needs factory_address, the address of the deployed factory")
+  const numbers = Object.entries(chainNumbers).map(([key, fallback]) => {
+    const value = given[key] ?? fallback
+    if (typeof value !== "number" || !(value > 0)) throw wrong(`needs ${key}, a number above 0`)
+    return [key, value]
+  })
+  return {
+    chain_id: Number(id),
+    name: String(given.name ?? `chain ${id}`),
+    rpc_urls: urls.map(String),
+    factory_address: getAddress(factory),
+    ...(Object.fromEntries(numbers) as typeof chainNumbers),
+  }
+}
+
+const chainNumbers = {
+  confirmation_depth: 12,
+  finality_depth: 65,
+  block_time_seconds: 12,
+  max_fee_per_gas_gwei: 500,
+}
+
+const keyPattern = /^0x[0-9a-fA-F]{64}$/
+
+function signerKeys(environment: Environment): Hex[] {
+  const keys = (environment.SIGNER_KEYS || "").split(",").filter((key) => key.trim() !== "")
+  const wrong = keys.findIndex((key) => !keyPattern.test(key.trim()))
+  if (wrong >= 0)
+    throw new ConfigError(`SIGNER_KEYS: key number ${wrong + 1} is not 0x and 64 hexadecimal digits`)
+  return keys.map((key) => key.trim() as Hex)
+}
+
+function authorizerKey(environment: Environment): Hex | null {
+  const key = environment.AUTHORIZER_KEY
+  if (!key) return null
+  if (!keyPattern.test(key)) throw new ConfigError("AUTHORIZER_KEY is not 0x and 64 hexadecimal digits")
+  return key as Hex
+}
+
+function serviceSecret(environment: Environment): string {
+  const secret = environment.SERVICE_SECRET ?? ""
+  if (secret.length < 32)
+    throw new ConfigError("SERVICE_SECRET needs at least 32 characters; make one with: openssl rand -hex 32")
+  if (new Set(secret).size < 8)
+    throw new ConfigError("SERVICE_SECRET repeats a few characters; make one with: openssl rand -hex 32")
+  return secret
+}
+
+function logLevel(environment: Environment): LogLevel {
+  const text = environment.LOG_LEVEL || "info"
+  if (["debug", "info", "warn", "error", "silent"].includes(text)) return text as LogLevel
+  throw new ConfigError(`LOG_LEVEL takes debug, info, warn, error or silent, not "${text}"`)
+}

@@ -1,0 +1,59 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { sql } from "drizzle-orm"
+import { type Database, driverError, type Queries } from "./database.ts"
+
+/** Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. */
+export async function migrate(db: Database, at: Date): Promise<string[]> {
+  await createLedger(db)
+  const ran: string[] = []
+  for (const name of migrationNames()) {
+    const isNew = await db.transaction(async (tx) => {
+      const claimed = await tx.execute(
+        sql`insert into schema_migrations (name, applied_at) values (${name}, ${at.toISOString()}) on conflict do nothing returning name`,
+      )
+      if (rowsOf(claimed).length === 0) return false
+      await runStatements(tx, readFileSync(new URL(name, migrationsFolder), "utf8"))
+      return true
+    })
+    if (isNew) ran.push(name)
+  }
+  return ran
+}
+
+const migrationsFolder = new URL("../../migrations/", import.meta.url)
+
+export function migrationNames(): string[] {
+  return readdirSync(migrationsFolder)
+    .filter((name) => name.endsWith(".sql"))
+    .sort()
+}
+
+/** Postgres may refuse one of two simultaneous `create table if not exists`; the loser finds the winner's table. */
+async function createLedger(db: Database): Promise<void> {
+  const create = () =>
+    db.transaction((tx) =>
+      tx.execute(
+        sql.raw(
+          "create table if not exists schema_migrations (name text primary key, applied_at timestamptz(3) not null)",
+        ),
+      ),
+    )
+  await create().catch(async (error) => {
+    if (db.engine === "sqlite") throw driverError(error)
+    await create()
+  })
+}
+
+/** One statement at a time: no statement of a migration contains a semicolon of its own. */
+async function runStatements(tx: Queries, text: string): Promise<void> {
+  const statements = text
+    .replaceAll(/^--.*$/gm, "")
+    .split(";")
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== "")
+  for (const statement of statements) await tx.execute(sql.raw(statement))
+}
+
+function rowsOf(result: unknown): unknown[] {
+  return Array.isArray(result) ? result : (result as { rows: unknown[] }).rows
+}

@@ -1,0 +1,325 @@
+import { bigint, customType, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core"
+
+/** SQLite has no boolean: it answers 0 and 1. */
+const flag = customType<{ data: boolean; driverData: unknown }>({
+  dataType: () => "boolean",
+  fromDriver: (value) => value === true || value === 1,
+})
+const count = () => bigint({ mode: "number" })
+const instant = () => timestamp({ withTimezone: true, precision: 3, mode: "date" })
+
+export const organizations = pgTable("organizations", {
+  id: uuid().primaryKey(),
+  name: text().notNull(),
+  default_chain_id: count(),
+  allowed_chain_ids: jsonb().$type<number[]>().notNull(),
+  default_redirect_url: text(),
+  cors_origins: jsonb().$type<string[]>().notNull(),
+  quota_units: count(),
+  quota_collections: count(),
+  quota_chips: count(),
+  quota_taps_per_month: count(),
+  identity: jsonb().$type<IdentitySettings>(),
+  created_at: instant().notNull(),
+})
+
+export const apiKeys = pgTable("api_keys", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  name: text(),
+  hash: text().notNull(),
+  hint: text().notNull(),
+  created_at: instant().notNull(),
+  revoked_at: instant(),
+})
+
+export const publishableKeys = pgTable("publishable_keys", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  key: text().notNull(),
+  name: text().notNull(),
+  mode: text({ enum: ["live", "sandbox"] }).notNull(),
+  created_at: instant().notNull(),
+  revoked_at: instant(),
+})
+
+export const products = pgTable("products", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  external_id: text(),
+  name: text().notNull(),
+  redirect_url: text(),
+  created_at: instant().notNull(),
+})
+
+export const lanes = pgTable("lanes", {
+  id: text().primaryKey(),
+  chain_id: count().notNull(),
+  address: text().notNull(),
+  purpose: text({ enum: ["issuance", "ownership", "all"] }).notNull(),
+  next_nonce: count(),
+  status: text({ enum: ["open", "paused", "halted"] }).notNull(),
+  reason: text(),
+  lease_owner: text(),
+  lease_epoch: count().notNull(),
+  leased_until: instant(),
+  created_at: instant().notNull(),
+})
+
+export const collections = pgTable("collections", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  external_id: text(),
+  name: text().notNull(),
+  symbol: text().notNull(),
+  chain_id: count().notNull(),
+  address: text().notNull(),
+  lane_id: text().notNull(),
+  next_serial: count().notNull(),
+  status: text({ enum: ["deploying", "active", "failed"] }).notNull(),
+  redirect_url: text(),
+  created_at: instant().notNull(),
+})
+
+export const units = pgTable("units", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  collection_id: uuid(),
+  product_id: uuid(),
+  external_id: text(),
+  name: text(),
+  attributes: jsonb().$type<Record<string, unknown>>(),
+  redirect_url: text(),
+  token_status: text({ enum: ["pending", "active"] }).notNull(),
+  serial: count(),
+  claimed: flag().notNull(),
+  created_at: instant().notNull(),
+})
+
+export const chips = pgTable("chips", {
+  chip_id: text().primaryKey(),
+  organization_id: uuid().notNull(),
+  is_test: flag().notNull(),
+  uid: text().notNull(),
+  wrapped_keys: text().notNull(),
+  key_version: count().notNull(),
+  counter: count().notNull(),
+  emitted_counter: count().notNull(),
+  scan_count: count().notNull(),
+  unit_id: uuid(),
+  reserved_for: uuid(),
+  paired_at: instant(),
+  retired_at: instant(),
+  created_at: instant().notNull(),
+})
+
+export const bulkPairings = pgTable("bulk_pairings", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  collection_id: uuid().notNull(),
+  size: count().notNull(),
+  created_at: instant().notNull(),
+  issued_at: instant(),
+})
+
+export const taps = pgTable("taps", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  chip_id: text().notNull(),
+  unit_id: uuid().notNull(),
+  is_test: flag().notNull(),
+  key_version: count().notNull(),
+  counter: count().notNull(),
+  skipped: count().notNull(),
+  created_at: instant().notNull(),
+})
+
+export const sessionTokens = pgTable("session_tokens", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  tap_id: uuid().notNull(),
+  chip_id: text().notNull(),
+  unit_id: uuid().notNull(),
+  hash: text().notNull(),
+  status: text({ enum: ["valid", "expired", "revoked"] }).notNull(),
+  expires_at: instant().notNull(),
+  created_at: instant().notNull(),
+})
+
+export const claims = pgTable("claims", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  unit_id: uuid().notNull(),
+  status: text({ enum: ["claiming", "claimed", "expired", "failed"] }).notNull(),
+  execution: text({ enum: ["service_relay", "client_broadcast"] }).notNull(),
+  recipient: text().notNull(),
+  customer_id: text(),
+  transaction: jsonb().$type<TransactionPayload>(),
+  authorization_digest: text(),
+  transaction_hash: text(),
+  failure: jsonb().$type<Failure>(),
+  expires_at: instant(),
+  created_at: instant().notNull(),
+  updated_at: instant().notNull(),
+})
+
+export const transfers = pgTable("transfers", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  unit_id: uuid().notNull(),
+  status: text({ enum: ["prepared", "confirmed", "expired", "failed"] }).notNull(),
+  sender: text().notNull(),
+  recipient: text().notNull(),
+  customer_id: text(),
+  transaction: jsonb().$type<TransactionPayload>().notNull(),
+  authorization_digest: text().notNull(),
+  transaction_hash: text(),
+  failure: jsonb().$type<Failure>(),
+  expires_at: instant().notNull(),
+  created_at: instant().notNull(),
+  updated_at: instant().notNull(),
+})
+
+export const chipReplacements = pgTable("chip_replacements", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  unit_id: uuid().notNull(),
+  status: text({ enum: ["prepared", "submitted", "confirmed", "failed"] }).notNull(),
+  previous_chip_id: text().notNull(),
+  chip_id: text().notNull(),
+  transaction_hash: text(),
+  failure: jsonb().$type<Failure>(),
+  created_at: instant().notNull(),
+  updated_at: instant().notNull(),
+})
+
+export const identityTokenUses = pgTable(
+  "identity_token_uses",
+  {
+    organization_id: uuid().notNull(),
+    jti: text().notNull(),
+    expires_at: instant().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.organization_id, table.jti] })],
+)
+
+export const idempotencyKeys = pgTable(
+  "idempotency_keys",
+  {
+    scope: text().notNull(),
+    key: text().notNull(),
+    operation: text().notNull(),
+    fingerprint: text().notNull(),
+    response_status: count(),
+    response_location: text(),
+    sealed_body: text(),
+    created_at: instant().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.scope, table.key] })],
+)
+
+export const actors = pgTable("actors", {
+  id: uuid().primaryKey(),
+  machine: text().notNull(),
+  machine_version: count().notNull(),
+  organization_id: uuid(),
+  snapshot: jsonb().$type<unknown>().notNull(),
+  status: text().notNull(),
+  version: count().notNull(),
+  created_at: instant().notNull(),
+  updated_at: instant().notNull(),
+})
+
+export const actorTimers = pgTable(
+  "actor_timers",
+  {
+    actor_id: uuid().notNull(),
+    send_id: text().notNull(),
+    event: jsonb().$type<JournalEvent>().notNull(),
+    due_at: instant().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.actor_id, table.send_id] })],
+)
+
+export const actorEvents = pgTable(
+  "actor_events",
+  {
+    actor_id: uuid().notNull(),
+    number: count().notNull(),
+    event: jsonb().$type<JournalEvent>().notNull(),
+    from_state: text(),
+    to_state: text().notNull(),
+    request_id: text(),
+    at: instant().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.actor_id, table.number] })],
+)
+
+export const transactions = pgTable("transactions", {
+  id: uuid().primaryKey(),
+  lane_id: text().notNull(),
+  chain_id: count().notNull(),
+  kind: text().notNull(),
+  nonce: count().notNull(),
+  to: text().notNull(),
+  call: text().notNull(),
+  gas: count().notNull(),
+  max_fee_per_gas: text().notNull(),
+  max_priority_fee_per_gas: text().notNull(),
+  status: text({
+    enum: ["allocated", "signed", "sent", "mined", "confirmed", "reverted", "final"],
+  }).notNull(),
+  hash: text(),
+  block_number: count(),
+  block_hash: text(),
+  sent_block: count(),
+  created_at: instant().notNull(),
+  updated_at: instant().notNull(),
+})
+
+export const transactionAttempts = pgTable("transaction_attempts", {
+  hash: text().primaryKey(),
+  transaction_id: uuid().notNull(),
+  kind: text({ enum: ["first", "bump", "cancel"] }).notNull(),
+  raw: text().notNull(),
+  max_fee_per_gas: text().notNull(),
+  max_priority_fee_per_gas: text().notNull(),
+  send_count: count().notNull(),
+  last_error: text(),
+  created_at: instant().notNull(),
+})
+
+export const effects = pgTable("effects", {
+  id: uuid().primaryKey(),
+  actor_id: uuid().notNull(),
+  invoke_id: text().notNull(),
+  src: text().notNull(),
+  input: jsonb().$type<Record<string, unknown>>().notNull(),
+  status: text({ enum: ["open", "done", "failed", "cancelled"] }).notNull(),
+  queue: text().notNull(),
+  transaction_id: uuid(),
+  attempts: count().notNull(),
+  due_at: instant().notNull(),
+  last_error: text(),
+  created_at: instant().notNull(),
+  closed_at: instant(),
+})
+
+export const chainCursors = pgTable("chain_cursors", {
+  chain_id: count().primaryKey(),
+  block_number: count().notNull(),
+  block_hash: text().notNull(),
+  updated_at: instant().notNull(),
+})
+
+/** Ready for `eth_sendTransaction`; `from` is the only address that can submit it. */
+export type TransactionPayload = { chain_id: number; from: string; to: string; data: string; value: "0x0" }
+
+/** Why a claim, transfer or chip replacement failed, in words an integrator can act on. */
+export type Failure = { code: string; message: string }
+
+/** An event as the journal keeps it. */
+export type JournalEvent = { type: string; [key: string]: unknown }
+
+/** How an organization's customers are recognised by its own sign-in. */
+export type IdentitySettings = { issuer: string; audience: string; jwks_url?: string; public_key?: string }
