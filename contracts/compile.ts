@@ -6,7 +6,11 @@ import type { Abi, Hex } from "viem"
 export type Artifact = { readonly abi: Abi; readonly bytecode: Hex }
 
 type CompilerOutput = {
-  readonly errors?: readonly { readonly severity: string; readonly formattedMessage: string; readonly sourceLocation?: { readonly file: string } }[]
+  readonly errors?: readonly {
+    readonly severity: string
+    readonly formattedMessage: string
+    readonly sourceLocation?: { readonly file: string }
+  }[]
   readonly contracts?: Record<
     string,
     Record<string, { readonly abi: Abi; readonly evm: { readonly bytecode: { readonly object: string } } }>
@@ -21,7 +25,8 @@ type Compiler = {
 }
 
 const root = join(import.meta.dir, "..")
-const generatedFile = join(root, "src/chain/contracts.generated.ts")
+/** Where the generated text belongs. */
+export const generatedFile = join(root, "src/chain/contracts.generated.ts")
 
 /**
  * Compiles every `.sol` file of a folder, with the settings of production, and answers each contract by its name.
@@ -40,7 +45,6 @@ export function compileFolder(folder: string): Record<string, Artifact> {
     ),
     settings: {
       evmVersion: "cancun",
-      viaIR: false,
       optimizer: { enabled: true, runs: 1_000_000 },
       metadata: { bytecodeHash: "none" },
       outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
@@ -66,9 +70,11 @@ function readPackage(path: string): { contents: string } | { error: string } {
   }
 }
 
-function generate(): string {
+/** The text of `src/chain/contracts.generated.ts`. */
+export function generate(): string {
   const { ServiceFactory, ServiceCollection } = compileFolder(import.meta.dir)
-  if (!ServiceFactory || !ServiceCollection) throw new Error("contracts/ lacks ServiceFactory or ServiceCollection")
+  if (!ServiceFactory || !ServiceCollection)
+    throw new Error("contracts/ lacks ServiceFactory or ServiceCollection")
   return `// Written by contracts/compile.ts. Do not edit; run \`bun contracts/compile.ts\`.
 
 export const factoryAbi = ${JSON.stringify(ServiceFactory.abi, null, 2)} as const
@@ -85,7 +91,9 @@ if (import.meta.main) {
   const generated = generate()
   if (!process.argv.includes("--check")) writeFileSync(generatedFile, generated)
   else if (!existsSync(generatedFile) || readFileSync(generatedFile, "utf8") !== generated) {
-    process.stderr.write("src/chain/contracts.generated.ts differs from contracts/: run bun contracts/compile.ts\n")
+    process.stderr.write(
+      "src/chain/contracts.generated.ts differs from contracts/: run bun contracts/compile.ts\n",
+    )
     process.exitCode = 1
   }
 }
