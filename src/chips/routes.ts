@@ -1,0 +1,112 @@
+import { type Static, Type } from "@sinclair/typebox"
+import { Flag, flagOf, listRoute } from "../http/list.ts"
+import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import { type Check, checkOf } from "../http/validate.ts"
+import {
+  chipListItem,
+  chipResource,
+  type PairChipBody,
+  type PairChipsInBulkBody,
+  pairChipBody,
+  pairChipsInBulkBody,
+  pairedChipResource,
+  presentChip,
+  presentListedChip,
+} from "./model.ts"
+import { checkPairing, checkPairings } from "./pairing.ts"
+import { type ChipView, getChip, listChips, pairChip, pairChipsInBulk } from "./service.ts"
+
+export const chipRoutes: Route[] = [
+  writeRoute({
+    operation: "pairChip",
+    summary: "Pair a chip to a unit",
+    method: "POST",
+    path: "/v1/chips",
+    credentials: ["api_key"],
+    idempotent: true,
+    body: pairChipBody,
+    checkBody: checkFormThen(checkOf(pairChipBody), (body: PairChipBody) => checkPairing(body)),
+    status: 201,
+    response: pairedChipResource,
+    errors: [
+      "unit.not_found",
+      "chip.not_found",
+      "collection.not_active",
+      "chip.already_paired",
+      "chip.already_scanned",
+      "chip.invalid_e_value",
+      "quota.exceeded",
+    ],
+    async write(turn, context, caller, { body }) {
+      const chip = await pairChip(turn, context.config.service_secret, caller, body)
+      return { body: presentPairedChip(chip), location: `/v1/chips/${chip.chip_id}` }
+    },
+  }),
+  writeRoute({
+    operation: "pairChipsInBulk",
+    summary: "Pair up to 100 chips to units of one collection",
+    method: "POST",
+    path: "/v1/chips/bulk",
+    credentials: ["api_key"],
+    idempotent: true,
+    body: pairChipsInBulkBody,
+    checkBody: checkFormThen(checkOf(pairChipsInBulkBody), (body: PairChipsInBulkBody) =>
+      checkPairings(body.chips),
+    ),
+    status: 201,
+    response: Type.Object({ chips: Type.Array(pairedChipResource) }, { additionalProperties: false }),
+    errors: [
+      "unit.not_found",
+      "chip.not_found",
+      "chip.bulk_mixed_collections",
+      "chip.bulk_pending",
+      "collection.not_active",
+      "chip.already_paired",
+      "chip.already_scanned",
+      "chip.invalid_e_value",
+      "quota.exceeded",
+    ],
+    async write(turn, context, caller, { body }) {
+      const chips = await pairChipsInBulk(turn, context.config.service_secret, caller, body)
+      return { body: { chips: chips.map(presentPairedChip) } }
+    },
+  }),
+  listRoute({
+    operation: "listChips",
+    summary: "List chips",
+    path: "/v1/chips",
+    credentials: ["api_key"],
+    plural: "chips",
+    item: chipListItem,
+    filters: { is_test: Type.Optional(Flag) },
+    read: (context, caller, { is_test }, page) =>
+      listChips(context.db.read, caller, { is_test: flagOf(is_test), page }),
+    present: presentListedChip,
+  }),
+  readRoute({
+    operation: "getChip",
+    summary: "Get a chip",
+    path: "/v1/chips/{chip_id}",
+    credentials: ["api_key"],
+    response: chipResource,
+    errors: ["chip.not_found"],
+    async read(context, caller, { params }) {
+      return { body: presentChip(await getChip(context.db.read, caller, params.chip_id)) }
+    },
+  }),
+]
+
+/** The two variants of a pairing are told apart once each field has its form. */
+function checkFormThen<Body>(checkForm: Check, checkVariant: (body: Body) => void): Check {
+  return (body) => {
+    const problems = checkForm(body)
+    if (problems.length === 0) checkVariant(body as Body)
+    return problems
+  }
+}
+
+function presentPairedChip(view: ChipView): Static<typeof pairedChipResource> {
+  const { unit, ...chip } = presentChip(view)
+  if (!unit) throw new Error(`chip ${chip.chip_id} was paired and has no unit`)
+  return { ...chip, unit }
+}

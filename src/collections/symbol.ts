@@ -1,0 +1,28 @@
+const MOST_UNITS = 4
+const NAMELESS = "UNIT"
+
+/**
+ * A token symbol for a collection that was given none: the letters and digits among the initials of the name's
+ * words, else of the whole name, in upper case, at most 4 UTF-16 units.
+ */
+export function symbolFrom(name: string): string {
+  const words = name.split(/\s+/u)
+  const initials = words.map((word) => firstCharacter(word)).join("")
+  return shortened(initials) || shortened(name) || NAMELESS
+}
+
+function firstCharacter(word: string): string {
+  const [first = ""] = word
+  return first
+}
+
+/** Never half a surrogate pair: an upper-case character that no longer fits ends it. */
+function shortened(text: string): string {
+  let symbol = ""
+  for (const character of text.toUpperCase()) {
+    if (!/[\p{L}\p{N}]/u.test(character)) continue
+    if (symbol.length + character.length > MOST_UNITS) break
+    symbol += character
+  }
+  return symbol
+}

@@ -1,0 +1,43 @@
+import { desc, type SQL, sql } from "drizzle-orm"
+import type { PgColumn } from "drizzle-orm/pg-core"
+
+/** One page of a list: at most `limit` rows, those that follow `after`. */
+export type Page = { limit: number; after: Position | null }
+
+/** Where a row stands in a list that shows the newest first. */
+export type Position = { created_at: Date; id: string }
+
+/** The rows of a page; `next` is the last one's position when more rows follow, else null. */
+export type PageOf<Row> = { rows: Row[]; next: Position | null }
+
+/** The columns that order a list. */
+export type Keyset = { created_at: PgColumn; id: PgColumn }
+
+/** What follows a position. Compared as one pair, so that an index leads straight to it. */
+export function keysetAfter({ created_at, id }: Keyset, after: Position | null): SQL | undefined {
+  if (!after) return undefined
+  const position = sql`(${sql.param(after.created_at, created_at)}, ${sql.param(after.id, id)})`
+  return sql`(${created_at}, ${id}) < ${position}`
+}
+
+/** The newest first; of one instant, the greater id. */
+export function newestFirst(columns: Keyset): SQL[] {
+  return [desc(columns.created_at), desc(columns.id)]
+}
+
+/** The page in rows that were asked for with `limit + 1`. */
+export function pageOf<Row extends Position>(rows: Row[], limit: number): PageOf<Row> {
+  return pageBy(rows, limit, (row) => row.id)
+}
+
+/** The same for rows that another column than `id` names. */
+export function pageBy<Row extends { created_at: Date }>(
+  rows: Row[],
+  limit: number,
+  idOf: (row: Row) => string,
+): PageOf<Row> {
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  const next = last && rows.length > limit ? { created_at: last.created_at, id: idOf(last) } : null
+  return { rows: shown, next }
+}

@@ -1,0 +1,31 @@
+import { ApiError } from "../errors.ts"
+import { NoContent, type Route, readRoute, writeRoute } from "../http/route.ts"
+import { currentSessionToken, presentCurrentSessionToken } from "./model.ts"
+import { revokeSessionToken } from "./service.ts"
+
+export const sessionTokenRoutes: Route[] = [
+  readRoute({
+    operation: "getCurrentSessionToken",
+    summary: "Get the session of the presented token",
+    path: "/v1/session-tokens/current",
+    credentials: ["session_token"],
+    response: currentSessionToken,
+    async read(_context, { organization_id, session }) {
+      if (!session) throw new ApiError("auth.unauthorized")
+      return { body: presentCurrentSessionToken({ organization_id, ...session }) }
+    },
+  }),
+  writeRoute({
+    operation: "revokeCurrentSessionToken",
+    summary: "End the session of the presented token",
+    method: "DELETE",
+    path: "/v1/session-tokens/current",
+    credentials: ["session_token"],
+    status: 204,
+    response: NoContent,
+    async write(turn, _context, caller) {
+      await revokeSessionToken(turn, caller)
+      return { body: null }
+    },
+  }),
+]

@@ -1,0 +1,68 @@
+import { Type } from "@sinclair/typebox"
+import { externalId } from "../fields.ts"
+import { listRoute } from "../http/list.ts"
+import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import {
+  createUnitBody,
+  presentListedUnit,
+  presentUnit,
+  unitListItem,
+  unitResource,
+  updateUnitBody,
+} from "./model.ts"
+import { createUnit, getUnit, listUnits, updateUnit } from "./service.ts"
+
+export const unitRoutes: Route[] = [
+  writeRoute({
+    operation: "createUnit",
+    summary: "Register a unit of a collection",
+    method: "POST",
+    path: "/v1/units",
+    credentials: ["api_key"],
+    idempotent: true,
+    body: createUnitBody,
+    status: 201,
+    response: unitResource,
+    errors: ["collection.not_found", "unit.already_exists", "quota.exceeded"],
+    async write(turn, _context, caller, { body }) {
+      const unit = await createUnit(turn, caller, body)
+      return { body: presentUnit(unit), location: `/v1/units/${unit.id}` }
+    },
+  }),
+  listRoute({
+    operation: "listUnits",
+    summary: "List units",
+    path: "/v1/units",
+    credentials: ["api_key"],
+    plural: "units",
+    item: unitListItem,
+    filters: { external_id: Type.Optional(externalId) },
+    read: (context, caller, filters, page) => listUnits(context.db.read, caller, { ...filters, page }),
+    present: presentListedUnit,
+  }),
+  readRoute({
+    operation: "getUnit",
+    summary: "Get a unit",
+    path: "/v1/units/{unit_id}",
+    credentials: ["api_key"],
+    response: unitResource,
+    errors: ["unit.not_found"],
+    async read(context, caller, { params }) {
+      return { body: presentUnit(await getUnit(context.db.read, caller, params.unit_id)) }
+    },
+  }),
+  writeRoute({
+    operation: "updateUnit",
+    summary: "Change a unit",
+    method: "PATCH",
+    path: "/v1/units/{unit_id}",
+    credentials: ["api_key"],
+    body: updateUnitBody,
+    status: 200,
+    response: unitResource,
+    errors: ["unit.not_found", "unit.already_exists"],
+    async write(turn, _context, caller, { params, body }) {
+      return { body: presentUnit(await updateUnit(turn, caller, params.unit_id, body)) }
+    },
+  }),
+]
