@@ -1,0 +1,176 @@
+import { and, asc, eq, inArray, isNull, ne, type SQL } from "drizzle-orm"
+import type { Address, Hex } from "viem"
+import type { Queries } from "../db/database.ts"
+import { effects, lanes, transactionAttempts, transactions } from "../db/schema.ts"
+import type { Turn } from "../db/turn.ts"
+import { newId } from "../ids.ts"
+import { assertLease, heldBy, type Lease, LeaseLost } from "./lanes.ts"
+
+export type TransactionRow = typeof transactions.$inferSelect
+export type AttemptRow = typeof transactionAttempts.$inferSelect
+/** A transaction with every attempt ever signed for its nonce. */
+export type WatchedTransaction = TransactionRow & { attempts: AttemptRow[] }
+
+export type NewTransaction = {
+  chain_id: number
+  kind: string
+  to: Address
+  data: Hex
+  gas: bigint
+  fees: Fees
+  /** The open effects that this transaction achieves, in order. */
+  effect_ids: string[]
+}
+
+export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
+
+/**
+ * Freezes a transaction's content together with the lane's next nonce, which is never given out again, and binds
+ * the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
+ */
+export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
+  const [lane] = await turn.tx.select({ next_nonce: lanes.next_nonce }).from(lanes).where(heldBy(lease))
+  const nonce = lane?.next_nonce ?? null
+  if (nonce === null) throw new LeaseLost(`lane ${lease.lane_id} is not held, or has no nonce yet`)
+  const id = newId()
+  await turn.tx
+    .update(lanes)
+    .set({ next_nonce: nonce + 1 })
+    .where(heldBy(lease))
+  await turn.tx.insert(transactions).values({
+    id,
+    lane_id: lease.lane_id,
+    chain_id: wanted.chain_id,
+    kind: wanted.kind,
+    nonce,
+    to: wanted.to,
+    call: wanted.data,
+    gas: Number(wanted.gas),
+    max_fee_per_gas: String(wanted.fees.max_fee_per_gas),
+    max_priority_fee_per_gas: String(wanted.fees.max_priority_fee_per_gas),
+    status: "allocated",
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
+  const bound = await turn.tx
+    .update(effects)
+    .set({ transaction_id: id })
+    .where(
+      and(inArray(effects.id, wanted.effect_ids), eq(effects.status, "open"), isNull(effects.transaction_id)),
+    )
+    .returning({ id: effects.id })
+  if (bound.length !== wanted.effect_ids.length)
+    throw new Error("an effect was closed or bound while its transaction was being planned")
+  return id
+}
+
+/** Stores the signed bytes and their hash, which happens before every broadcast; the stored row is what is sent. */
+export async function storeAttempt(
+  turn: Turn,
+  lease: Lease,
+  transaction: TransactionRow,
+  attempt: { hash: Hex; raw: Hex; kind: "first" | "bump"; fees: Fees },
+): Promise<AttemptRow> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .insert(transactionAttempts)
+    .values({
+      hash: attempt.hash,
+      transaction_id: transaction.id,
+      kind: attempt.kind,
+      raw: attempt.raw,
+      max_fee_per_gas: String(attempt.fees.max_fee_per_gas),
+      max_priority_fee_per_gas: String(attempt.fees.max_priority_fee_per_gas),
+      send_count: 0,
+      created_at: turn.at,
+    })
+    .onConflictDoNothing()
+  await turn.tx
+    .update(transactions)
+    .set({ status: "signed", updated_at: turn.at })
+    .where(and(eq(transactions.id, transaction.id), eq(transactions.status, "allocated")))
+  const [stored] = await turn.tx
+    .select()
+    .from(transactionAttempts)
+    .where(eq(transactionAttempts.hash, attempt.hash))
+  if (!stored) throw new Error(`attempt ${attempt.hash} was stored and cannot be found`)
+  return stored
+}
+
+/** All transactions of a lane that are not final, by nonce, each with all its attempts. */
+export async function watchedTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
+  return await withAttempts(queries, and(eq(transactions.lane_id, laneId), ne(transactions.status, "final")))
+}
+
+export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
+  const [transaction] = await withAttempts(queries, eq(transactions.id, id))
+  if (!transaction) throw new Error(`there is no transaction ${id}`)
+  return transaction
+}
+
+async function withAttempts(queries: Queries, where: SQL | undefined): Promise<WatchedTransaction[]> {
+  const rows = await queries.select().from(transactions).where(where).orderBy(asc(transactions.nonce))
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const attempts = await queries
+    .select()
+    .from(transactionAttempts)
+    .where(inArray(transactionAttempts.transaction_id, ids))
+    .orderBy(asc(transactionAttempts.created_at))
+  return rows.map((row) => ({
+    ...row,
+    attempts: attempts.filter(({ transaction_id }) => transaction_id === row.id),
+  }))
+}
+
+/** Not mined yet: it holds a place in the pool. */
+export function isInFlight({ status }: TransactionRow): boolean {
+  return status === "allocated" || status === "signed" || status === "sent"
+}
+
+/** What the transactions may still cost at the most, by the dearest attempt of each, which is its last. */
+export function reservedWei(inFlight: WatchedTransaction[]): bigint {
+  return inFlight.reduce((sum, { gas, max_fee_per_gas, attempts }) => {
+    const dearest = attempts.at(-1)?.max_fee_per_gas ?? max_fee_per_gas
+    return sum + BigInt(gas) * BigInt(dearest)
+  }, 0n)
+}
+
+/** The effects a transaction achieves, in the order they were asked for. */
+export async function effectsOf(queries: Queries, transactionId: string) {
+  return await queries
+    .select()
+    .from(effects)
+    .where(eq(effects.transaction_id, transactionId))
+    .orderBy(asc(effects.id))
+}
+
+/** Moves a transaction on; the fields are those of the row that the new status knows. */
+export async function updateTransaction(
+  turn: Turn,
+  lease: Lease,
+  transactionId: string,
+  change: Partial<TransactionRow>,
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(transactions)
+    .set({ ...change, updated_at: turn.at })
+    .where(eq(transactions.id, transactionId))
+}
+
+/** Notes what the pool said to an attempt at a block; null when it took it. */
+export async function noteSend(
+  turn: Turn,
+  attempt: AttemptRow,
+  said: { head: number; last_error: string | null },
+): Promise<void> {
+  await turn.tx
+    .update(transactionAttempts)
+    .set({
+      first_sent_block: attempt.first_sent_block ?? said.head,
+      send_count: attempt.send_count + 1,
+      last_error: said.last_error,
+    })
+    .where(eq(transactionAttempts.hash, attempt.hash))
+}

@@ -1,0 +1,110 @@
+import { eq, inArray } from "drizzle-orm"
+import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
+import type { RelayClaimInput } from "../machines/claim.ts"
+import type { EffectResult } from "../src/actors/runtime.ts"
+import type { ConnectedChain } from "../src/chain/chains.ts"
+import { collectionAbi } from "../src/chain/contracts.generated.ts"
+import { reach } from "../src/chain/rpc.ts"
+import type { Queries } from "../src/db/database.ts"
+import { collections, units } from "../src/db/schema.ts"
+import type { Effect, Job } from "./job.ts"
+
+/** The most waiting claims of one collection that are joined into one transaction. */
+const maxClaims = 20
+
+/** Hands units to their recipients; one bad claim in a joined transaction does not spoil the others. */
+export const relayClaims: Job = {
+  src: "relayClaim",
+
+  async plan(_chain, queries, waiting) {
+    const claims = await claimsOf(queries, waiting)
+    const contract = (claims[0] as Claim).contract
+    const joined = claims.filter((claim) => isAddressEqual(claim.contract, contract)).slice(0, maxClaims)
+    const serials = joined.map(({ serial }) => BigInt(serial))
+    const recipients = joined.map(({ recipient }) => recipient)
+    const [serial, recipient] = [serials[0] as bigint, recipients[0] as Address]
+    return {
+      members: joined.map(({ effect }) => effect),
+      to: contract,
+      data:
+        joined.length === 1
+          ? encodeFunctionData({ abi: collectionAbi, functionName: "claim", args: [serial, recipient] })
+          : encodeFunctionData({
+              abi: collectionAbi,
+              functionName: "claimBatch",
+              args: [serials, recipients],
+            }),
+      gas: 100_000n + 70_000n * BigInt(joined.length),
+    }
+  },
+
+  /** Claimed is what the chain's `Transfer` out of custody says, in this transaction or an earlier one. */
+  async results(chain, queries, { effects, receipt }) {
+    const claims = await claimsOf(queries, effects)
+    const logs = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs: receipt.logs })
+    return await Promise.all(
+      claims.map(async (claim): Promise<EffectResult> => {
+        const here = logs.some(
+          (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
+        )
+        if (here) return { output: { transaction_hash: receipt.transactionHash } }
+        const earlier = await claimedBefore(chain, claim)
+        if (earlier) return { output: { transaction_hash: earlier } }
+        return {
+          error: {
+            code: receipt.status === "success" ? "claim.already_claimed" : "claim.reverted",
+            message: `Transaction ${receipt.transactionHash} did not hand the unit to the recipient.`,
+          },
+        }
+      }),
+    )
+  },
+}
+
+type Claim = { effect: Effect; contract: Address; serial: number; recipient: Address }
+
+async function claimsOf(queries: Queries, effects: Effect[]): Promise<Claim[]> {
+  const inputs = effects.map((effect) => effect.input as RelayClaimInput)
+  const rows = await queries
+    .select({ unit_id: units.id, serial: units.serial, address: collections.address })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(
+      inArray(
+        units.id,
+        inputs.map(({ unit_id }) => unit_id),
+      ),
+    )
+  return effects.map((effect, index) => {
+    const input = inputs[index] as RelayClaimInput
+    const row = rows.find(({ unit_id }) => unit_id === input.unit_id)
+    if (!row?.serial) throw new Error(`unit ${input.unit_id} is claimed before it has a serial`)
+    return {
+      effect,
+      contract: row.address as Address,
+      serial: row.serial,
+      recipient: input.recipient as Address,
+    }
+  })
+}
+
+function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, claim: Claim): boolean {
+  return (
+    Number(transfer.tokenId) === claim.serial &&
+    isAddressEqual(transfer.from, claim.contract) &&
+    isAddressEqual(transfer.to, claim.recipient)
+  )
+}
+
+async function claimedBefore(chain: ConnectedChain, claim: Claim): Promise<string | null> {
+  const logs = await reach(() =>
+    chain.rpc.getContractEvents({
+      address: claim.contract,
+      abi: collectionAbi,
+      eventName: "Transfer",
+      args: { from: claim.contract, to: claim.recipient, tokenId: BigInt(claim.serial) },
+      fromBlock: 0n,
+    }),
+  )
+  return logs[0]?.transactionHash ?? null
+}
