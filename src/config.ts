@@ -33,6 +33,8 @@ export type ChainConfig = {
   finality_depth: number
   block_time_seconds: number
   max_fee_per_gas_gwei: number
+  /** Blocks without a receipt after which the lowest open nonce is sent again with higher fees. */
+  bump_after_blocks: number
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent"
@@ -43,10 +45,10 @@ export class ConfigError extends Error {
 }
 
 /** Reads the configuration from the environment, the only place that does. Throws `ConfigError`. */
-export function loadConfig(environment: Environment = process.env): Config {
-  const port = integer(environment, "PORT", 3000, 0, 65_535)
+export function loadConfig(environment: Environment): Config {
+  const port = integerFrom(environment, "PORT", 3000, 0, 65_535)
   const host = environment.HOST || "0.0.0.0"
-  const data_dir = resolve(environment.DATA_DIR || "./data")
+  const data_dir = dataDirOf(environment)
   const api_base_url = webAddress(environment, "API_BASE_URL") ?? baseUrl(host, port)
   return {
     port,
@@ -60,14 +62,22 @@ export function loadConfig(environment: Environment = process.env): Config {
     signer_keys: signerKeys(environment),
     authorizer_key: authorizerKey(environment),
     service_secret: serviceSecret(environment),
-    operator_port: integer(environment, "OPERATOR_PORT", 9090, 0, 65_535),
+    operator_port: integerFrom(environment, "OPERATOR_PORT", 9090, 0, 65_535),
     operator_host: environment.OPERATOR_HOST || "127.0.0.1",
-    trusted_proxies: integer(environment, "TRUSTED_PROXIES", 0, 0, 10),
+    trusted_proxies: integerFrom(environment, "TRUSTED_PROXIES", 0, 0, 10),
     log_level: logLevel(environment),
   }
 }
 
 export type Environment = Record<string, string | undefined>
+
+/** The variables this process was started with. */
+export const processEnvironment: Environment = process.env
+
+/** Where an embedded service keeps its files. */
+export function dataDirOf(environment: Environment): string {
+  return resolve(environment.DATA_DIR || "./data")
+}
 
 /** The address callers use when nothing else is configured; a server on all interfaces is reached as localhost. */
 export function baseUrl(host: string, port: number): string {
@@ -75,7 +85,14 @@ export function baseUrl(host: string, port: number): string {
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
-function integer(environment: Environment, name: string, fallback: number, least: number, most: number) {
+/** A whole number among the variables. Throws `ConfigError`. */
+export function integerFrom(
+  environment: Environment,
+  name: string,
+  fallback: number,
+  least: number,
+  most: number,
+): number {
   const text = environment[name]
   if (text === undefined || text === "") return fallback
   const value = Number(text)
@@ -151,6 +168,7 @@ const chainNumbers = {
   finality_depth: 65,
   block_time_seconds: 12,
   max_fee_per_gas_gwei: 500,
+  bump_after_blocks: 4,
 }
 
 const keyPattern = /^0x[0-9a-fA-F]{64}$/

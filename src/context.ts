@@ -1,8 +1,12 @@
-import type { Chains } from "./chain/chains.ts"
+import { type Chains, type ConnectedChain, createChains } from "./chain/chains.ts"
+import { ensureLane } from "./chain/lanes.ts"
 import type { Config } from "./config.ts"
 import { afterCommit, type Database } from "./db/database.ts"
+import { migrate } from "./db/migrate.ts"
+import { openDatabase } from "./db/open.ts"
 import type { Turn } from "./db/turn.ts"
-import type { Log } from "./log.ts"
+import { createLog, type Log } from "./log.ts"
+import { createWakeUps, type WakeUps } from "./wake.ts"
 
 /** What functions need of the world around them; made once, in the composition root. */
 export type Context = {
@@ -13,6 +17,34 @@ export type Context = {
   chains: Chains
   wake: (queue: string) => void
   log: Log
+}
+
+/** The world of a process, opened: what its parts share and what only the workers need. */
+export type World = {
+  context: Context
+  chains: ReadonlyMap<number, ConnectedChain>
+  wakeUps: WakeUps
+  close(): Promise<void>
+}
+
+/** Opens everything a configuration names, in order; the database is migrated. Throws `DatabaseUnavailable`. */
+export async function openWorld(config: Config): Promise<World> {
+  const db = openDatabase(config.database_url)
+  const chains = createChains(config)
+  const wakeUps = createWakeUps()
+  const clock = () => new Date()
+  const context: Context = { config, db, clock, chains, wake: wakeUps.wake, log: createLog(config.log_level) }
+  try {
+    await migrate(db, clock())
+    await inTurn(context, null, async (turn) => {
+      for (const chain of chains.values())
+        for (const signer of chain.signers) await ensureLane(turn, chain.chain_id, signer)
+    })
+  } catch (error) {
+    await db.close()
+    throw error
+  }
+  return { context, chains, wakeUps, close: () => db.close() }
 }
 
 /** Runs `work` in one database transaction that has one time and one cause. `work` may run more than once. */

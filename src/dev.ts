@@ -1,0 +1,180 @@
+import { randomBytes } from "node:crypto"
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { eq } from "drizzle-orm"
+import { startWorkers } from "../workers/start.ts"
+import { dataDirOf, type Environment, integerFrom, loadConfig, processEnvironment } from "./config.ts"
+import { type Context, inTurn, openWorld } from "./context.ts"
+import { effects, organizations } from "./db/schema.ts"
+import { type DevChain, freePort, startDevChain } from "./dev/chain.ts"
+import { lockFolder } from "./dev/data-lock.ts"
+import { readDevEnvironment, writeDevEnvironment } from "./dev-environment.ts"
+import { createOrganization, issueApiKey } from "./organizations/service.ts"
+import { runUntilStopped, say } from "./run.ts"
+import { startServer } from "./server.ts"
+
+/** What a running development service leaves in `DATA_DIR/dev.json` for the demo, tests and people. */
+export type DevService = {
+  base_url: string
+  operator_url: string | null
+  organization_id: string
+  api_key: string
+  publishable_key: string
+  chain: { id: number; rpc_url: string }
+  wallets: { address: string; private_key: string }[]
+}
+
+/** Runs API, workers, database and a local chain in this one process, with everything kept in `DATA_DIR`. */
+export async function startDev(environment: Environment) {
+  const folder = dataDirOf(environment)
+  const closers: (() => unknown)[] = [lockFolder(folder)]
+  const stop = async () => {
+    for (const close of closers.splice(0).reverse()) await close()
+  }
+  try {
+    let isAwaited = async () => true
+    const chain = await startDevChain({
+      folder,
+      port: integerFrom(environment, "DEV_CHAIN_PORT", 8545, 0, 65_535),
+      isAwaited: () => isAwaited(),
+    })
+    closers.push(chain.stop)
+
+    const port = environment.PORT === "0" ? String(await freePort()) : environment.PORT
+    const config = loadConfig({ ...environment, ...settingsFor(folder, chain, environment), PORT: port })
+    const world = await openWorld(config)
+    closers.push(world.close)
+    isAwaited = () => hasOpenEffects(world.context)
+    const workers = startWorkers(world)
+    closers.push(workers.stop)
+    const server = await startServer(world.context)
+    closers.push(server.stop)
+
+    const service = await seed(world.context, folder, chain, server.base_url)
+    writeWhole(join(folder, "dev.json"), service)
+    return { service, folder, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function hasOpenEffects(context: Context): Promise<boolean> {
+  const [open] = await context.db.read
+    .select({ id: effects.id })
+    .from(effects)
+    .where(eq(effects.status, "open"))
+    .limit(1)
+  return open !== undefined
+}
+
+/** Variables that the chain and the folder decide; kept, so that the operator CLI needs nothing but the folder. */
+function settingsFor(folder: string, chain: DevChain, environment: Environment): Environment {
+  const chainsFile = join(folder, "chains.json")
+  writeWhole(chainsFile, {
+    [chain.chain_id]: {
+      name: "local",
+      rpc_urls: [chain.rpc_url],
+      factory_address: chain.factory_address,
+      confirmation_depth: 2,
+      finality_depth: 12,
+      block_time_seconds: 1,
+      max_fee_per_gas_gwei: 1_000,
+    },
+  })
+  const settings = {
+    CHAINS: chainsFile,
+    SIGNER_KEYS: chain.signer_keys.join(","),
+    AUTHORIZER_KEY: chain.authorizer_key,
+    SERVICE_SECRET:
+      environment.SERVICE_SECRET ||
+      readDevEnvironment(folder).SERVICE_SECRET ||
+      randomBytes(32).toString("hex"),
+  }
+  writeDevEnvironment(
+    folder,
+    environment.DATABASE_URL ? { ...settings, DATABASE_URL: environment.DATABASE_URL } : settings,
+  )
+  return settings
+}
+
+/** Makes the demo organization once; its keys are found again in `dev.json`. */
+async function seed(context: Context, folder: string, chain: DevChain, baseUrl: string): Promise<DevService> {
+  const { organization_id, api_key } =
+    (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
+  return {
+    base_url: baseUrl,
+    operator_url: null,
+    organization_id,
+    api_key,
+    publishable_key: await publishableKeyOf(baseUrl, api_key),
+    chain: { id: chain.chain_id, rpc_url: chain.rpc_url },
+    wallets: chain.wallets,
+  }
+}
+
+async function keptOrganization(context: Context, folder: string): Promise<DevService | null> {
+  const path = join(folder, "dev.json")
+  if (!existsSync(path)) return null
+  const kept = JSON.parse(readFileSync(path, "utf8")) as DevService
+  const [organization] = await context.db.read
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, kept.organization_id))
+  return organization ? kept : null
+}
+
+async function newOrganization(context: Context, chain: DevChain) {
+  return await inTurn(context, null, async (turn) => {
+    const { id: organization_id } = await createOrganization(turn, {
+      name: "Demo",
+      default_chain_id: chain.chain_id,
+      allowed_chain_ids: [chain.chain_id],
+    })
+    const { key: api_key } = await issueApiKey(turn, { organization_id, name: "demo" })
+    return { organization_id, api_key }
+  })
+}
+
+/** The first look at the list makes the key. */
+async function publishableKeyOf(baseUrl: string, apiKey: string): Promise<string> {
+  const response = await fetch(`${baseUrl}/v1/publishable-keys`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+  })
+  const { publishable_keys } = (await response.json()) as { publishable_keys: { key: string }[] }
+  return publishable_keys[0]?.key ?? ""
+}
+
+function writeWhole(path: string, document: unknown): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600, flush: true })
+  renameSync(`${path}.new`, path)
+}
+
+function greet(service: DevService, folder: string): void {
+  const { base_url, api_key, chain, wallets } = service
+  say(`
+The service is ready at ${base_url}
+
+  API key           ${api_key}
+  publishable key   ${service.publishable_key}
+  local chain       ${chain.rpc_url} (chain id ${chain.id})
+  a wallet          ${wallets[0]?.address}
+  its private key   ${wallets[0]?.private_key}
+  kept in           ${folder}
+
+Try:
+
+  curl ${base_url}/v1/collections -H 'Authorization: Bearer ${api_key}' \\
+    -H 'Content-Type: application/json' -d '{"name":"Autumn Jackets"}'
+
+Ctrl-C stops it; nothing is lost.
+`)
+}
+
+if (import.meta.main)
+  await runUntilStopped(async () => {
+    say("starting the local chain, the database, the workers and the API …")
+    const { service, folder, stop } = await startDev(processEnvironment)
+    greet(service, folder)
+    return stop
+  })

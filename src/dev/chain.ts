@@ -1,0 +1,229 @@
+import { existsSync, renameSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import {
+  type Address,
+  createTestClient,
+  getContractAddress,
+  type Hex,
+  http,
+  publicActions,
+  toHex,
+  walletActions,
+} from "viem"
+import { mnemonicToAccount } from "viem/accounts"
+import { foundry } from "viem/chains"
+import { factoryAbi, factoryBytecode } from "../chain/contracts.generated.ts"
+
+export type DevChain = {
+  chain_id: number
+  rpc_url: string
+  factory_address: Address
+  /** Keys of the service's own accounts, known to everybody: worth nothing outside this machine. */
+  signer_keys: Hex[]
+  authorizer_key: Hex
+  /** Funded accounts for people. */
+  wallets: { address: Address; private_key: Hex }[]
+  stop(): Promise<void>
+}
+
+/** Something about the development service that its user can put right; one line. */
+export class DevError extends Error {
+  override name = "DevError"
+}
+
+/**
+ * Starts a local EVM chain with the contracts deployed. Its state is kept in `folder`: written whole after every
+ * block that holds a transaction, so that no kind of end loses more than the block being made.
+ */
+export async function startDevChain(options: {
+  folder: string
+  /** 0 picks a free one. */
+  port: number
+  /** Whether anybody waits for blocks; without, a block is made for transactions and once a minute. */
+  isAwaited: () => Promise<boolean>
+}): Promise<DevChain> {
+  const port = options.port === 0 ? await freePort() : options.port
+  const rpc_url = `http://127.0.0.1:${port}`
+  const stateFile = join(options.folder, "chain.json")
+  await portIsFree(port)
+  const anvil = spawnAnvil(port, stateFile)
+  const client = createDevClient(rpc_url)
+  try {
+    await answers(client, anvil, port)
+    const factory_address = await deployFactory(client)
+    await saveState(client, stateFile)
+    const producer = startBlockProducer(client, stateFile, options.isAwaited)
+    return {
+      chain_id: foundry.id,
+      rpc_url,
+      factory_address,
+      signer_keys: [keyAt(1), keyAt(2)],
+      authorizer_key: keyAt(3),
+      wallets: [4, 5, 6, 7, 8, 9].map((index) => ({
+        address: accountAt(index).address,
+        private_key: keyAt(index),
+      })),
+      async stop() {
+        await producer.stop()
+        await saveState(client, stateFile)
+        anvil.kill("SIGTERM")
+        anvil.stdin.end()
+        await anvil.exited
+      },
+    }
+  } catch (error) {
+    anvil.stdin.end()
+    throw error
+  }
+}
+
+/** A port that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject)
+    server.listen(0, "127.0.0.1", resolve)
+  })
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (!address || typeof address === "string") throw new Error("no port was given")
+  return address.port
+}
+
+const portPatienceMilliseconds = 5_000
+
+/** A chain that was just orphaned needs a moment to end. */
+async function portIsFree(port: number): Promise<void> {
+  const deadline = performance.now() + portPatienceMilliseconds
+  while (!(await canListen(port))) {
+    if (performance.now() > deadline)
+      throw new DevError(
+        `port ${port} for the local chain is in use; free it, or set DEV_CHAIN_PORT (0 picks one)`,
+      )
+    await Bun.sleep(100)
+  }
+}
+
+async function canListen(port: number): Promise<boolean> {
+  const server = createServer()
+  return await new Promise((resolve) => {
+    server.once("error", () => resolve(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
+  })
+}
+
+/** A shell stands guard: when this process is gone, however it ended, its end of the pipe closes and anvil ends. */
+const guard = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
+
+function spawnAnvil(port: number, stateFile: string) {
+  const flags = ["--port", String(port), "--silent", "--no-mining", "--order", "fifo"]
+  const state = existsSync(stateFile) ? ["--load-state", stateFile] : []
+  return Bun.spawn(["sh", "-c", guard, anvilPath(), ...flags, ...state], {
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "ignore",
+    // A group of its own: Ctrl-C reaches this process first, which then ends the chain in order.
+    detached: true,
+  })
+}
+
+function anvilPath(): string {
+  const arch = process.arch === "x64" ? "amd64" : process.arch
+  try {
+    return Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
+  } catch {
+    throw new DevError(`there is no anvil for ${process.platform} ${process.arch}; run "bun install" first`)
+  }
+}
+
+function createDevClient(rpcUrl: string) {
+  return createTestClient({ mode: "anvil", chain: foundry, transport: http(rpcUrl, { retryCount: 0 }) })
+    .extend(publicActions)
+    .extend(walletActions)
+}
+
+type DevClient = ReturnType<typeof createDevClient>
+
+const startPatienceMilliseconds = 30_000
+
+async function answers(client: DevClient, anvil: Bun.Subprocess, port: number): Promise<void> {
+  const deadline = performance.now() + startPatienceMilliseconds
+  while (performance.now() < deadline) {
+    if (anvil.exitCode !== null) break
+    try {
+      await client.getChainId()
+      return
+    } catch {
+      await Bun.sleep(50)
+    }
+  }
+  throw new DevError(
+    `the local chain does not answer on port ${port}; remove its state file to start it anew`,
+  )
+}
+
+const mnemonic = "test test test test test test test test test test test junk"
+
+function accountAt(addressIndex: number) {
+  return mnemonicToAccount(mnemonic, { addressIndex })
+}
+
+function keyAt(addressIndex: number): Hex {
+  const key = accountAt(addressIndex).getHdKey().privateKey
+  if (!key) throw new Error("the development mnemonic gives no key")
+  return toHex(key)
+}
+
+/** Deploys the factory as the first transaction of the first account, so its address is the same on every run. */
+async function deployFactory(client: DevClient): Promise<Address> {
+  const admin = accountAt(0)
+  const known = await client.getTransactionCount({ address: admin.address })
+  if (known === 0) {
+    await client.deployContract({
+      account: admin,
+      abi: factoryAbi,
+      bytecode: factoryBytecode,
+      args: [admin.address, accountAt(3).address, [accountAt(1).address, accountAt(2).address]],
+    })
+    await client.mine({ blocks: 1 })
+  }
+  const address = getContractAddress({ from: admin.address, nonce: 0n })
+  if (!(await client.getCode({ address })))
+    throw new DevError("the contracts could not be deployed on the local chain")
+  return address
+}
+
+/** Makes a block each second while somebody waits for one. */
+function startBlockProducer(client: DevClient, stateFile: string, isAwaited: () => Promise<boolean>) {
+  let stopped = false
+  let idleSeconds = 0
+  async function produce(): Promise<void> {
+    while (!stopped) {
+      // A chain that fell silent is reported by those who wait for it.
+      await produceWhenDue().catch(() => {})
+      await Bun.sleep(1_000)
+    }
+  }
+  async function produceWhenDue(): Promise<void> {
+    const { pending } = await client.getTxpoolStatus()
+    const isDue = pending > 0 || idleSeconds >= 60 || (await isAwaited())
+    if (isDue) await client.mine({ blocks: 1 })
+    idleSeconds = isDue ? 0 : idleSeconds + 1
+    if (pending > 0) await saveState(client, stateFile)
+  }
+  const running = produce()
+  return {
+    async stop() {
+      stopped = true
+      await running
+    },
+  }
+}
+
+async function saveState(client: DevClient, stateFile: string): Promise<void> {
+  const packed = await client.dumpState()
+  const state = Bun.gunzipSync(Buffer.from(packed.slice(2), "hex"))
+  writeFileSync(`${stateFile}.new`, state, { flush: true })
+  renameSync(`${stateFile}.new`, stateFile)
+}

@@ -1,0 +1,48 @@
+import { ConfigError } from "./config.ts"
+import { DatabaseUnavailable } from "./db/database.ts"
+import { DevError } from "./dev/chain.ts"
+
+/**
+ * Runs a long-lived process: `start` answers how to stop it, which SIGINT and SIGTERM do. A start that fails says
+ * why in one line on standard error and ends with 1; so does a stop that takes longer than ten seconds.
+ */
+export async function runUntilStopped(start: () => Promise<() => Promise<unknown>>): Promise<void> {
+  let stop: (() => Promise<unknown>) | undefined
+  let isStopping = false
+  const end = async () => {
+    if (isStopping) return
+    isStopping = true
+    setTimeout(() => process.exit(1), stopPatienceMilliseconds).unref()
+    await stop?.()
+    process.exit(0)
+  }
+  process.on("SIGINT", end)
+  process.on("SIGTERM", end)
+  try {
+    stop = await start()
+    if (isStopping) await stop()
+  } catch (error) {
+    complain(startFailure(error))
+    process.exit(1)
+  }
+}
+
+const stopPatienceMilliseconds = 10_000
+
+/** One line for the person at the terminal. */
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+export function complain(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+/** The cause and the next step, in one line. */
+function startFailure(error: unknown): string {
+  const known = [ConfigError, DatabaseUnavailable, DevError].some((kind) => error instanceof kind)
+  const { message, code } = error as Error & { code?: string }
+  if (known) return message
+  if (code === "EADDRINUSE") return `${message}; free the port, or set PORT to another one`
+  return `the service could not start: ${message}`
+}

@@ -1,0 +1,152 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { asc, eq } from "drizzle-orm"
+import { createPublicClient, type Hex, http } from "viem"
+import type { MachineName } from "../src/actors/lifecycles.ts"
+import { replay } from "../src/actors/runtime.ts"
+import { collectionAbi } from "../src/chain/contracts.generated.ts"
+import { openDatabase } from "../src/db/open.ts"
+import { actorEvents, actors, transactionAttempts, transactions } from "../src/db/schema.ts"
+import type { DemoResult } from "../src/demo.ts"
+import type { DevService } from "../src/dev.ts"
+
+const root = join(import.meta.dir, "..")
+const folders: string[] = []
+const children: Bun.Subprocess[] = []
+
+afterAll(async () => {
+  for (const child of children) {
+    if (child.exitCode === null) child.kill("SIGKILL")
+    await child.exited
+  }
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+describe("the journey from a fresh folder to a claimed and transferred unit", () => {
+  test("ends with what the chain itself says, and can be replayed from its journal", async () => {
+    const folder = newFolder()
+    const dev = await startDev(folder)
+    const result = await demoResult(startDemo(folder))
+    expectIssuedOnce(result)
+    expect(await ownerOnChain(dev.service, result)).toBe(result.owner_on_chain)
+    await expectReplayable(folder)
+    await expectStoredBeforeSeen(dev.service, folder)
+    expect(await stopGently(dev.child)).toBe(0)
+  }, 90_000)
+
+  // Killed after the first steps, in the middle of the issuance, of the claim, and of the transfer.
+  for (const seconds of [1, 3.2, 5.5, 8])
+    test(`survives a kill ${seconds} seconds in: every unit is issued exactly once`, async () => {
+      const folder = newFolder()
+      const dev = await startDev(folder)
+      const demo = startDemo(folder)
+      await Bun.sleep(seconds * 1_000)
+      dev.child.kill("SIGKILL")
+      await dev.child.exited
+      const again = await startDev(folder)
+      const result = await demoResult(demo)
+      expectIssuedOnce(result)
+      expect(await ownerOnChain(again.service, result)).toBe(result.owner_on_chain)
+      await expectReplayable(folder)
+      await expectStoredBeforeSeen(again.service, folder)
+      await stopGently(again.child)
+    }, 120_000)
+})
+
+/** A path with a space in it, as people have them. */
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "service api "))
+  folders.push(folder)
+  return folder
+}
+
+async function startDev(folder: string): Promise<{ child: Bun.Subprocess; service: DevService }> {
+  const child = Bun.spawn([process.execPath, join(root, "src/dev.ts")], {
+    env: { ...process.env, DATA_DIR: folder, PORT: "0", DEV_CHAIN_PORT: "0", LOG_LEVEL: "error" },
+    stdout: "pipe",
+    stderr: "inherit",
+  })
+  children.push(child)
+  let printed = ""
+  for await (const chunk of child.stdout) {
+    printed += new TextDecoder().decode(chunk)
+    if (printed.includes("The service is ready")) {
+      return { child, service: JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) }
+    }
+  }
+  throw new Error(`the service ended before it was ready: ${printed}`)
+}
+
+function startDemo(folder: string) {
+  const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--json"], {
+    env: { ...process.env, DATA_DIR: folder },
+    stdout: "pipe",
+    stderr: "inherit",
+  })
+  children.push(demo)
+  return demo
+}
+
+async function demoResult(demo: ReturnType<typeof startDemo>): Promise<DemoResult> {
+  const printed = await new Response(demo.stdout).text()
+  expect(await demo.exited).toBe(0)
+  return JSON.parse(printed)
+}
+
+async function stopGently(child: Bun.Subprocess): Promise<number> {
+  child.kill("SIGINT")
+  return await child.exited
+}
+
+function expectIssuedOnce(result: DemoResult): void {
+  const serials = result.units.map(({ serial }) => serial)
+  expect(serials).toEqual(serials.map((_serial, index) => index + 1))
+  expect(result.issued_on_chain).toEqual(serials as number[])
+}
+
+async function ownerOnChain(service: DevService, result: DemoResult): Promise<string> {
+  const client = createPublicClient({ transport: http(service.chain.rpc_url) })
+  return await client.readContract({
+    address: result.collection.address as Hex,
+    abi: collectionAbi,
+    functionName: "ownerOf",
+    args: [1n],
+  })
+}
+
+async function expectReplayable(folder: string): Promise<void> {
+  const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
+  const rows = await db.read.select().from(actors)
+  const journalled = rows.filter(({ machine }) => machine !== "session-token")
+  expect(journalled.length).toBeGreaterThan(8)
+  for (const actor of journalled) {
+    const journal = await db.read
+      .select({ event: actorEvents.event })
+      .from(actorEvents)
+      .where(eq(actorEvents.actor_id, actor.id))
+      .orderBy(asc(actorEvents.number))
+    const events = journal.map(({ event }) => event)
+    expect(replay(actor.machine as MachineName, events)).toEqual(actor.snapshot)
+  }
+  await db.close()
+}
+
+/** Every transaction of the service's signers on chain is one whose bytes were stored, and each nonce has one. */
+async function expectStoredBeforeSeen(service: DevService, folder: string): Promise<void> {
+  const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
+  const client = createPublicClient({ transport: http(service.chain.rpc_url) })
+  const stored = new Set((await db.read.select().from(transactionAttempts)).map(({ hash }) => hash))
+  const nonces = (await db.read.select().from(transactions)).map(
+    ({ lane_id, nonce }) => `${lane_id} ${nonce}`,
+  )
+  expect(new Set(nonces).size).toBe(nonces.length)
+  const senders = new Set(nonces.map((each) => each.split(/[: ]/)[1]?.toLowerCase()))
+  const head = await client.getBlockNumber()
+  for (let number = 0n; number <= head; number++) {
+    const block = await client.getBlock({ blockNumber: number, includeTransactions: true })
+    for (const sent of block.transactions) if (senders.has(sent.from)) expect(stored).toContain(sent.hash)
+  }
+  await db.close()
+}

@@ -1,0 +1,79 @@
+import { existsSync, globSync } from "node:fs"
+import { join } from "node:path"
+
+/** Runs everything that must hold before a change is shared. The first step that fails ends it. */
+const steps: { name: string; command: string[] }[] = [
+  { name: "format and lint", command: ["biome", "check", "--error-on-warnings", "."] },
+  { name: "types", command: ["tsc", "-p", "."] },
+  { name: "generated contracts", command: [process.execPath, "contracts/compile.ts", "--check"] },
+  { name: "tests", command: [process.execPath, "test", "--timeout", "120000"] },
+]
+
+const root = join(import.meta.dir, "..")
+
+async function verify(): Promise<number> {
+  installSystemPackages()
+  for (const { name, command } of steps) {
+    const begin = performance.now()
+    process.stdout.write(`▸ ${name}\n`)
+    const exitCode = await run(command)
+    const seconds = ((performance.now() - begin) / 1_000).toFixed(1)
+    process.stdout.write(`${exitCode === 0 ? "✓" : "✗"} ${name} (${seconds} s)\n\n`)
+    if (exitCode !== 0) return exitCode
+  }
+  process.stdout.write(`${tally.passed} passed, ${tally.failed} failed\n`)
+  return 0
+}
+
+const tally = { passed: 0, failed: 0 }
+
+/** Passes on what the command prints, and reads the test runner's closing count from it. */
+async function run([name, ...args]: string[]): Promise<number> {
+  const path = join(root, "node_modules", ".bin", String(name))
+  const child = Bun.spawn([existsSync(path) ? path : String(name), ...args], {
+    cwd: root,
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" },
+  })
+  await Promise.all([passOn(child.stdout, process.stdout), passOn(child.stderr, process.stderr)])
+  return await child.exited
+}
+
+async function passOn(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const chunk of from) {
+    const text = decoder.decode(chunk, { stream: true })
+    to.write(text)
+    tally.passed = Number(/^\s*(\d+) pass$/m.exec(text)?.[1] ?? tally.passed)
+    tally.failed = Number(/^\s*(\d+) fail$/m.exec(text)?.[1] ?? tally.failed)
+  }
+}
+
+/** Debian packages that the tests run for real, with a file by which each is known. */
+const systemPackages = { postgresql: "/usr/lib/postgresql/*/bin/initdb" }
+
+function installSystemPackages(): void {
+  const missing = Object.entries(systemPackages)
+    .filter(([, file]) => globSync(file).length === 0)
+    .map(([name]) => name)
+  if (missing.length === 0) return
+  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) {
+    process.stderr.write(`the tests need these system packages: ${missing.join(", ")}; install them first\n`)
+    process.exit(1)
+  }
+  process.stdout.write(`▸ installing ${missing.join(", ")}\n`)
+  const options = {
+    stdout: "ignore",
+    stderr: "inherit",
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  } as const
+  Bun.spawnSync(["apt-get", "update", "-qq"], options)
+  const { exitCode } = Bun.spawnSync(
+    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", ...missing],
+    options,
+  )
+  if (exitCode !== 0) process.exit(1)
+}
+
+process.exit(await verify())
