@@ -4,6 +4,8 @@ export type WatchAuthorizationInput = {
   contract_address: string
   serial: number
   authorization_digest: string
+  /** The token's nonce that the authorization uses up. */
+  authorization_nonce: number
   deadline_at: string
 }
 

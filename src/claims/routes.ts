@@ -1,0 +1,45 @@
+import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import { claimResource, createClaimBody, presentClaim } from "./model.ts"
+import { createClaim, getClaim, prepareClaim } from "./service.ts"
+
+export const claimRoutes: Route[] = [
+  writeRoute({
+    operation: "createClaim",
+    summary: "Hand a unit to a recipient's wallet",
+    method: "POST",
+    path: "/v1/units/{unit_id}/claims",
+    credentials: ["session_token"],
+    idempotent: true,
+    body: createClaimBody,
+    status: 201,
+    response: claimResource,
+    errors: [
+      "unit.not_found",
+      "session_token.wrong_chip",
+      "unit.not_minted",
+      "unit.issuance_pending",
+      "claim.in_progress",
+      "chip_replacement.in_progress",
+      "claim.owner_unknown",
+      "claim.already_to_recipient",
+      "claim.already_claimed",
+    ],
+    prepare: (context, caller, { params, body }) => prepareClaim(context, caller, params.unit_id, body),
+    async write(turn, _context, caller, { params, body }, prepared) {
+      const claim = await createClaim(turn, caller, params.unit_id, body, prepared)
+      return { body: presentClaim(claim), location: `/v1/units/${claim.unit_id}/claims/${claim.id}` }
+    },
+  }),
+  readRoute({
+    operation: "getClaim",
+    summary: "Get a claim",
+    path: "/v1/units/{unit_id}/claims/{claim_id}",
+    credentials: ["api_key", "session_token"],
+    response: claimResource,
+    errors: ["unit.not_found", "session_token.wrong_chip", "claim.not_found"],
+    async read(context, caller, { params }) {
+      const claim = await getClaim(context.db.read, caller, params.unit_id, params.claim_id)
+      return { body: presentClaim(claim) }
+    },
+  }),
+]

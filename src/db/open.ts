@@ -1,0 +1,26 @@
+import { mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import { type Database, DatabaseUnavailable } from "./database.ts"
+import { openPostgres } from "./postgres.ts"
+import { openSqlite } from "./sqlite.ts"
+
+/**
+ * Opens the database of a `DATABASE_URL`: `sqlite:<path>`, whose folder is made when it is missing, or
+ * `postgres://…`, which is not asked anything yet. Throws `DatabaseUnavailable`.
+ */
+export function openDatabase(url: string): Database {
+  const path = /^sqlite:(.+)$/.exec(url)?.[1]
+  if (path === undefined) return openPostgres(url)
+  makeFolder(dirname(path))
+  return openSqlite(path)
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true })
+  } catch (error) {
+    throw new DatabaseUnavailable(
+      `cannot make the folder ${folder} of the database: ${(error as Error).message}`,
+    )
+  }
+}

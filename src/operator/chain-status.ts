@@ -1,0 +1,121 @@
+import { asc, count, inArray } from "drizzle-orm"
+import { type Address, createPublicClient, fallback, formatEther, http } from "viem"
+import { rawMessage } from "../chain/rpc.ts"
+import type { ChainConfig } from "../config.ts"
+import type { Queries } from "../db/database.ts"
+import { chainCursors, lanes, transactions } from "../db/schema.ts"
+import type { Command } from "./command.ts"
+import { table } from "./text.ts"
+
+export const chainStatus: Command = {
+  name: "chain status",
+  takes: "",
+  options: {},
+  plan:
+    () =>
+    async ({ context }) => {
+      const rows = await lanesWithWork(context.db.read)
+      const chains = await Promise.all(
+        context.config.chains.map((chain) => askChain(context.db.read, chain, rows)),
+      )
+      const accounts = new Map(chains.flatMap((chain) => chain.accounts))
+      const laneStatuses = rows.map((lane) => ({ ...lane, ...(accounts.get(lane.id) ?? unknownAccount) }))
+      const document = { chains: chains.map(({ status }) => status), lanes: laneStatuses }
+      return { document, text: `chains\n${chainTable(document.chains)}\n\nlanes\n${laneTable(laneStatuses)}` }
+    },
+}
+
+const timeoutMilliseconds = 2_000
+
+type LaneWithWork = Awaited<ReturnType<typeof lanesWithWork>>[number]
+/** Null: the chain was not reached. */
+type Account = { nonce_latest: number | null; nonce_pending: number | null; balance_wei: string | null }
+const unknownAccount: Account = { nonce_latest: null, nonce_pending: null, balance_wei: null }
+
+async function lanesWithWork(queries: Queries) {
+  const open = await queries
+    .select({ lane_id: transactions.lane_id, transactions: count() })
+    .from(transactions)
+    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .groupBy(transactions.lane_id)
+  const openByLane = new Map(open.map((each) => [each.lane_id, Number(each.transactions)]))
+  const rows = await queries.select().from(lanes).orderBy(asc(lanes.chain_id), asc(lanes.id))
+  return rows.map((lane) => ({
+    id: lane.id,
+    chain_id: lane.chain_id,
+    address: lane.address,
+    purpose: lane.purpose,
+    status: lane.status,
+    reason: lane.reason,
+    next_nonce: lane.next_nonce,
+    open_transactions: openByLane.get(lane.id) ?? 0,
+    leased_until: lane.leased_until?.toISOString() ?? null,
+  }))
+}
+
+/** What a chain says now, in at most a few seconds, and how far this service has read it. */
+async function askChain(queries: Queries, chain: ChainConfig, rows: LaneWithWork[]) {
+  const cursors = await queries.select().from(chainCursors)
+  const watched_block = cursors.find(({ chain_id }) => chain_id === chain.chain_id)?.block_number ?? null
+  const known = { chain_id: chain.chain_id, name: chain.name, watched_block }
+  const client = createPublicClient({
+    transport: fallback(
+      chain.rpc_urls.map((url) => http(url, { timeout: timeoutMilliseconds, retryCount: 0 })),
+      { retryCount: 0 },
+    ),
+  })
+  try {
+    const [block, ...accounts] = await Promise.all([
+      client.getBlockNumber(),
+      ...rows.filter(({ chain_id }) => chain_id === chain.chain_id).map(askAccount),
+    ])
+    return { status: { ...known, reachable: true, block_number: Number(block), error: null }, accounts }
+  } catch (error) {
+    return {
+      status: { ...known, reachable: false, block_number: null, error: rawMessage(error) },
+      accounts: [],
+    }
+  }
+
+  async function askAccount(lane: LaneWithWork): Promise<[string, Account]> {
+    const address = lane.address as Address
+    const [latest, pending, balance] = await Promise.all([
+      client.getTransactionCount({ address, blockTag: "latest" }),
+      client.getTransactionCount({ address, blockTag: "pending" }),
+      client.getBalance({ address }),
+    ])
+    return [lane.id, { nonce_latest: latest, nonce_pending: pending, balance_wei: String(balance) }]
+  }
+}
+
+type ChainStatus = Awaited<ReturnType<typeof askChain>>["status"]
+
+function chainTable(chains: ChainStatus[]): string {
+  return table(
+    ["CHAIN", "NAME", "REACHABLE", "NEWEST BLOCK", "WATCHED TO"],
+    chains.map((chain) => [
+      chain.chain_id,
+      chain.name,
+      chain.reachable ? "yes" : `no: ${chain.error}`,
+      chain.block_number,
+      chain.watched_block,
+    ]),
+  )
+}
+
+function laneTable(rows: (LaneWithWork & Account)[]): string {
+  return table(
+    ["LANE", "PURPOSE", "STATUS", "NEXT NONCE", "ON CHAIN", "PENDING", "OPEN", "BALANCE", "REASON"],
+    rows.map((lane) => [
+      lane.id,
+      lane.purpose,
+      lane.status,
+      lane.next_nonce,
+      lane.nonce_latest,
+      lane.nonce_pending,
+      lane.open_transactions,
+      lane.balance_wei === null ? null : formatEther(BigInt(lane.balance_wei)),
+      lane.reason,
+    ]),
+  )
+}

@@ -1,0 +1,44 @@
+import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import { createTransferBody, presentTransfer, transferResource } from "./model.ts"
+import { createTransfer, getTransfer, prepareTransfer } from "./service.ts"
+
+export const transferRoutes: Route[] = [
+  writeRoute({
+    operation: "createTransfer",
+    summary: "Authorize the owner to hand a unit to somebody else",
+    method: "POST",
+    path: "/v1/units/{unit_id}/transfers",
+    credentials: ["session_token"],
+    idempotent: true,
+    body: createTransferBody,
+    status: 201,
+    response: transferResource,
+    errors: [
+      "unit.not_found",
+      "session_token.wrong_chip",
+      "unit.not_minted",
+      "unit.issuance_pending",
+      "transfer.in_progress",
+      "transfer.owner_unknown",
+      "transfer.already_to_recipient",
+    ],
+    prepare: (context, caller, { params, body }) => prepareTransfer(context, caller, params.unit_id, body),
+    async write(turn, _context, caller, { params, body }, prepared) {
+      const transfer = await createTransfer(turn, caller, params.unit_id, body, prepared)
+      const location = `/v1/units/${transfer.unit_id}/transfers/${transfer.id}`
+      return { body: presentTransfer(transfer), location }
+    },
+  }),
+  readRoute({
+    operation: "getTransfer",
+    summary: "Get a transfer",
+    path: "/v1/units/{unit_id}/transfers/{transfer_id}",
+    credentials: ["api_key", "session_token"],
+    response: transferResource,
+    errors: ["unit.not_found", "session_token.wrong_chip", "transfer.not_found"],
+    async read(context, caller, { params }) {
+      const transfer = await getTransfer(context.db.read, caller, params.unit_id, params.transfer_id)
+      return { body: presentTransfer(transfer) }
+    },
+  }),
+]
