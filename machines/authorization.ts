@@ -17,3 +17,14 @@ export type WatchAuthorizationOutput =
   | { outcome: "used"; transaction_hash: string }
   | { outcome: "expired" }
   | { outcome: "superseded"; transaction_hash: string }
+
+type WatchEnded = { event: { output: WatchAuthorizationOutput } }
+
+/** Guards of those who wait for an authorization, named so that charts can show them. */
+export function isUsed({ event }: WatchEnded): boolean {
+  return event.output.outcome === "used"
+}
+
+export function isExpired({ event }: WatchEnded): boolean {
+  return event.output.outcome === "expired"
+}

@@ -1,5 +1,10 @@
 import { assign, setup } from "xstate"
-import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "./authorization.ts"
+import {
+  isExpired,
+  isUsed,
+  type WatchAuthorizationInput,
+  type WatchAuthorizationOutput,
+} from "./authorization.ts"
 import { type EffectFailure, effect, failureOf } from "./effect.ts"
 
 export type RelayClaimInput = { lane_id: string; unit_id: string; recipient: string }
@@ -71,13 +76,13 @@ export const claimMachine = setup({
             input: ({ context }) => context.authorization as WatchAuthorizationInput,
             onDone: [
               {
-                guard: ({ event }) => event.output.outcome === "used",
+                guard: isUsed,
                 target: "#claim.claimed",
                 actions: assign(({ event }) => ({
                   transaction_hash: event.output.outcome === "used" ? event.output.transaction_hash : null,
                 })),
               },
-              { guard: ({ event }) => event.output.outcome === "expired", target: "#claim.expired" },
+              { guard: isExpired, target: "#claim.expired" },
               {
                 target: "#claim.failed",
                 actions: assign({

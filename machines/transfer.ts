@@ -1,5 +1,10 @@
 import { assign, setup } from "xstate"
-import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "./authorization.ts"
+import {
+  isExpired,
+  isUsed,
+  type WatchAuthorizationInput,
+  type WatchAuthorizationOutput,
+} from "./authorization.ts"
 import { type EffectFailure, effect, failureOf } from "./effect.ts"
 
 export type TransferInput = { unit_id: string; authorization: WatchAuthorizationInput | null }
@@ -29,13 +34,13 @@ export const transferMachine = setup({
         input: ({ context }) => context.authorization as WatchAuthorizationInput,
         onDone: [
           {
-            guard: ({ event }) => event.output.outcome === "used",
+            guard: isUsed,
             target: "confirmed",
             actions: assign(({ event }) => ({
               transaction_hash: event.output.outcome === "used" ? event.output.transaction_hash : null,
             })),
           },
-          { guard: ({ event }) => event.output.outcome === "expired", target: "expired" },
+          { guard: isExpired, target: "expired" },
           {
             target: "failed",
             actions: assign({

@@ -1,7 +1,7 @@
 -- Read by SQLite and by Postgres: only what both understand. Ids and times come from the application.
 
 create table organizations (
-  id uuid primary key,
+  id uuid not null primary key,
   name text not null,
   default_chain_id bigint,
   allowed_chain_ids jsonb not null,
@@ -16,7 +16,7 @@ create table organizations (
 );
 
 create table api_keys (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   name text,
   hash text not null unique,
@@ -27,7 +27,7 @@ create table api_keys (
 create index api_keys_by_organization on api_keys (organization_id, created_at, id);
 
 create table publishable_keys (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   key text not null unique,
   name text not null,
@@ -38,17 +38,17 @@ create table publishable_keys (
 create index publishable_keys_by_organization on publishable_keys (organization_id, created_at, id);
 
 create table products (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   external_id text,
   name text not null,
   redirect_url text,
   created_at timestamptz(3) not null
 );
-create unique index products_external_id on products (organization_id, external_id) where external_id is not null;
+create unique index products_external_id on products (external_id, organization_id) where external_id is not null;
 
 create table lanes (
-  id text primary key,
+  id text not null primary key,
   chain_id bigint not null,
   address text not null,
   purpose text not null constraint lanes_purpose check (purpose in ('issuance', 'ownership', 'all')),
@@ -63,7 +63,7 @@ create table lanes (
 create unique index lanes_signer on lanes (chain_id, address);
 
 create table collections (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   external_id text,
   name text not null,
@@ -76,12 +76,12 @@ create table collections (
   redirect_url text,
   created_at timestamptz(3) not null
 );
-create unique index collections_external_id on collections (organization_id, external_id) where external_id is not null;
+create unique index collections_external_id on collections (external_id, organization_id) where external_id is not null;
 create unique index collections_address on collections (chain_id, address);
 create index collections_by_organization on collections (organization_id, created_at, id);
 
 create table units (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   collection_id uuid references collections (id),
   product_id uuid references products (id),
@@ -95,12 +95,12 @@ create table units (
   created_at timestamptz(3) not null,
   constraint units_serial_when_active check ((token_status = 'active') = (serial is not null))
 );
-create unique index units_external_id on units (organization_id, external_id) where external_id is not null;
-create unique index units_serial on units (collection_id, serial) where serial is not null;
+create unique index units_external_id on units (external_id, organization_id) where external_id is not null;
+create unique index units_serial on units (serial, collection_id) where serial is not null;
 create index units_by_organization on units (organization_id, created_at, id);
 
 create table chips (
-  chip_id text primary key,
+  chip_id text not null primary key,
   organization_id uuid not null references organizations (id),
   is_test boolean not null,
   uid text not null,
@@ -124,7 +124,7 @@ create unique index chips_uid on chips (uid);
 create index chips_by_organization on chips (organization_id, created_at, chip_id);
 
 create table bulk_pairings (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   collection_id uuid not null references collections (id),
   size bigint not null,
@@ -134,7 +134,7 @@ create table bulk_pairings (
 create unique index bulk_pairings_one_open on bulk_pairings (collection_id) where issued_at is null;
 
 create table taps (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   chip_id text not null references chips (chip_id),
   unit_id uuid not null references units (id),
@@ -150,7 +150,7 @@ create index taps_by_chip on taps (organization_id, chip_id, created_at, id);
 create index taps_by_unit on taps (organization_id, unit_id, created_at, id);
 
 create table session_tokens (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   tap_id uuid not null references taps (id),
   chip_id text not null references chips (chip_id),
@@ -162,7 +162,7 @@ create table session_tokens (
 );
 
 create table claims (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   unit_id uuid not null references units (id),
   status text not null constraint claims_status check (status in ('claiming', 'claimed', 'expired', 'failed')),
@@ -180,9 +180,10 @@ create table claims (
 create unique index claims_one_open_per_unit on claims (unit_id) where status = 'claiming';
 create index claims_by_unit on claims (unit_id, created_at, id);
 create index claims_by_authorization on claims (authorization_digest);
+create index claims_by_transaction on claims (transaction_hash) where transaction_hash is not null;
 
 create table transfers (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   unit_id uuid not null references units (id),
   status text not null constraint transfers_status check (status in ('prepared', 'confirmed', 'expired', 'failed')),
@@ -200,9 +201,10 @@ create table transfers (
 create unique index transfers_one_open_per_unit on transfers (unit_id) where status = 'prepared';
 create index transfers_by_unit on transfers (unit_id, created_at, id);
 create index transfers_by_authorization on transfers (authorization_digest);
+create index transfers_by_transaction on transfers (transaction_hash) where transaction_hash is not null;
 
 create table chip_replacements (
-  id uuid primary key,
+  id uuid not null primary key,
   organization_id uuid not null references organizations (id),
   unit_id uuid not null references units (id),
   status text not null constraint chip_replacements_status check (status in ('prepared', 'submitted', 'confirmed', 'failed')),
@@ -215,6 +217,7 @@ create table chip_replacements (
 );
 create unique index chip_replacements_one_open_per_unit on chip_replacements (unit_id) where status in ('prepared', 'submitted');
 create index chip_replacements_by_unit on chip_replacements (unit_id, created_at, id);
+create index chip_replacements_by_previous_chip on chip_replacements (previous_chip_id);
 
 create table identity_token_uses (
   organization_id uuid not null references organizations (id),
@@ -237,17 +240,18 @@ create table idempotency_keys (
 create index idempotency_keys_by_age on idempotency_keys (created_at);
 
 create table actors (
-  id uuid primary key,
+  id uuid not null primary key,
   machine text not null,
   machine_version bigint not null,
   organization_id uuid references organizations (id),
   snapshot jsonb not null,
   status text not null,
+  state text not null,
   version bigint not null,
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null
 );
-create index actors_by_status on actors (machine, status, updated_at);
+create index actors_by_state on actors (machine, state, updated_at, id);
 
 create table actor_timers (
   actor_id uuid not null references actors (id),
@@ -270,7 +274,7 @@ create table actor_events (
 );
 
 create table transactions (
-  id uuid primary key,
+  id uuid not null primary key,
   lane_id text not null references lanes (id),
   chain_id bigint not null,
   kind text not null,
@@ -292,12 +296,13 @@ create unique index transactions_nonce on transactions (lane_id, nonce);
 create index transactions_watched on transactions (lane_id, nonce) where status <> 'final';
 
 create table transaction_attempts (
-  hash text primary key,
+  hash text not null primary key,
   transaction_id uuid not null references transactions (id),
   kind text not null constraint transaction_attempts_kind check (kind in ('first', 'bump', 'cancel')),
   raw text not null,
   max_fee_per_gas text not null,
   max_priority_fee_per_gas text not null,
+  first_sent_block bigint,
   send_count bigint not null,
   last_error text,
   created_at timestamptz(3) not null
@@ -305,7 +310,7 @@ create table transaction_attempts (
 create index transaction_attempts_by_transaction on transaction_attempts (transaction_id);
 
 create table effects (
-  id uuid primary key,
+  id uuid not null primary key,
   actor_id uuid not null references actors (id),
   invoke_id text not null,
   src text not null,
@@ -324,7 +329,7 @@ create index effects_open on effects (queue, id) where status = 'open';
 create index effects_of_transaction on effects (transaction_id);
 
 create table chain_cursors (
-  chain_id bigint primary key,
+  chain_id bigint not null primary key,
   block_number bigint not null,
   block_hash text not null,
   updated_at timestamptz(3) not null

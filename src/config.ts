@@ -47,7 +47,7 @@ export class ConfigError extends Error {
 /** Reads the configuration from the environment, the only place that does. Throws `ConfigError`. */
 export function loadConfig(environment: Environment): Config {
   const port = integerFrom(environment, "PORT", 3000, 0, 65_535)
-  const host = environment.HOST || "0.0.0.0"
+  const host = hostFrom(environment, "HOST", "0.0.0.0")
   const data_dir = dataDirOf(environment)
   const api_base_url = webAddress(environment, "API_BASE_URL") ?? baseUrl(host, port)
   return {
@@ -63,7 +63,7 @@ export function loadConfig(environment: Environment): Config {
     authorizer_key: authorizerKey(environment),
     service_secret: serviceSecret(environment),
     operator_port: integerFrom(environment, "OPERATOR_PORT", 9090, 0, 65_535),
-    operator_host: environment.OPERATOR_HOST || "127.0.0.1",
+    operator_host: hostFrom(environment, "OPERATOR_HOST", "127.0.0.1"),
     trusted_proxies: integerFrom(environment, "TRUSTED_PROXIES", 0, 0, 10),
     log_level: logLevel(environment),
   }
@@ -97,43 +97,67 @@ export function integerFrom(
   if (text === undefined || text === "") return fallback
   const value = Number(text)
   if (!/^\d+$/.test(text) || value < least || value > most)
-    throw new ConfigError(`${name} takes a whole number from ${least} to ${most}, not "${text}"`)
+    throw new ConfigError(
+      `${name} takes a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`,
+    )
   return value
 }
 
+function hostFrom(environment: Environment, name: string, fallback: string): string {
+  const text = environment[name] || fallback
+  if (/^[\w.:-]+$/.test(text)) return text
+  throw new ConfigError(
+    `${name} takes a host name or an IP address without brackets, not ${JSON.stringify(text)}`,
+  )
+}
+
+/** Not quoted when it is wrong: it may hold a password. */
 function webAddress(environment: Environment, name: string): string | null {
   const text = environment[name]
   if (!text) return null
-  if (!/^https?:\/\/[^\s?#]+$/.test(text) || !URL.canParse(text))
-    throw new ConfigError(`${name} takes an http or https address without query, not "${text}"`)
+  if (!/^https?:\/\/[^\s?#@]+$/.test(text) || !URL.canParse(text))
+    throw new ConfigError(`${name} takes an http or https address without user name, query or fragment`)
   return text.replace(/\/+$/, "")
 }
 
 function databaseUrl(environment: Environment, dataDir: string): string {
   const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
-  if (/^sqlite:.+/.test(text) || /^postgres(ql)?:\/\/.+/.test(text)) return text
+  if (/^sqlite:.+/.test(text)) return text
+  // An empty host is how node-postgres is told of a Unix socket: postgres://user@/database?host=/folder.
+  if (/^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))) return text
   throw new ConfigError("DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database")
 }
 
 function redisUrl(environment: Environment): string | null {
   const text = environment.REDIS_URL
   if (!text) return null
-  if (!/^rediss?:\/\/.+/.test(text)) throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…")
+  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text))
+    throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…")
   return text
 }
 
 function chains(environment: Environment): ChainConfig[] {
   const path = environment.CHAINS
   if (!path) return []
-  let document: unknown
-  try {
-    document = JSON.parse(readFileSync(path, "utf8"))
-  } catch (error) {
-    throw new ConfigError(`CHAINS names ${path}, which cannot be read as JSON: ${(error as Error).message}`)
-  }
+  const document = readJson(path)
   if (!document || typeof document !== "object" || Array.isArray(document))
     throw new ConfigError(`CHAINS names ${path}, which must be an object with a key for each chain id`)
   return Object.entries(document).map(([id, settings]) => chain(path, id, settings))
+}
+
+/** What is wrong in the text is not quoted: it may be an address with an access key. */
+function readJson(path: string): unknown {
+  let text: string
+  try {
+    text = readFileSync(path, "utf8")
+  } catch (error) {
+    throw new ConfigError(`CHAINS names ${path}, which cannot be read: ${(error as Error).message}`)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ConfigError(`CHAINS names ${path}, which is not JSON`)
+  }
 }
 
 function chain(path: string, id: string, settings: unknown): ChainConfig {
@@ -145,23 +169,37 @@ function chain(path: string, id: string, settings: unknown): ChainConfig {
   const unknown = Object.keys(given).find((key) => !known.includes(key))
   if (unknown) throw wrong(`has an unknown key ${unknown}`)
   const urls = given.rpc_urls
-  if (!Array.isArray(urls) || urls.length === 0 || !urls.every((url) => /^https?:\/\/\S+$/.test(String(url))))
+  if (!Array.isArray(urls) || urls.length === 0 || !urls.every(isRpcUrl))
     throw wrong("needs rpc_urls, a list of http or https addresses")
   const factory = String(given.factory_address ?? "")
   if (!isAddress(factory)) throw wrong("needs factory_address, the address of the deployed factory")
   const numbers = Object.entries(chainNumbers).map(([key, fallback]) => {
     const value = given[key] ?? fallback
-    if (typeof value !== "number" || !(value > 0)) throw wrong(`needs ${key}, a number above 0`)
+    if (typeof value !== "number" || !(value > 0) || value === Number.POSITIVE_INFINITY)
+      throw wrong(`needs ${key}, a number above 0`)
+    if (countsBlocks.includes(key) && !Number.isSafeInteger(value))
+      throw wrong(`needs ${key}, a whole number`)
     return [key, value]
   })
+  const settled = Object.fromEntries(numbers) as typeof chainNumbers
+  if (settled.finality_depth < settled.confirmation_depth)
+    throw wrong("needs a finality_depth that is not below its confirmation_depth")
+  const name = given.name ?? `chain ${id}`
+  if (typeof name !== "string") throw wrong("needs a name that is a text")
   return {
     chain_id: Number(id),
-    name: String(given.name ?? `chain ${id}`),
+    name,
     rpc_urls: urls.map(String),
     factory_address: getAddress(factory),
-    ...(Object.fromEntries(numbers) as typeof chainNumbers),
+    ...settled,
   }
 }
+
+function isRpcUrl(url: unknown): boolean {
+  return typeof url === "string" && /^https?:\/\/\S+$/.test(url) && URL.canParse(url)
+}
+
+const countsBlocks = ["confirmation_depth", "finality_depth", "bump_after_blocks"]
 
 const chainNumbers = {
   confirmation_depth: 12,
@@ -171,21 +209,33 @@ const chainNumbers = {
   bump_after_blocks: 4,
 }
 
-const keyPattern = /^0x[0-9a-fA-F]{64}$/
+/** The order of secp256k1 (SEC 2, section 2.4.1): a private key is above 0 and below it. */
+const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+
+function isPrivateKey(text: string): text is Hex {
+  return /^0x[0-9a-fA-F]{64}$/.test(text) && BigInt(text) > 0n && BigInt(text) < curveOrder
+}
 
 function signerKeys(environment: Environment): Hex[] {
-  const keys = (environment.SIGNER_KEYS || "").split(",").filter((key) => key.trim() !== "")
-  const wrong = keys.findIndex((key) => !keyPattern.test(key.trim()))
-  if (wrong >= 0)
-    throw new ConfigError(`SIGNER_KEYS: key number ${wrong + 1} is not 0x and 64 hexadecimal digits`)
-  return keys.map((key) => key.trim() as Hex)
+  const texts = (environment.SIGNER_KEYS || "").split(",").map((text) => text.trim())
+  const keys: Hex[] = []
+  for (const [index, text] of texts.filter((text) => text !== "").entries()) {
+    if (!isPrivateKey(text))
+      throw new ConfigError(
+        `SIGNER_KEYS: key number ${index + 1} is not 0x and the 64 digits of a private key`,
+      )
+    if (keys.some((key) => BigInt(key) === BigInt(text)))
+      throw new ConfigError(`SIGNER_KEYS: key number ${index + 1} is there already; every lane needs its own`)
+    keys.push(text)
+  }
+  return keys
 }
 
 function authorizerKey(environment: Environment): Hex | null {
   const key = environment.AUTHORIZER_KEY
   if (!key) return null
-  if (!keyPattern.test(key)) throw new ConfigError("AUTHORIZER_KEY is not 0x and 64 hexadecimal digits")
-  return key as Hex
+  if (!isPrivateKey(key)) throw new ConfigError("AUTHORIZER_KEY is not 0x and the 64 digits of a private key")
+  return key
 }
 
 function serviceSecret(environment: Environment): string {
@@ -200,5 +250,5 @@ function serviceSecret(environment: Environment): string {
 function logLevel(environment: Environment): LogLevel {
   const text = environment.LOG_LEVEL || "info"
   if (["debug", "info", "warn", "error", "silent"].includes(text)) return text as LogLevel
-  throw new ConfigError(`LOG_LEVEL takes debug, info, warn, error or silent, not "${text}"`)
+  throw new ConfigError(`LOG_LEVEL takes debug, info, warn, error or silent, not ${JSON.stringify(text)}`)
 }

@@ -7,6 +7,7 @@ import { openDatabase } from "./db/open.ts"
 import type { Turn } from "./db/turn.ts"
 import { createLog, type Log } from "./log.ts"
 import { createWakeUps, type WakeUps } from "./wake.ts"
+import { createRedisWakeUps } from "./wake-redis.ts"
 
 /** What functions need of the world around them; made once, in the composition root. */
 export type Context = {
@@ -31,9 +32,14 @@ export type World = {
 export async function openWorld(config: Config): Promise<World> {
   const db = openDatabase(config.database_url)
   const chains = createChains(config)
-  const wakeUps = createWakeUps()
+  const log = createLog(config.log_level)
+  const wakeUps = config.redis_url ? createRedisWakeUps(config.redis_url, log) : createWakeUps()
   const clock = () => new Date()
-  const context: Context = { config, db, clock, chains, wake: wakeUps.wake, log: createLog(config.log_level) }
+  const context: Context = { config, db, clock, chains, wake: wakeUps.wake, log }
+  const close = async () => {
+    await wakeUps.close()
+    await db.close()
+  }
   try {
     await migrate(db, clock())
     await inTurn(context, null, async (turn) => {
@@ -41,10 +47,10 @@ export async function openWorld(config: Config): Promise<World> {
         for (const signer of chain.signers) await ensureLane(turn, chain.chain_id, signer)
     })
   } catch (error) {
-    await db.close()
+    await close()
     throw error
   }
-  return { context, chains, wakeUps, close: () => db.close() }
+  return { context, chains, wakeUps, close }
 }
 
 /** Runs `work` in one database transaction that has one time and one cause. `work` may run more than once. */

@@ -2,7 +2,16 @@ import { randomUUID } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { createPublicClient, createWalletClient, type Hex, http, parseEventLogs } from "viem"
+import {
+  BaseError,
+  createPublicClient,
+  createWalletClient,
+  type Hex,
+  HttpRequestError,
+  http,
+  parseEventLogs,
+  publicActions,
+} from "viem"
 import { privateKeyToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { collectionAbi } from "./chain/contracts.generated.ts"
@@ -68,7 +77,7 @@ async function runDemo(service: Finder, progress: Progress): Promise<DemoResult>
     const again = await tap(service, chip.chip_id)
     const path = `/v1/units/${unit.id}/transfers`
     const made = await service.post<Transfer>(path, { recipient: friend.address }, again.session_token.token)
-    await sendFromWallet(await service.find(), owner.private_key as Hex, made.transaction)
+    await sendFromWallet(service.find, owner.private_key as Hex, made.transaction)
     return await service.poll<Transfer>(`${path}/${made.id}`, ({ status }) => status, "confirmed")
   })
   progress.note(`transaction ${transfer.transaction_hash}`)
@@ -122,14 +131,29 @@ async function tap(service: Finder, chipId: string): Promise<Tap> {
   return await service.post<Tap>("/v1/taps", { chip_id, e })
 }
 
+/** Sends until it is in a block: a chain that is killed forgets what waits, and the contract takes it only once. */
 async function sendFromWallet(
-  service: DevService,
+  find: () => Promise<DevService>,
   privateKey: Hex,
   transaction: Transfer["transaction"],
 ): Promise<void> {
   const account = privateKeyToAccount(privateKey)
-  const wallet = createWalletClient({ account, chain: foundry, transport: http(service.chain.rpc_url) })
-  await wallet.sendTransaction({ to: transaction.to, data: transaction.data, value: 0n })
+  const deadline = performance.now() + patienceMilliseconds
+  for (let attempt = 1; performance.now() < deadline; attempt++) {
+    const { chain } = await find()
+    const wallet = createWalletClient({ account, chain: foundry, transport: http(chain.rpc_url) })
+    try {
+      const hash = await wallet.sendTransaction({ to: transaction.to, data: transaction.data, value: 0n })
+      await wallet.extend(publicActions).waitForTransactionReceipt({ hash, pollingInterval: 200 })
+      return
+    } catch (error) {
+      const isAway = error instanceof BaseError && error.walk((cause) => cause instanceof HttpRequestError)
+      if (!isAway && attempt > 1) return
+      if (!isAway) throw error
+      await Bun.sleep(1_000)
+    }
+  }
+  throw new Error("the chain does not answer")
 }
 
 async function readChain(service: DevService, address: Hex) {

@@ -1,9 +1,10 @@
 /** Wake-ups between those who make work and those who do it. They carry no truth: the database does. */
 export type WakeUps = {
-  /** Says that a queue has work. */
+  /** Says that a queue has work; answers at once and never fails. */
   wake(queue: string): void
   /** Calls `callback` whenever the queue is woken, until the answered function is called. */
   onWake(queue: string, callback: () => void): () => void
+  close(): Promise<void>
 }
 
 /** Wake-ups inside one process. */
@@ -17,6 +18,9 @@ export function createWakeUps(): WakeUps {
       const callbacks = listeners.get(queue) ?? new Set()
       listeners.set(queue, callbacks.add(callback))
       return () => callbacks.delete(callback)
+    },
+    async close() {
+      listeners.clear()
     },
   }
 }

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { and, eq } from "drizzle-orm"
-import pg from "pg"
 import { settleEffect } from "../src/actors/runtime.ts"
 import type { Caller } from "../src/caller.ts"
 import type { Chain, Chains } from "../src/chain/chains.ts"
@@ -13,11 +12,9 @@ import { type ChipView, pairChip } from "../src/chips/service.ts"
 import { type CollectionRow, createCollection } from "../src/collections/service.ts"
 import { loadConfig } from "../src/config.ts"
 import { type Context, inTurn } from "../src/context.ts"
-import type { Database } from "../src/db/database.ts"
 import { migrate } from "../src/db/migrate.ts"
-import { openPostgres } from "../src/db/postgres.ts"
+import { openDatabase } from "../src/db/open.ts"
 import { chips, effects, lanes, organizations, products } from "../src/db/schema.ts"
-import { openSqlite } from "../src/db/sqlite.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { ApiError, type ErrorCode } from "../src/errors.ts"
 import { newId } from "../src/ids.ts"
@@ -26,6 +23,7 @@ import type { SunChip } from "../src/sun/message.ts"
 import { createVirtualChip } from "../src/sun/virtual-chip.ts"
 import type { CreateUnitBody } from "../src/units/model.ts"
 import { createUnit, type UnitView } from "../src/units/service.ts"
+import type { Engine } from "./engines.ts"
 
 /** The services over a database of their own, without HTTP and without a chain. */
 export type TestService = {
@@ -40,11 +38,12 @@ export type TestService = {
 export const chainId = 31_337
 const laneId = "issuance"
 
-/** SQLite in a folder of its own; on Postgres when TEST_POSTGRES_URL names a server, in a database of its own. */
-export async function openService(): Promise<TestService> {
+/** Starts the engine, for a database of the tests' own. */
+export async function openService(engine: Engine): Promise<TestService> {
   const folder = mkdtempSync(join(tmpdir(), "service-api-"))
   const config = loadConfig({ SERVICE_SECRET: "a secret of tests that is long enough", DATA_DIR: folder })
-  const { db, drop } = await openDatabase(join(folder, "service.db"))
+  const running = await engine.start()
+  const db = openDatabase(await running.newDatabase())
   let now = new Date("2026-03-31T23:59:00.000Z")
   const context: Context = {
     config,
@@ -75,7 +74,7 @@ export async function openService(): Promise<TestService> {
     turn: (work) => inTurn(context, null, work),
     async close() {
       await db.close()
-      await drop()
+      await running.stop()
       rmSync(folder, { recursive: true })
     },
   }
@@ -222,24 +221,4 @@ const chains: Chains = new Map([[chainId, chain]])
 
 async function noChain(): Promise<never> {
   throw new Error("these tests have no chain")
-}
-
-async function openDatabase(path: string): Promise<{ db: Database; drop: () => Promise<void> }> {
-  const server = process.env.TEST_POSTGRES_URL
-  if (!server) return { db: openSqlite(path), drop: async () => {} }
-  const name = `test_${randomBytes(8).toString("hex")}`
-  await runOnServer(server, `create database ${name}`)
-  const url = new URL(server)
-  url.pathname = name
-  return { db: openPostgres(url.href), drop: () => runOnServer(server, `drop database ${name}`) }
-}
-
-async function runOnServer(server: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: server })
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
-  }
 }

@@ -25,6 +25,7 @@ export async function startActor(turn: Turn, actor: StartActor): Promise<ActorSt
     organization_id: actor.organization_id,
     snapshot: lifecycle.machine.getPersistedSnapshot(snapshot),
     status: statusOf(snapshot),
+    state: pathOf(snapshot.value),
     version: 1,
     created_at: turn.at,
     updated_at: turn.at,
@@ -48,6 +49,11 @@ export async function sendEvent(
 
 /** Closes an open effect and gives its result to the actor. False when it was closed or cancelled before. */
 export async function settleEffect(turn: Turn, effectId: string, result: EffectResult): Promise<boolean> {
+  const isOpen = and(eq(effects.id, effectId), eq(effects.status, "open"))
+  const [owner] = await turn.tx.select({ actor_id: effects.actor_id }).from(effects).where(isOpen)
+  if (!owner) return false
+  // A timer that is due may leave the state that waits for this result, which cancels the effect.
+  await fireDueTimers(turn, owner.actor_id)
   const [effect] = await turn.tx
     .update(effects)
     .set(
@@ -55,11 +61,11 @@ export async function settleEffect(turn: Turn, effectId: string, result: EffectR
         ? { status: "done", closed_at: turn.at, last_error: null }
         : { status: "failed", closed_at: turn.at, last_error: result.error.message },
     )
-    .where(and(eq(effects.id, effectId), eq(effects.status, "open")))
+    .where(isOpen)
     .returning({ actor_id: effects.actor_id, invoke_id: effects.invoke_id })
   if (!effect) return false
   const type = `xstate.${"output" in result ? "done" : "error"}.actor.${effect.invoke_id}`
-  await sendEvent(turn, effect.actor_id, { type, ...result, actorId: effect.invoke_id })
+  await applyEvent(turn, effect.actor_id, { type, ...result, actorId: effect.invoke_id })
   return true
 }
 
@@ -72,7 +78,7 @@ export async function fireDueTimers(turn: Turn, actorId: string): Promise<number
       .select({ send_id: actorTimers.send_id, event: actorTimers.event })
       .from(actorTimers)
       .where(and(eq(actorTimers.actor_id, actorId), lte(actorTimers.due_at, turn.at)))
-      .orderBy(asc(actorTimers.due_at))
+      .orderBy(asc(actorTimers.due_at), asc(actorTimers.send_id))
       .limit(1)
     if (!timer) return fired
     await removeTimer(turn, actorId, timer.send_id)
@@ -101,8 +107,10 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
   if (!row) throw new Error(`there is no actor ${actorId} for ${event.type}`)
   const lifecycle: Lifecycle = lifecycles[row.machine as MachineName]
   const current = restore(lifecycle.machine, row.snapshot)
-  const [next, actions] = transition(lifecycle.machine, current, event)
   const state = pathOf(current.value)
+  // XState would still take an event that the root of a finished machine has a transition for.
+  if (current.status !== "active") return { status: row.status, state, accepted: false }
+  const [next, actions] = transition(lifecycle.machine, current, event)
   if (next === current && actions.length === 0) return { status: row.status, state, accepted: false }
   if (next.status === "error") throw new Error(`${row.machine} ${actorId} has no answer to ${event.type}`)
 
@@ -111,6 +119,7 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
     .set({
       snapshot: lifecycle.machine.getPersistedSnapshot(next),
       status: statusOf(next),
+      state: pathOf(next.value),
       version: row.version + 1,
       updated_at: turn.at,
     })
@@ -228,7 +237,7 @@ function statusOf(snapshot: AnyMachineSnapshot): string {
 }
 
 /** `pending.issuing` for `{ pending: "issuing" }`. */
-function pathOf(value: unknown): string {
+export function pathOf(value: unknown): string {
   if (typeof value === "string") return value
   return Object.entries(value as Record<string, unknown>)
     .map(([key, inner]) => `${key}.${pathOf(inner)}`)

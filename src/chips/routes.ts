@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox"
 import { Flag, flagOf, listRoute } from "../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
 import { type Check, checkOf } from "../http/validate.ts"
+import * as examples from "../openapi/examples.ts"
 import {
   chipListItem,
   chipResource,
@@ -20,6 +21,8 @@ export const chipRoutes: Route[] = [
   writeRoute({
     operation: "pairChip",
     summary: "Pair a chip to a unit",
+    description:
+      "Binds a chip to a unit and sets off the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value of its own, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.",
     method: "POST",
     path: "/v1/chips",
     credentials: ["api_key"],
@@ -37,6 +40,7 @@ export const chipRoutes: Route[] = [
       "chip.invalid_e_value",
       "quota.exceeded",
     ],
+    example: { request: examples.pairChip, response: examples.pairedChip },
     async write(turn, context, caller, { body }) {
       const chip = await pairChip(turn, context.config.service_secret, caller, body)
       return { body: presentPairedChip(chip), location: `/v1/chips/${chip.chip_id}` }
@@ -45,6 +49,8 @@ export const chipRoutes: Route[] = [
   writeRoute({
     operation: "pairChipsInBulk",
     summary: "Pair up to 100 chips to units of one collection",
+    description:
+      "All units belong to one collection and are issued in the order given, in one transaction. Either every chip is paired or none.",
     method: "POST",
     path: "/v1/chips/bulk",
     credentials: ["api_key"],
@@ -66,6 +72,7 @@ export const chipRoutes: Route[] = [
       "chip.invalid_e_value",
       "quota.exceeded",
     ],
+    example: { request: examples.pairChipsInBulk, response: examples.pairedChips },
     async write(turn, context, caller, { body }) {
       const chips = await pairChipsInBulk(turn, context.config.service_secret, caller, body)
       return { body: { chips: chips.map(presentPairedChip) } }
@@ -74,11 +81,13 @@ export const chipRoutes: Route[] = [
   listRoute({
     operation: "listChips",
     summary: "List chips",
+    description: "The organization's chips, newest first: real ones, test chips, or both.",
     path: "/v1/chips",
     credentials: ["api_key"],
     plural: "chips",
     item: chipListItem,
     filters: { is_test: Type.Optional(Flag) },
+    example: { response: examples.listedChips },
     read: (context, caller, { is_test }, page) =>
       listChips(context.db.read, caller, { is_test: flagOf(is_test), page }),
     present: presentListedChip,
@@ -86,10 +95,12 @@ export const chipRoutes: Route[] = [
   readRoute({
     operation: "getChip",
     summary: "Get a chip",
+    description: "One chip with its unit; `unit` is null while the chip is not paired.",
     path: "/v1/chips/{chip_id}",
     credentials: ["api_key"],
     response: chipResource,
     errors: ["chip.not_found"],
+    example: { response: examples.chip },
     async read(context, caller, { params }) {
       return { body: presentChip(await getChip(context.db.read, caller, params.chip_id)) }
     },

@@ -1,4 +1,5 @@
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import * as examples from "../openapi/examples.ts"
 import { claimResource, createClaimBody, presentClaim } from "./model.ts"
 import { createClaim, getClaim, prepareClaim } from "./service.ts"
 
@@ -6,6 +7,8 @@ export const claimRoutes: Route[] = [
   writeRoute({
     operation: "createClaim",
     summary: "Hand a unit to a recipient's wallet",
+    description:
+      "Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer carries a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/claims",
     credentials: ["session_token"],
@@ -24,6 +27,7 @@ export const claimRoutes: Route[] = [
       "claim.already_to_recipient",
       "claim.already_claimed",
     ],
+    example: { request: examples.createClaim, response: examples.claim },
     prepare: (context, caller, { params, body }) => prepareClaim(context, caller, params.unit_id, body),
     async write(turn, _context, caller, { params, body }, prepared) {
       const claim = await createClaim(turn, caller, params.unit_id, body, prepared)
@@ -33,10 +37,12 @@ export const claimRoutes: Route[] = [
   readRoute({
     operation: "getClaim",
     summary: "Get a claim",
+    description: "One claim. `claimed` means that the chain says so at the confirmation depth.",
     path: "/v1/units/{unit_id}/claims/{claim_id}",
     credentials: ["api_key", "session_token"],
     response: claimResource,
     errors: ["unit.not_found", "session_token.wrong_chip", "claim.not_found"],
+    example: { response: examples.settledClaim },
     async read(context, caller, { params }) {
       const claim = await getClaim(context.db.read, caller, params.unit_id, params.claim_id)
       return { body: presentClaim(claim) }

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox"
 import { externalId } from "../fields.ts"
 import { listRoute } from "../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import * as examples from "../openapi/examples.ts"
 import { collectionResource, createCollectionBody, presentCollection, updateCollectionBody } from "./model.ts"
 import { createCollection, getCollection, listCollections, updateCollection } from "./service.ts"
 
@@ -9,6 +10,8 @@ export const collectionRoutes: Route[] = [
   writeRoute({
     operation: "createCollection",
     summary: "Register a collection and deploy its contract",
+    description:
+      "The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before chips are paired to its units.",
     method: "POST",
     path: "/v1/collections",
     credentials: ["api_key"],
@@ -17,6 +20,7 @@ export const collectionRoutes: Route[] = [
     status: 201,
     response: collectionResource,
     errors: ["collection.already_exists", "quota.exceeded"],
+    example: { request: examples.createCollection, response: examples.collection },
     async write(turn, context, caller, { body }) {
       const collection = await createCollection(turn, context.chains, caller, body)
       return { body: presentCollection(collection), location: `/v1/collections/${collection.id}` }
@@ -25,21 +29,25 @@ export const collectionRoutes: Route[] = [
   listRoute({
     operation: "listCollections",
     summary: "List collections",
+    description: "The organization's collections, newest first. With `external_id` at most one.",
     path: "/v1/collections",
     credentials: ["api_key"],
     plural: "collections",
     item: collectionResource,
     filters: { external_id: Type.Optional(externalId) },
+    example: { response: examples.listedCollections },
     read: (context, caller, filters, page) => listCollections(context.db.read, caller, { ...filters, page }),
     present: presentCollection,
   }),
   readRoute({
     operation: "getCollection",
     summary: "Get a collection",
+    description: "One collection with the state of its contract.",
     path: "/v1/collections/{collection_id}",
     credentials: ["api_key"],
     response: collectionResource,
     errors: ["collection.not_found"],
+    example: { response: examples.activeCollection },
     async read(context, caller, { params }) {
       return { body: presentCollection(await getCollection(context.db.read, caller, params.collection_id)) }
     },
@@ -47,6 +55,8 @@ export const collectionRoutes: Route[] = [
   writeRoute({
     operation: "updateCollection",
     summary: "Change a collection's redirect",
+    description:
+      "The redirect is used for the collection's units that have none of their own; null clears it.",
     method: "PATCH",
     path: "/v1/collections/{collection_id}",
     credentials: ["api_key"],
@@ -54,6 +64,7 @@ export const collectionRoutes: Route[] = [
     status: 200,
     response: collectionResource,
     errors: ["collection.not_found"],
+    example: { request: examples.updateCollection, response: examples.updatedCollection },
     async write(turn, _context, caller, { params, body }) {
       return { body: presentCollection(await updateCollection(turn, caller, params.collection_id, body)) }
     },

@@ -6,8 +6,10 @@ import {
   DatabaseUnavailable,
   driverError,
   inScope,
-  queriesOver,
+  type Queries,
   type RunStatement,
+  runCallbacks,
+  transactionQueriesOver,
 } from "./database.ts"
 
 /** Postgres 15 or later; database transactions are serializable and repeated when Postgres asks for it. */
@@ -16,44 +18,91 @@ export function openPostgres(url: string): Database {
     connectionString: url,
     max: 10,
     connectionTimeoutMillis: 5_000,
-    options: "-c timezone=UTC -c default_transaction_isolation=serializable",
+    options: "-c timezone=UTC -c enable_seqscan=on",
   })
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-  pool.on("error", () => {})
+  pool.on("error", ignoreBrokenConnection)
+  const oneAtATime = createTurnstile()
+  const underWay = new Set<Promise<unknown>>()
+  let closing: Promise<void> | undefined
+
+  async function whileOpen<T>(ask: () => Promise<T>): Promise<T> {
+    if (closing) throw new DatabaseUnavailable("the database is closed")
+    const answer = ask()
+    underWay.add(answer)
+    try {
+      return await answer
+    } finally {
+      underWay.delete(answer)
+    }
+  }
 
   return {
     engine: "postgres",
-    read: committedQueriesOver(async (sql, params) => await reachable(() => rowsOf(pool)(sql, params))),
+    read: committedQueriesOver((sql, params) => whileOpen(() => reachable(() => rowsOf(pool)(sql, params)))),
     async transaction(work) {
       assertNoOpenScope()
-      for (let attempt = 1; ; attempt++) {
-        const client = await reachable(() => pool.connect())
-        let broken: Error | undefined
-        try {
-          await reachable(() => client.query("begin"))
-          const { value, callbacks } = await inScope(() => work(queriesOver(rowsOf(client))))
-          await client.query("commit")
-          for (const callback of callbacks) callback()
-          return value
-        } catch (error) {
-          const cause = driverError(error)
-          await client.query("rollback").catch((failure: Error) => {
-            broken = failure
-          })
-          if (!mustRepeat(cause) || attempt === maxAttempts) throw unavailable(cause)
-        } finally {
-          client.release(broken)
-        }
-        await Bun.sleep(Math.random() * 2 ** attempt)
-      }
+      return await whileOpen(() => runUntilCommitted(pool, oneAtATime, work))
     },
     async close() {
-      await pool.end()
+      closing ??= Promise.allSettled(underWay).then(() => pool.end())
+      await closing
     },
   }
 }
 
-const maxAttempts = 12
+type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
+
+/** Work that lost twice goes on one at a time, so that those who want the same row do not defeat each other for ever. */
+async function runUntilCommitted<T>(
+  pool: pg.Pool,
+  oneAtATime: Turnstile,
+  work: (tx: Queries) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await (attempt <= 2 ? runOnce(pool, work) : oneAtATime(() => runOnce(pool, work)))
+    } catch (error) {
+      if (!mustRepeat(error) || attempt === attemptsFor(error)) throw unavailable(error)
+    }
+    await Bun.sleep(Math.random() * Math.min(2 ** attempt, 50))
+  }
+}
+
+function createTurnstile(): Turnstile {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const mine = last.then(work)
+    last = mine.catch(() => {})
+    return mine
+  }
+}
+
+/** Throws the driver's error; then nothing was committed, unless the connection was lost while committing. */
+async function runOnce<T>(pool: pg.Pool, work: (tx: Queries) => Promise<T>): Promise<T> {
+  const client = await reachable(() => pool.connect())
+  client.on("error", ignoreBrokenConnection)
+  let broken: Error | undefined
+  try {
+    await client.query("begin isolation level serializable")
+    const { value, callbacks } = await inScope(() => work(transactionQueriesOver(rowsOf(client))))
+    const ended = await client.query("commit")
+    // Postgres answers a commit after a failed statement, whose error `work` kept to itself, by rolling back.
+    if (ended.command !== "COMMIT") throw new Error("a statement failed and its error was not passed on")
+    runCallbacks(callbacks)
+    return value
+  } catch (error) {
+    await client.query("rollback").catch((failure: Error) => {
+      broken = failure
+    })
+    throw driverError(error)
+  } finally {
+    client.off("error", ignoreBrokenConnection)
+    client.release(broken)
+  }
+}
+
+/** The next statement says so and the pool replaces it; but without a listener it would end the process. */
+function ignoreBrokenConnection(): void {}
 
 function rowsOf(client: pg.Pool | pg.PoolClient): RunStatement {
   return async (sql, params) => {
@@ -73,9 +122,19 @@ const plainTypes = {
   },
 } as pg.CustomTypesConfig
 
-/** 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). */
+/**
+ * 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). 23505 unique violation: where a row of
+ * somebody else came between a look and a write, Postgres may say so instead of 40001 (manual, 13.2.3); the next
+ * look finds that row.
+ */
 function mustRepeat(error: unknown): boolean {
-  return ["40001", "40P01"].includes(codeOf(error))
+  return ["40001", "40P01", uniqueViolation].includes(codeOf(error))
+}
+
+const uniqueViolation = "23505"
+
+function attemptsFor(error: unknown): number {
+  return codeOf(error) === uniqueViolation ? 3 : 30
 }
 
 async function reachable<T>(ask: () => Promise<T>): Promise<T> {
@@ -86,14 +145,17 @@ async function reachable<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Connection faults (class 08), shutdown and start-up (57P0x), full disk and too many clients (class 53). */
+/**
+ * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
+ * (57P0x).
+ */
 function unavailable(error: unknown): unknown {
   const code = codeOf(error)
   const lost =
-    /^(08|57P0|53)/.test(code) ||
+    /^(08|40|53|57P0)/.test(code) ||
     /^E[A-Z]+$/.test(code) ||
-    mustRepeat(error) ||
-    (error instanceof Error && /terminated|timeout exceeded|Connection ended/i.test(error.message))
+    (error instanceof Error &&
+      /terminated|timeout exceeded|Connection ended|not queryable/i.test(error.message))
   return lost ? new DatabaseUnavailable(`Postgres cannot answer now (${code || "connection lost"})`) : error
 }
 

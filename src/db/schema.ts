@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm"
 import { bigint, customType, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core"
 
 /** SQLite has no boolean: it answers 0 and 1. */
@@ -5,32 +6,34 @@ const flag = customType<{ data: boolean; driverData: unknown }>({
   dataType: () => "boolean",
   fromDriver: (value) => value === true || value === 1,
 })
+/** SQLite does not know the word `default` that drizzle writes for a value left out. */
+const absent = () => sql`null`
 const count = () => bigint({ mode: "number" })
 const instant = () => timestamp({ withTimezone: true, precision: 3, mode: "date" })
 
 export const organizations = pgTable("organizations", {
   id: uuid().primaryKey(),
   name: text().notNull(),
-  default_chain_id: count(),
+  default_chain_id: count().$defaultFn(absent),
   allowed_chain_ids: jsonb().$type<number[]>().notNull(),
-  default_redirect_url: text(),
+  default_redirect_url: text().$defaultFn(absent),
   cors_origins: jsonb().$type<string[]>().notNull(),
-  quota_units: count(),
-  quota_collections: count(),
-  quota_chips: count(),
-  quota_taps_per_month: count(),
-  identity: jsonb().$type<IdentitySettings>(),
+  quota_units: count().$defaultFn(absent),
+  quota_collections: count().$defaultFn(absent),
+  quota_chips: count().$defaultFn(absent),
+  quota_taps_per_month: count().$defaultFn(absent),
+  identity: jsonb().$type<IdentitySettings>().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
 export const apiKeys = pgTable("api_keys", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
-  name: text(),
+  name: text().$defaultFn(absent),
   hash: text().notNull(),
   hint: text().notNull(),
   created_at: instant().notNull(),
-  revoked_at: instant(),
+  revoked_at: instant().$defaultFn(absent),
 })
 
 export const publishableKeys = pgTable("publishable_keys", {
@@ -40,15 +43,15 @@ export const publishableKeys = pgTable("publishable_keys", {
   name: text().notNull(),
   mode: text({ enum: ["live", "sandbox"] }).notNull(),
   created_at: instant().notNull(),
-  revoked_at: instant(),
+  revoked_at: instant().$defaultFn(absent),
 })
 
 export const products = pgTable("products", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
-  external_id: text(),
+  external_id: text().$defaultFn(absent),
   name: text().notNull(),
-  redirect_url: text(),
+  redirect_url: text().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
@@ -57,19 +60,19 @@ export const lanes = pgTable("lanes", {
   chain_id: count().notNull(),
   address: text().notNull(),
   purpose: text({ enum: ["issuance", "ownership", "all"] }).notNull(),
-  next_nonce: count(),
+  next_nonce: count().$defaultFn(absent),
   status: text({ enum: ["open", "paused", "halted"] }).notNull(),
-  reason: text(),
-  lease_owner: text(),
+  reason: text().$defaultFn(absent),
+  lease_owner: text().$defaultFn(absent),
   lease_epoch: count().notNull(),
-  leased_until: instant(),
+  leased_until: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
 export const collections = pgTable("collections", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
-  external_id: text(),
+  external_id: text().$defaultFn(absent),
   name: text().notNull(),
   symbol: text().notNull(),
   chain_id: count().notNull(),
@@ -77,21 +80,21 @@ export const collections = pgTable("collections", {
   lane_id: text().notNull(),
   next_serial: count().notNull(),
   status: text({ enum: ["deploying", "active", "failed"] }).notNull(),
-  redirect_url: text(),
+  redirect_url: text().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
 export const units = pgTable("units", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
-  collection_id: uuid(),
-  product_id: uuid(),
-  external_id: text(),
-  name: text(),
-  attributes: jsonb().$type<Record<string, unknown>>(),
-  redirect_url: text(),
+  collection_id: uuid().$defaultFn(absent),
+  product_id: uuid().$defaultFn(absent),
+  external_id: text().$defaultFn(absent),
+  name: text().$defaultFn(absent),
+  attributes: jsonb().$type<Record<string, unknown>>().$defaultFn(absent),
+  redirect_url: text().$defaultFn(absent),
   token_status: text({ enum: ["pending", "active"] }).notNull(),
-  serial: count(),
+  serial: count().$defaultFn(absent),
   claimed: flag().notNull(),
   created_at: instant().notNull(),
 })
@@ -106,10 +109,10 @@ export const chips = pgTable("chips", {
   counter: count().notNull(),
   emitted_counter: count().notNull(),
   scan_count: count().notNull(),
-  unit_id: uuid(),
-  reserved_for: uuid(),
-  paired_at: instant(),
-  retired_at: instant(),
+  unit_id: uuid().$defaultFn(absent),
+  reserved_for: uuid().$defaultFn(absent),
+  paired_at: instant().$defaultFn(absent),
+  retired_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
@@ -119,7 +122,7 @@ export const bulkPairings = pgTable("bulk_pairings", {
   collection_id: uuid().notNull(),
   size: count().notNull(),
   created_at: instant().notNull(),
-  issued_at: instant(),
+  issued_at: instant().$defaultFn(absent),
 })
 
 export const taps = pgTable("taps", {
@@ -153,12 +156,12 @@ export const claims = pgTable("claims", {
   status: text({ enum: ["claiming", "claimed", "expired", "failed"] }).notNull(),
   execution: text({ enum: ["service_relay", "client_broadcast"] }).notNull(),
   recipient: text().notNull(),
-  customer_id: text(),
-  transaction: jsonb().$type<TransactionPayload>(),
-  authorization_digest: text(),
-  transaction_hash: text(),
-  failure: jsonb().$type<Failure>(),
-  expires_at: instant(),
+  customer_id: text().$defaultFn(absent),
+  transaction: jsonb().$type<TransactionPayload>().$defaultFn(absent),
+  authorization_digest: text().$defaultFn(absent),
+  transaction_hash: text().$defaultFn(absent),
+  failure: jsonb().$type<Failure>().$defaultFn(absent),
+  expires_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
@@ -170,11 +173,11 @@ export const transfers = pgTable("transfers", {
   status: text({ enum: ["prepared", "confirmed", "expired", "failed"] }).notNull(),
   sender: text().notNull(),
   recipient: text().notNull(),
-  customer_id: text(),
+  customer_id: text().$defaultFn(absent),
   transaction: jsonb().$type<TransactionPayload>().notNull(),
   authorization_digest: text().notNull(),
-  transaction_hash: text(),
-  failure: jsonb().$type<Failure>(),
+  transaction_hash: text().$defaultFn(absent),
+  failure: jsonb().$type<Failure>().$defaultFn(absent),
   expires_at: instant().notNull(),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
@@ -187,8 +190,8 @@ export const chipReplacements = pgTable("chip_replacements", {
   status: text({ enum: ["prepared", "submitted", "confirmed", "failed"] }).notNull(),
   previous_chip_id: text().notNull(),
   chip_id: text().notNull(),
-  transaction_hash: text(),
-  failure: jsonb().$type<Failure>(),
+  transaction_hash: text().$defaultFn(absent),
+  failure: jsonb().$type<Failure>().$defaultFn(absent),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
@@ -210,9 +213,9 @@ export const idempotencyKeys = pgTable(
     key: text().notNull(),
     operation: text().notNull(),
     fingerprint: text().notNull(),
-    response_status: count(),
-    response_location: text(),
-    sealed_body: text(),
+    response_status: count().$defaultFn(absent),
+    response_location: text().$defaultFn(absent),
+    sealed_body: text().$defaultFn(absent),
     created_at: instant().notNull(),
   },
   (table) => [primaryKey({ columns: [table.scope, table.key] })],
@@ -222,9 +225,12 @@ export const actors = pgTable("actors", {
   id: uuid().primaryKey(),
   machine: text().notNull(),
   machine_version: count().notNull(),
-  organization_id: uuid(),
+  organization_id: uuid().$defaultFn(absent),
   snapshot: jsonb().$type<unknown>().notNull(),
+  /** The top-level state, which is what the API shows. */
   status: text().notNull(),
+  /** The whole state, such as `pending.issuing`. */
+  state: text().notNull(),
   version: count().notNull(),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
@@ -247,9 +253,9 @@ export const actorEvents = pgTable(
     actor_id: uuid().notNull(),
     number: count().notNull(),
     event: jsonb().$type<JournalEvent>().notNull(),
-    from_state: text(),
+    from_state: text().$defaultFn(absent),
     to_state: text().notNull(),
-    request_id: text(),
+    request_id: text().$defaultFn(absent),
     at: instant().notNull(),
   },
   (table) => [primaryKey({ columns: [table.actor_id, table.number] })],
@@ -269,10 +275,10 @@ export const transactions = pgTable("transactions", {
   status: text({
     enum: ["allocated", "signed", "sent", "mined", "confirmed", "reverted", "final"],
   }).notNull(),
-  hash: text(),
-  block_number: count(),
-  block_hash: text(),
-  sent_block: count(),
+  hash: text().$defaultFn(absent),
+  block_number: count().$defaultFn(absent),
+  block_hash: text().$defaultFn(absent),
+  sent_block: count().$defaultFn(absent),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
@@ -284,8 +290,9 @@ export const transactionAttempts = pgTable("transaction_attempts", {
   raw: text().notNull(),
   max_fee_per_gas: text().notNull(),
   max_priority_fee_per_gas: text().notNull(),
+  first_sent_block: count().$defaultFn(absent),
   send_count: count().notNull(),
-  last_error: text(),
+  last_error: text().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
@@ -297,12 +304,12 @@ export const effects = pgTable("effects", {
   input: jsonb().$type<Record<string, unknown>>().notNull(),
   status: text({ enum: ["open", "done", "failed", "cancelled"] }).notNull(),
   queue: text().notNull(),
-  transaction_id: uuid(),
+  transaction_id: uuid().$defaultFn(absent),
   attempts: count().notNull(),
   due_at: instant().notNull(),
-  last_error: text(),
+  last_error: text().$defaultFn(absent),
   created_at: instant().notNull(),
-  closed_at: instant(),
+  closed_at: instant().$defaultFn(absent),
 })
 
 export const chainCursors = pgTable("chain_cursors", {

@@ -7,8 +7,9 @@ import {
   driverError,
   inScope,
   type Queries,
-  queriesOver,
   type RunStatement,
+  runCallbacks,
+  transactionQueriesOver,
 } from "./database.ts"
 
 /**
@@ -19,11 +20,22 @@ export function openSqlite(path: string): Database {
   const writer = connect(path)
   const reader = connect(path)
   reader.exec("pragma query_only = on")
-  const tx = queriesOver(statementsOf(writer))
-  const read = committedQueriesOver(statementsOf(reader))
+  // From here on a busy file is waited for without blocking the event loop.
+  writer.exec("pragma busy_timeout = 0")
+  const writes = statementsOf(writer)
+  const reads = statementsOf(reader)
+  const tx = transactionQueriesOver(writes.run)
+  const read = committedQueriesOver(async (sql, params) => {
+    if (closing) throw new DatabaseUnavailable(closedMessage)
+    try {
+      return await reads.run(sql, params)
+    } catch (error) {
+      throw unavailable(error)
+    }
+  })
   let waiting: Work[] = []
   let turn: Promise<void> | undefined
-  let closed = false
+  let closing: Promise<void> | undefined
 
   async function takeTurns(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
@@ -35,26 +47,33 @@ export function openSqlite(path: string): Database {
     turn = undefined
   }
 
+  async function closeAll(): Promise<void> {
+    await turn
+    reads.finalize()
+    writes.finalize()
+    reader.close()
+    writer.close()
+  }
+
   return {
     engine: "sqlite",
     read,
     async transaction(work) {
       assertNoOpenScope()
-      if (closed) throw new DatabaseUnavailable("the database is closed")
+      if (closing) throw new DatabaseUnavailable(closedMessage)
       return await new Promise((resolve, reject) => {
         waiting.push({ run: work, resolve: resolve as (value: unknown) => void, reject })
         turn ??= takeTurns()
       })
     },
     async close() {
-      closed = true
-      await turn
-      reader.close()
-      writer.close()
+      closing ??= closeAll()
+      await closing
     },
   }
 }
 
+const closedMessage = "the database is closed"
 const groupSize = 256
 const busyPatienceMilliseconds = 5_000
 
@@ -71,11 +90,18 @@ async function commitTogether(writer: Connection, tx: Queries, group: Work[]): P
     for (const work of group) answers.push(await runInSavepoint(writer, tx, work))
     writer.exec("commit")
   } catch (error) {
-    if (writer.inTransaction) writer.exec("rollback")
+    rollBack(writer)
     for (const work of group) work.reject(unavailable(error))
     return
   }
   for (const answer of answers) answer()
+}
+
+/** A disk that fails may refuse even this; the next `begin` then says so. */
+function rollBack(writer: Connection): void {
+  try {
+    if (writer.inTransaction) writer.exec("rollback")
+  } catch {}
 }
 
 async function runInSavepoint(writer: Connection, tx: Queries, work: Work): Promise<() => void> {
@@ -84,7 +110,7 @@ async function runInSavepoint(writer: Connection, tx: Queries, work: Work): Prom
     const { value, callbacks } = await inScope(() => work.run(tx))
     writer.exec("release work")
     return () => {
-      for (const callback of callbacks) callback()
+      runCallbacks(callbacks)
       work.resolve(value)
     }
   } catch (error) {
@@ -104,7 +130,7 @@ async function beginImmediate(writer: Connection): Promise<void> {
       writer.exec("begin immediate")
       return
     } catch (error) {
-      if (codeOf(error) !== "SQLITE_BUSY" || performance.now() > deadline) throw error
+      if (!codeOf(error)?.startsWith("SQLITE_BUSY") || performance.now() > deadline) throw error
       await Bun.sleep(10)
     }
   }
@@ -113,7 +139,7 @@ async function beginImmediate(writer: Connection): Promise<void> {
 function connect(path: string): Connection {
   try {
     const connection = new Connection(path, { create: true, readwrite: true })
-    connection.exec("pragma busy_timeout = 100")
+    connection.exec(`pragma busy_timeout = ${busyPatienceMilliseconds}`)
     connection.exec("pragma journal_mode = wal")
     connection.exec("pragma synchronous = full")
     connection.exec("pragma foreign_keys = on")
@@ -124,15 +150,21 @@ function connect(path: string): Connection {
   }
 }
 
-function statementsOf(connection: Connection): RunStatement {
+/** Statements are prepared once. A connection whose statements are not finalized stays open when it is closed. */
+function statementsOf(connection: Connection): { run: RunStatement; finalize: () => void } {
   const statements = new Map<string, Statement<unknown, SQLQueryBindings[]>>()
-  return async (sql, params) => {
-    let statement = statements.get(sql)
-    if (!statement) {
-      statement = connection.prepare(sql)
-      statements.set(sql, statement)
-    }
-    return statement.values(...(params as SQLQueryBindings[])) as unknown[][]
+  return {
+    async run(sql, params) {
+      let statement = statements.get(sql)
+      if (!statement) {
+        statement = connection.prepare(sql)
+        statements.set(sql, statement)
+      }
+      return statement.values(...(params as SQLQueryBindings[])) as unknown[][]
+    },
+    finalize() {
+      for (const statement of statements.values()) statement.finalize()
+    },
   }
 }
 
@@ -142,7 +174,7 @@ function unavailable(error: unknown): unknown {
   const cause = driverError(error)
   const code = codeOf(cause)
   if (!code || !unavailableCodes.test(code)) return cause
-  return new DatabaseUnavailable(`SQLite cannot write now (${code}): ${(cause as Error).message}`)
+  return new DatabaseUnavailable(`SQLite cannot answer now (${code}): ${(cause as Error).message}`)
 }
 
 function codeOf(error: unknown): string | undefined {

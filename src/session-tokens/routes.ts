@@ -1,5 +1,6 @@
 import { ApiError } from "../errors.ts"
 import { NoContent, type Route, readRoute, writeRoute } from "../http/route.ts"
+import * as examples from "../openapi/examples.ts"
 import { currentSessionToken, presentCurrentSessionToken } from "./model.ts"
 import { revokeSessionToken } from "./service.ts"
 
@@ -7,9 +8,11 @@ export const sessionTokenRoutes: Route[] = [
   readRoute({
     operation: "getCurrentSessionToken",
     summary: "Get the session of the presented token",
+    description: "When the presented session token expires, and what it is bound to.",
     path: "/v1/session-tokens/current",
     credentials: ["session_token"],
     response: currentSessionToken,
+    example: { response: examples.session },
     async read(_context, { organization_id, session }) {
       if (!session) throw new ApiError("auth.unauthorized")
       return { body: presentCurrentSessionToken({ organization_id, ...session }) }
@@ -18,6 +21,7 @@ export const sessionTokenRoutes: Route[] = [
   writeRoute({
     operation: "revokeCurrentSessionToken",
     summary: "End the session of the presented token",
+    description: "Ends the session at once: later requests with the token are refused as expired.",
     method: "DELETE",
     path: "/v1/session-tokens/current",
     credentials: ["session_token"],

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox"
 import { chipId, id } from "../fields.ts"
 import { Flag, flagOf, Instant, instantOf, listRoute } from "../http/list.ts"
 import { type Route, writeRoute } from "../http/route.ts"
+import * as examples from "../openapi/examples.ts"
 import {
   createTapBody,
   createTestTapBody,
@@ -17,6 +18,8 @@ export const tapRoutes: Route[] = [
   writeRoute({
     operation: "createTap",
     summary: "Verify a tap and get a session token",
+    description:
+      "Verifies the one-time value of a tap, records the tap exactly once and answers a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.",
     method: "POST",
     path: "/v1/taps",
     credentials: ["api_key", "publishable_key"],
@@ -33,6 +36,11 @@ export const tapRoutes: Route[] = [
       "chip.already_scanned",
       "quota.exceeded",
     ],
+    example: {
+      request: examples.createTap,
+      response: examples.tap,
+      also: { request: examples.dryRunTap, response: examples.dryTap },
+    },
     async write(turn, context, caller, { body }) {
       const outcome = await createTap(turn, context.config.service_secret, caller, body)
       return { body: presentTap(outcome), status: outcome.tap ? 201 : 200 }
@@ -41,6 +49,8 @@ export const tapRoutes: Route[] = [
   listRoute({
     operation: "listTaps",
     summary: "List verified taps",
+    description:
+      "The history of verified taps, newest first. Taps of test chips are left out unless `is_test` is true.",
     path: "/v1/taps",
     credentials: ["api_key"],
     plural: "taps",
@@ -52,6 +62,7 @@ export const tapRoutes: Route[] = [
       created_before: Type.Optional(Instant),
       is_test: Type.Optional(Flag),
     },
+    example: { response: examples.listedTaps },
     read: (context, caller, filters, page) =>
       listTaps(context.db.read, caller, {
         ...filters,
@@ -65,6 +76,8 @@ export const tapRoutes: Route[] = [
   writeRoute({
     operation: "createTestTap",
     summary: "Let a test chip emit a value, as a scan would",
+    description:
+      "Advances the read counter of a test chip and answers the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.",
     method: "POST",
     path: "/v1/test-helpers/taps",
     credentials: ["api_key"],
@@ -72,6 +85,7 @@ export const tapRoutes: Route[] = [
     status: 201,
     response: testTapResponse,
     errors: ["chip.not_found", "chip.not_a_test_chip"],
+    example: { request: examples.createTestTap, response: examples.testTap },
     async write(turn, context, caller, { body }) {
       return { body: await createTestTap(turn, context.config.service_secret, caller, body) }
     },

@@ -1,4 +1,5 @@
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import * as examples from "../openapi/examples.ts"
 import { createTransferBody, presentTransfer, transferResource } from "./model.ts"
 import { createTransfer, getTransfer, prepareTransfer } from "./service.ts"
 
@@ -6,6 +7,8 @@ export const transferRoutes: Route[] = [
   writeRoute({
     operation: "createTransfer",
     summary: "Authorize the owner to hand a unit to somebody else",
+    description:
+      "Answers a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/transfers",
     credentials: ["session_token"],
@@ -22,6 +25,7 @@ export const transferRoutes: Route[] = [
       "transfer.owner_unknown",
       "transfer.already_to_recipient",
     ],
+    example: { request: examples.createTransfer, response: examples.transfer },
     prepare: (context, caller, { params, body }) => prepareTransfer(context, caller, params.unit_id, body),
     async write(turn, _context, caller, { params, body }, prepared) {
       const transfer = await createTransfer(turn, caller, params.unit_id, body, prepared)
@@ -32,10 +36,12 @@ export const transferRoutes: Route[] = [
   readRoute({
     operation: "getTransfer",
     summary: "Get a transfer",
+    description: "One transfer. `confirmed` means that the chain says so at the confirmation depth.",
     path: "/v1/units/{unit_id}/transfers/{transfer_id}",
     credentials: ["api_key", "session_token"],
     response: transferResource,
     errors: ["unit.not_found", "session_token.wrong_chip", "transfer.not_found"],
+    example: { response: examples.settledTransfer },
     async read(context, caller, { params }) {
       const transfer = await getTransfer(context.db.read, caller, params.unit_id, params.transfer_id)
       return { body: presentTransfer(transfer) }

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox"
 import { externalId } from "../fields.ts"
 import { listRoute } from "../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import * as examples from "../openapi/examples.ts"
 import {
   createUnitBody,
   presentListedUnit,
@@ -16,6 +17,7 @@ export const unitRoutes: Route[] = [
   writeRoute({
     operation: "createUnit",
     summary: "Register a unit of a collection",
+    description: "Registers an item of a collection. It is issued as a token once a chip is paired to it.",
     method: "POST",
     path: "/v1/units",
     credentials: ["api_key"],
@@ -24,6 +26,7 @@ export const unitRoutes: Route[] = [
     status: 201,
     response: unitResource,
     errors: ["collection.not_found", "unit.already_exists", "quota.exceeded"],
+    example: { request: examples.createUnit, response: examples.unit },
     async write(turn, _context, caller, { body }) {
       const unit = await createUnit(turn, caller, body)
       return { body: presentUnit(unit), location: `/v1/units/${unit.id}` }
@@ -32,21 +35,25 @@ export const unitRoutes: Route[] = [
   listRoute({
     operation: "listUnits",
     summary: "List units",
+    description: "The organization's units, newest first. With `external_id` at most one.",
     path: "/v1/units",
     credentials: ["api_key"],
     plural: "units",
     item: unitListItem,
     filters: { external_id: Type.Optional(externalId) },
+    example: { response: examples.listedUnits },
     read: (context, caller, filters, page) => listUnits(context.db.read, caller, { ...filters, page }),
     present: presentListedUnit,
   }),
   readRoute({
     operation: "getUnit",
     summary: "Get a unit",
+    description: "One unit with its collection, its token and its chip.",
     path: "/v1/units/{unit_id}",
     credentials: ["api_key"],
     response: unitResource,
     errors: ["unit.not_found"],
+    example: { response: examples.issuedUnit },
     async read(context, caller, { params }) {
       return { body: presentUnit(await getUnit(context.db.read, caller, params.unit_id)) }
     },
@@ -54,6 +61,7 @@ export const unitRoutes: Route[] = [
   writeRoute({
     operation: "updateUnit",
     summary: "Change a unit",
+    description: "Changes the fields that are sent and leaves the others; null clears a field.",
     method: "PATCH",
     path: "/v1/units/{unit_id}",
     credentials: ["api_key"],
@@ -61,6 +69,7 @@ export const unitRoutes: Route[] = [
     status: 200,
     response: unitResource,
     errors: ["unit.not_found", "unit.already_exists"],
+    example: { request: examples.updateUnit, response: examples.updatedUnit },
     async write(turn, _context, caller, { params, body }) {
       return { body: presentUnit(await updateUnit(turn, caller, params.unit_id, body)) }
     },

@@ -1,0 +1,109 @@
+import { randomUUID } from "node:crypto"
+import { Elysia } from "elysia"
+import type { Context } from "./context.ts"
+import { ApiError } from "./errors.ts"
+import { createAnswerRequest, type Visit } from "./http/answer.ts"
+import { type Answer, errorAnswer } from "./http/envelope.ts"
+import type { Route } from "./http/route.ts"
+import { routes } from "./routes.ts"
+
+/** The API as an Elysia app: it routes, and gives every request an id, an answer and a log line. */
+export function createApp(context: Context, mounted: readonly Route[] = routes) {
+  const answerRequest = createAnswerRequest(context)
+  const visits = new WeakMap<Request, Visit & { since: number }>()
+
+  function send(request: Request, set: ResponseSettings, answer: Answer): string | undefined {
+    set.status = answer.status
+    Object.assign(set.headers, answer.headers)
+    if (answer.body !== null) set.headers["content-type"] = "application/json"
+    logVisit(context, visits.get(request), answer)
+    return answer.body ?? undefined
+  }
+
+  const app = new Elysia({
+    normalize: false,
+    strictPath: true,
+    serve: {
+      development: false,
+      // Two processes on one port would share its requests without a word.
+      reusePort: false,
+      // Beyond this Bun answers by itself, so it is far above what a body may have.
+      maxRequestBodySize: 1024 * 1024,
+      idleTimeout: 30,
+    },
+  })
+    .onRequest(({ request, set }) => {
+      const request_id = `req_${randomUUID()}`
+      visits.set(request, { request_id, operation: null, caller: null, since: performance.now() })
+      Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
+    })
+    .onError(({ request, set, error, code }) => {
+      const cause = code === "NOT_FOUND" ? noRoute(mounted, request) : error
+      const answer = errorAnswer(context, cause, visits.get(request)?.request_id ?? `req_${randomUUID()}`)
+      if (answer.status === 405) set.headers.allow = methodsAt(mounted, request).join(", ")
+      return send(request, set, answer)
+    })
+
+  for (const route of mounted) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
+    app.route(
+      route.method,
+      path,
+      async ({ request, set, params }: RouteRequest) => {
+        const visit = visits.get(request) as Visit
+        return send(request, set, await answerRequest(route, request, params ?? {}, visit))
+      },
+      // The answer reads the body itself, after the credential is known.
+      { parse: "none" },
+    )
+    if (route.method === "GET" && route.path.startsWith("/v1/"))
+      app.route("HEAD", path, () => {
+        throw new ApiError("request.method_not_allowed")
+      })
+  }
+  return app
+}
+
+type ResponseSettings = { status?: number | string; headers: Record<string, string | number> }
+
+type RouteRequest = { request: Request; set: ResponseSettings; params?: Record<string, string> }
+
+const securityHeaders = {
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+  vary: "Origin",
+}
+
+function noRoute(mounted: readonly Route[], request: Request): ApiError {
+  const isKnown = methodsAt(mounted, request).length > 0
+  return new ApiError(isKnown ? "request.method_not_allowed" : "not_found.resource")
+}
+
+/** The methods of the path that a request names. Its host may be anything, so the path is cut out by hand. */
+function methodsAt(mounted: readonly Route[], request: Request): string[] {
+  const path = request.url.replace(/^[a-z]+:\/\/[^/]*/i, "").replace(/[?#].*$/, "")
+  return mounted.filter((route) => pathPattern(route).test(path)).map((route) => route.method)
+}
+
+function pathPattern(route: Route): RegExp {
+  return new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+}
+
+/** One line for each request; never a header, a body or the value of a parameter. */
+function logVisit(context: Context, visit: (Visit & { since: number }) | undefined, answer: Answer): void {
+  if (!visit) return
+  const { request_id, operation, caller, since } = visit
+  context.log.info(
+    {
+      request_id,
+      organization_id: caller?.organization_id ?? null,
+      credential_id: caller?.credential_id ?? null,
+      operation,
+      status: answer.status,
+      code: answer.code,
+      milliseconds: Math.round((performance.now() - since) * 100) / 100,
+    },
+    "request",
+  )
+}

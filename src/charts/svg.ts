@@ -1,0 +1,95 @@
+import type { Layout, PlacedEdge, PlacedState } from "./layout.ts"
+import { anywhereText, lineHeight } from "./layout.ts"
+
+/**
+ * A chart as an SVG document that needs nothing else. Each state has `data-state`, each transition
+ * `data-source`, `data-target` and `data-event`, and each state a text with `data-count-of` for a number.
+ */
+export function drawChart(layout: Layout, definitionHash: string): string {
+  const { name, width, height } = layout
+  const inner = [...layout.states].sort((one, other) => one.path.length - other.path.length)
+  return `<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="group" aria-label="${escaped(name)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" data-machine="${escaped(name)}" data-definition="${definitionHash}">
+<style>${standaloneStyle}</style>
+<defs><marker id="${escaped(name)}-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path class="arrow" d="M0 0.5 8 4 0 7.5z"/></marker></defs>
+${inner.flatMap((state) => drawState(state)).join("\n")}
+${layout.edges.map((edge) => drawEdge(name, edge)).join("\n")}
+${layout.dots.map((dot) => `<circle class="dot" cx="${round(dot.x + dot.width / 2)}" cy="${round(dot.y + dot.height / 2)}" r="${dot.width / 2}"/>`).join("\n")}
+</svg>
+`
+}
+
+/** The drawing without its own style, for a page that has one. */
+export function withoutStyle(svg: string): string {
+  return svg.replace(/<style>[^<]*<\/style>\n/, "")
+}
+
+/** Text as it may stand in HTML and SVG, in an attribute too. */
+export function escaped(text: string): string {
+  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+  return text.replaceAll(/[&<>"']/g, (letter) => entities[letter] ?? letter)
+}
+
+const standaloneStyle = `
+.chart{color-scheme:light dark;--ink:#1d2430;--soft:#5b6678;--line:#7b8798;--paper:#fff;--box:#f4f6f9;--inner:#fff;--accent:#2457d6}
+@media (prefers-color-scheme:dark){.chart{--ink:#e8ecf3;--soft:#a3aec0;--line:#8592a6;--paper:#12161d;--box:#1a202a;--inner:#222a36;--accent:#8db0ff}}
+.chart{background:var(--paper);font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.state rect{fill:var(--inner);stroke:var(--line)}
+.compound rect{fill:var(--box)}
+.state text{fill:var(--ink)}
+.state .effect,.label{fill:var(--soft);font-size:11px}
+.count{font-weight:700;text-anchor:end}
+.anywhere rect{stroke-dasharray:4 3}
+.edge{fill:none;stroke:var(--line)}
+.arrow,.dot{fill:var(--line)}
+`
+
+function drawState({ path, name, kind, effects, box, anywhere }: PlacedState): string[] {
+  const drawnEffects = (left: number, top: number) =>
+    effects.map(
+      (effect, index) =>
+        `<text class="effect" x="${round(left + 12)}" y="${round(top + 24 + lineHeight * (index + 1))}">⚙ ${escaped(effect)}</text>`,
+    )
+  const around = anywhere
+    ? [
+        `<g class="state anywhere"${box ? "" : ' data-state=""'}>`,
+        rect(anywhere, 14),
+        `<text x="${round(anywhere.x + 12)}" y="${round(anywhere.y + 24)}">${anywhereText}</text>`,
+        ...drawnEffects(anywhere.x, anywhere.y),
+        "</g>",
+      ]
+    : []
+  if (!box) return around
+  return [
+    `<g class="state ${kind}" data-state="${escaped(path)}">`,
+    rect(box, kind === "compound" ? 10 : 7),
+    ...(kind === "final" ? [rect(inset(box), 5)] : []),
+    `<text class="name" x="${round(box.x + 12)}" y="${round(box.y + 24)}">${escaped(name)}</text>`,
+    `<text class="count" x="${round(box.x + box.width - 12)}" y="${round(box.y + 24)}" data-count-of="${escaped(path)}"></text>`,
+    ...(anywhere ? [] : drawnEffects(box.x, box.y)),
+    "</g>",
+    ...around,
+  ]
+}
+
+function rect({ x, y, width, height }: { x: number; y: number; width: number; height: number }, radius: number) {
+  return `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${radius}"/>`
+}
+
+function inset({ x, y, width, height }: { x: number; y: number; width: number; height: number }) {
+  return { x: x + 3, y: y + 3, width: width - 6, height: height - 6 }
+}
+
+function drawEdge(name: string, { transition, points, label }: PlacedEdge): string {
+  const path = points.map(({ x, y }, index) => `${index === 0 ? "M" : "L"}${round(x)} ${round(y)}`).join(" ")
+  const line = `<path class="edge" d="${path}" marker-end="url(#${escaped(name)}-arrow)"/>`
+  if (!transition) return line
+  const text = label
+    ? `<text class="label" x="${round(label.box.x + 4)}" y="${round(label.box.y + 12)}">${escaped(label.text)}</text>`
+    : ""
+  const { source, target, event } = transition
+  return `<g class="transition" data-source="${escaped(source)}" data-target="${escaped(target)}" data-event="${escaped(event)}">${line}${text}</g>`
+}
+
+function round(length: number): number {
+  return Math.round(length * 10) / 10
+}

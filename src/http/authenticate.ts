@@ -1,0 +1,115 @@
+import { and, eq, isNull } from "drizzle-orm"
+import type { Caller, CredentialKind } from "../caller.ts"
+import { type Context, inTurn } from "../context.ts"
+import { hashOf, isWellFormed, kindOf } from "../credentials.ts"
+import { apiKeys, publishableKeys, sessionTokens } from "../db/schema.ts"
+import { ApiError } from "../errors.ts"
+import { expireIfDue } from "../session-tokens/service.ts"
+
+/** Finds out who asks, or refuses; before anything else of the request is looked at. */
+export type Authenticate = (
+  request: Request,
+  requestId: string,
+  accepted: readonly CredentialKind[],
+) => Promise<Caller>
+
+/**
+ * Authentication against the database. Keys are remembered for 3 seconds, so a revocation takes effect within
+ * 5; sessions are looked up every time. The returned function throws `auth.unauthorized` or
+ * `session_token.invalid_or_expired`.
+ */
+export function createAuthenticate(context: Context): Authenticate {
+  const known = new Map<string, { caller: Caller; until: number }>()
+
+  async function rememberedKey(token: string, look: () => Promise<Caller | null>): Promise<Caller> {
+    const now = context.clock().getTime()
+    const hash = hashOf(token)
+    const remembered = known.get(hash)
+    if (remembered && now < remembered.until) return remembered.caller
+    known.delete(hash)
+    const caller = isWellFormed(token) ? await look() : null
+    if (!caller) throw new ApiError("auth.unauthorized", "The key is unknown or revoked.")
+    if (known.size >= rememberedKeys) known.clear()
+    known.set(hash, { caller, until: now + rememberedMilliseconds })
+    return caller
+  }
+
+  return async (request, requestId, accepted) => {
+    const token = bearerToken(request)
+    const kind = kindOf(token)
+    if (!kind || !accepted.includes(kind)) throw wrongKind(kind, accepted)
+    if (kind === "session_token") return await findSession(context, requestId, token)
+    return await rememberedKey(token, () =>
+      kind === "api_key" ? findApiKey(context, token) : findPublishableKey(context, token),
+    )
+  }
+}
+
+const rememberedMilliseconds = 3_000
+const rememberedKeys = 10_000
+
+/** Two headers arrive as one with a comma, which no token has. RFC 9110 section 11.1: the scheme has no case. */
+function bearerToken(request: Request): string {
+  const header = request.headers.get("authorization")
+  const token = header?.match(/^bearer ([^\s,]+)$/i)?.[1]
+  if (!token)
+    throw new ApiError("auth.unauthorized", "Send one header of the form Authorization: Bearer <token>.")
+  return token
+}
+
+function wrongKind(kind: CredentialKind | null, accepted: readonly CredentialKind[]): ApiError {
+  const needed = accepted.map((each) => named[each]).join(" or ")
+  const sent = kind ? named[kind].replace(/ \(.*/, "") : "something else"
+  return new ApiError("auth.unauthorized", `This operation needs ${needed}; you sent ${sent}.`)
+}
+
+const named = {
+  api_key: "an API key (end_sk_…)",
+  session_token: "a session token (end_sess_…)",
+  publishable_key: "a publishable key (end_pk_live_…)",
+} as const satisfies Record<CredentialKind, string>
+
+async function findApiKey(context: Context, token: string): Promise<Caller | null> {
+  const [key] = await context.db.read
+    .select({ id: apiKeys.id, organization_id: apiKeys.organization_id })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.hash, hashOf(token)), isNull(apiKeys.revoked_at)))
+  if (!key) return null
+  return { organization_id: key.organization_id, kind: "api_key", credential_id: key.id, session: null }
+}
+
+async function findPublishableKey(context: Context, token: string): Promise<Caller | null> {
+  const [key] = await context.db.read
+    .select({ id: publishableKeys.id, organization_id: publishableKeys.organization_id })
+    .from(publishableKeys)
+    .where(and(eq(publishableKeys.key, token), isNull(publishableKeys.revoked_at)))
+  if (!key) return null
+  return {
+    organization_id: key.organization_id,
+    kind: "publishable_key",
+    credential_id: key.id,
+    session: null,
+  }
+}
+
+/** The status and the clock decide together, to the second; a session found over time is told so. */
+async function findSession(context: Context, requestId: string, token: string): Promise<Caller> {
+  const invalid = new ApiError("session_token.invalid_or_expired")
+  if (!isWellFormed(token)) throw invalid
+  const [session] = await context.db.read
+    .select()
+    .from(sessionTokens)
+    .where(eq(sessionTokens.hash, hashOf(token)))
+  if (session?.status !== "valid") throw invalid
+  const { id, organization_id, chip_id, unit_id, expires_at } = session
+  if (expires_at <= context.clock()) {
+    await inTurn(context, requestId, (turn) => expireIfDue(turn, id))
+    throw invalid
+  }
+  return {
+    organization_id,
+    kind: "session_token",
+    credential_id: id,
+    session: { chip_id, unit_id, expires_at },
+  }
+}

@@ -1,0 +1,53 @@
+import { ApiError, formError } from "../errors.ts"
+import { type JsonObject, parseJsonObject } from "./json.ts"
+
+/**
+ * The JSON object that a request carries; nothing at all counts as `{}`. Throws
+ * `request.unsupported_media_type`, `request.too_large` or `validation.failed`.
+ */
+export async function readBody(request: Request): Promise<JsonObject> {
+  const encoding = request.headers.get("content-encoding")
+  if (encoding && encoding.toLowerCase() !== "identity")
+    throw new ApiError("request.unsupported_media_type", "Send the body without Content-Encoding.")
+  const bytes = await readBytes(request)
+  if (bytes?.length === 0) return {}
+  const mediaType = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase()
+  if (mediaType !== "application/json")
+    throw new ApiError("request.unsupported_media_type", "Send the body as application/json.")
+  if (!bytes) throw new ApiError("request.too_large")
+  return parseJsonObject(decode(bytes))
+}
+
+const maxBytes = 64 * 1024
+
+/** The bytes of the body, or null when there are more than a body may have. */
+async function readBytes(request: Request): Promise<Uint8Array | null> {
+  if (!request.body) return new Uint8Array()
+  const declared = request.headers.get("content-length")
+  if (declared && Number(declared) > maxBytes) return null
+  try {
+    return declared ? new Uint8Array(await request.arrayBuffer()) : await readStream(request.body)
+  } catch {
+    throw formError("The body ended before it was complete.")
+  }
+}
+
+async function readStream(body: ReadableStream<Uint8Array>): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > maxBytes) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** A byte order mark is allowed, and dropped. */
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch {
+    throw formError("The body is not valid UTF-8.")
+  }
+}

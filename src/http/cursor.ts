@@ -1,0 +1,37 @@
+import { createHmac, timingSafeEqual } from "node:crypto"
+import type { Position } from "../db/page.ts"
+import { fieldError } from "../errors.ts"
+import { derivedKey } from "../sealing.ts"
+
+/** What a cursor belongs to; it is refused anywhere else. */
+export type CursorScope = { operation: string; organization_id: string; filters: string }
+
+/** Base64url of an HMAC-SHA-256, cut to 16 bytes, and the position in clear: opaque, not secret. */
+export function cursorFor(secret: string, scope: CursorScope, { created_at, id }: Position): string {
+  const position = Buffer.from(`${created_at.getTime()} ${id}`)
+  return Buffer.concat([macOf(secret, scope, position), position]).toString("base64url")
+}
+
+/** Throws `validation.failed` on `cursor` for anything that `cursorFor` did not make for this scope. */
+export function positionOf(secret: string, scope: CursorScope, cursor: string): Position {
+  const bytes = Buffer.from(cursor, "base64url")
+  const position = bytes.subarray(MAC_BYTES)
+  const isOurs =
+    bytes.length > MAC_BYTES &&
+    bytes.toString("base64url") === cursor &&
+    timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(secret, scope, position))
+  const [time, id] = isOurs ? position.toString().split(" ") : []
+  if (!time || !id)
+    throw fieldError("cursor", "is not a next_cursor of this list with these filters: start without a cursor")
+  return { created_at: new Date(Number(time)), id }
+}
+
+const MAC_BYTES = 16
+
+function macOf(secret: string, scope: CursorScope, position: Buffer): Buffer {
+  return createHmac("sha256", derivedKey(secret, "list cursors"))
+    .update(JSON.stringify([scope.operation, scope.organization_id, scope.filters]))
+    .update(position)
+    .digest()
+    .subarray(0, MAC_BYTES)
+}

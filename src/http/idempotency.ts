@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto"
+import { and, eq } from "drizzle-orm"
+import type { Caller } from "../caller.ts"
+import type { Context } from "../context.ts"
+import { idempotencyKeys } from "../db/schema.ts"
+import type { Turn } from "../db/turn.ts"
+import { ApiError, formError } from "../errors.ts"
+import { seal, unseal } from "../sealing.ts"
+import { canonicalJson } from "./canonical-json.ts"
+
+/** A request that may be sent again: whose key it carries, and what it asks. */
+export type KeyedRequest = { scope: string; key: string; operation: string; fingerprint: string }
+
+/** An answer as it is kept: of a success, without its headers. */
+export type KeptAnswer = { status: number; body: string; location: string | null }
+
+/** The request's key and fingerprint; null when it carries no key. Throws `validation.failed` on a bad key. */
+export function keyedRequest(
+  request: Request,
+  caller: Caller,
+  asked: { operation: string; params: Record<string, string>; body: unknown },
+): KeyedRequest | null {
+  const header = request.headers.get("idempotency-key")
+  if (header === null) return null
+  const fingerprint = createHash("sha256")
+    .update(canonicalJson([asked.operation, asked.params, asked.body]))
+    .digest("hex")
+  return { scope: scopeOf(caller), key: parseKey(header), operation: asked.operation, fingerprint }
+}
+
+/** The kept answer to the same request, so that it can be given again; null when there is none. */
+export async function findKeptAnswer(context: Context, asked: KeyedRequest): Promise<KeptAnswer | null> {
+  const [row] = await context.db.read.select().from(idempotencyKeys).where(ofKey(asked))
+  if (!row || isOver(row, context.clock()) || row.fingerprint !== asked.fingerprint) return null
+  return keptAnswer(context.config.service_secret, row)
+}
+
+/**
+ * Claims the key, runs `work` and keeps its answer, all in the caller's database transaction: either everything
+ * stands or nothing does. Answers what was kept when the same request came first. Throws
+ * `idempotency.key_conflict` when the key belongs to another request.
+ */
+export async function answerOnce(
+  turn: Turn,
+  secret: string,
+  asked: KeyedRequest,
+  work: () => Promise<KeptAnswer>,
+): Promise<KeptAnswer & { replayed: boolean }> {
+  const first = await claimKey(turn, asked)
+  if (first) return { ...requireSame(secret, first, asked), replayed: true }
+  const answer = await work()
+  await turn.tx
+    .update(idempotencyKeys)
+    .set({
+      response_status: answer.status,
+      response_location: answer.location,
+      sealed_body: seal(secret, purpose, boundTo(asked), answer.body),
+    })
+    .where(ofKey(asked))
+  return { ...answer, replayed: false }
+}
+
+/** The requests with a key that this process is answering now. */
+export type Running = Map<string, string>
+
+/**
+ * Holds the key while `work` runs. Throws `idempotency.in_progress` when the same request is running, and
+ * `idempotency.key_conflict` when another one holds the key.
+ */
+export async function holdingKey<T>(
+  running: Running,
+  asked: KeyedRequest,
+  work: () => Promise<T>,
+): Promise<T> {
+  const name = boundTo(asked)
+  const other = running.get(name)
+  if (other !== undefined)
+    throw new ApiError(other === asked.fingerprint ? "idempotency.in_progress" : "idempotency.key_conflict")
+  running.set(name, asked.fingerprint)
+  try {
+    return await work()
+  } finally {
+    running.delete(name)
+  }
+}
+
+type KeyRow = typeof idempotencyKeys.$inferSelect
+
+/** Null when the key is ours now, or the row of whoever came first. A row older than a day is taken over. */
+async function claimKey(turn: Turn, asked: KeyedRequest): Promise<KeyRow | null> {
+  const ours = {
+    ...asked,
+    response_status: null,
+    response_location: null,
+    sealed_body: null,
+    created_at: turn.at,
+  }
+  const inserted = await turn.tx
+    .insert(idempotencyKeys)
+    .values(ours)
+    .onConflictDoNothing()
+    .returning({ key: idempotencyKeys.key })
+  if (inserted.length > 0) return null
+  const [row] = await turn.tx.select().from(idempotencyKeys).where(ofKey(asked))
+  if (!row) throw new ApiError("idempotency.in_progress")
+  if (!isOver(row, turn.at)) return row
+  const taken = await turn.tx
+    .update(idempotencyKeys)
+    .set(ours)
+    .where(and(ofKey(asked), eq(idempotencyKeys.created_at, row.created_at)))
+    .returning({ key: idempotencyKeys.key })
+  if (taken.length > 0) return null
+  throw new ApiError("idempotency.in_progress")
+}
+
+function requireSame(secret: string, row: KeyRow, asked: KeyedRequest): KeptAnswer {
+  if (row.fingerprint !== asked.fingerprint) throw new ApiError("idempotency.key_conflict")
+  const answer = keptAnswer(secret, row)
+  if (!answer) throw new ApiError("idempotency.in_progress")
+  return answer
+}
+
+function keptAnswer(secret: string, row: KeyRow): KeptAnswer | null {
+  if (row.response_status === null || row.sealed_body === null) return null
+  return {
+    status: row.response_status,
+    location: row.response_location,
+    body: unseal(secret, purpose, boundTo(row), row.sealed_body),
+  }
+}
+
+const purpose = "kept answers"
+const keptMilliseconds = 24 * 60 * 60 * 1000
+
+function isOver(row: KeyRow, now: Date): boolean {
+  return now.getTime() - row.created_at.getTime() >= keptMilliseconds
+}
+
+function boundTo(asked: { scope: string; key: string }): string {
+  return `${asked.scope} ${asked.key}`
+}
+
+function ofKey(asked: KeyedRequest) {
+  return and(eq(idempotencyKeys.scope, asked.scope), eq(idempotencyKeys.key, asked.key))
+}
+
+/** API keys of one organization share its keys, so that a rotation does not break a retry. */
+function scopeOf(caller: Caller): string {
+  return caller.kind === "api_key"
+    ? `organization:${caller.organization_id}`
+    : `${caller.kind}:${caller.credential_id}`
+}
+
+/** Visible ASCII without commas, by which two headers would show; one pair of quotes around it is dropped. */
+function parseKey(header: string): string {
+  const key = header.match(/^"(.*)"$/)?.[1] ?? header
+  if (/^[!-+\--~]{1,255}$/.test(key)) return key
+  throw formError("Idempotency-Key takes 1 to 255 visible ASCII characters without spaces and commas, once.")
+}

@@ -1,0 +1,130 @@
+import type { TSchema } from "@sinclair/typebox"
+import {
+  TypeCompiler,
+  type ValueError,
+  type ValueErrorIterator,
+  ValueErrorType,
+} from "@sinclair/typebox/compiler"
+import { ApiError, type ErrorDetails } from "../errors.ts"
+
+/** Where a value breaks its schema, as a JSON pointer, and how. The message never holds the value. */
+export type Problem = { path: string; message: string }
+
+/** Finds what is wrong with a value; nothing when it is right. */
+export type Check = (value: unknown) => Problem[]
+
+/** Compiles a schema. A schema may word its own refusal with `x-message`. */
+export function checkOf(schema: TSchema): Check {
+  const compiled = TypeCompiler.Compile(schema)
+  return (value) => (compiled.Check(value) ? [] : problemsOf(compiled.Errors(value)))
+}
+
+/** Throws `validation.failed` when there are problems. */
+export function refuse(problems: Problem[]): void {
+  if (problems.length > 0) throw new ApiError("validation.failed", undefined, detailsOf(problems))
+}
+
+const maxProblems = 20
+
+/** One problem for each place, at most 20: what follows the first one at the same place is its consequence. */
+function problemsOf(errors: ValueErrorIterator): Problem[] {
+  const problems = new Map<string, string>()
+  for (const error of errors) {
+    const { path, message } = describe(error)
+    if (!problems.has(path)) problems.set(path, message)
+    if (problems.size === maxProblems) break
+  }
+  return [...problems].map(([path, message]) => ({ path, message }))
+}
+
+function detailsOf(problems: Problem[]): ErrorDetails {
+  const formErrors: string[] = []
+  const fieldErrors = new Map<string, string[]>()
+  for (const { path, message } of problems.slice(0, maxProblems)) {
+    const [field, ...rest] = path.split("/").slice(1).map(stepOf)
+    if (field === undefined) {
+      formErrors.push(message)
+      continue
+    }
+    const place = rest.map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`)).join("")
+    const text = place === "" ? message : `${place.replace(/^\./, "")}: ${message}`
+    fieldErrors.set(field, [...(fieldErrors.get(field) ?? []), text])
+  }
+  return { formErrors, fieldErrors: Object.fromEntries(fieldErrors) }
+}
+
+/** JSON pointer, RFC 6901 section 4. */
+function stepOf(step: string): string {
+  return step.replaceAll("~1", "/").replaceAll("~0", "~")
+}
+
+function describe(error: ValueError): Problem {
+  const nested = error.type === ValueErrorType.Union ? onlyVariant(error) : undefined
+  if (nested) return describe(nested)
+  return { path: error.path, message: messageOf(error) }
+}
+
+/** Of a value that may also be null, what is wrong with it as the other variant. */
+function onlyVariant(error: ValueError): ValueError | undefined {
+  const variants = (error.schema.anyOf as TSchema[])
+    .map((variant, index) => ({ variant, errors: error.errors[index] }))
+    .filter(({ variant }) => variant.type !== "null")
+  return variants.length === 1 ? variants[0]?.errors?.First() : undefined
+}
+
+function messageOf({ type, schema, message }: ValueError): string {
+  if (type === ValueErrorType.ObjectRequiredProperty) return "is required"
+  if (type === ValueErrorType.ObjectAdditionalProperties) return "is not known here"
+  if (typeof schema["x-message"] === "string") return schema["x-message"]
+  switch (type) {
+    case ValueErrorType.StringPattern:
+      return `must match ${schema.pattern}`
+    case ValueErrorType.StringMinLength:
+      return `must have at least ${count(schema.minLength, "character")}`
+    case ValueErrorType.StringMaxLength:
+      return `must have at most ${count(schema.maxLength, "character")}`
+    case ValueErrorType.ArrayMinItems:
+      return `must have at least ${count(schema.minItems, "entry", "entries")}`
+    case ValueErrorType.ArrayMaxItems:
+      return `must have at most ${count(schema.maxItems, "entry", "entries")}`
+    case ValueErrorType.ObjectMinProperties:
+      return `must have at least ${count(schema.minProperties, "field")}`
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return `must be at least ${schema.minimum}`
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return `must be at most ${schema.maximum}`
+    case ValueErrorType.IntegerExclusiveMinimum:
+      return `must be above ${schema.exclusiveMinimum}`
+    case ValueErrorType.Integer:
+      return "must be a whole number"
+    case ValueErrorType.Number:
+      return "must be a number"
+    case ValueErrorType.String:
+      return "must be a string"
+    case ValueErrorType.Boolean:
+      return "must be true or false"
+    case ValueErrorType.Array:
+      return "must be an array"
+    case ValueErrorType.Object:
+      return "must be an object"
+    case ValueErrorType.Literal:
+      return `must be ${JSON.stringify(schema.const)}`
+    case ValueErrorType.Union:
+      return unionMessage(schema, message)
+    default:
+      return message
+  }
+}
+
+function unionMessage(schema: TSchema, message: string): string {
+  const values = (schema.anyOf as TSchema[]).map((variant) => variant.const)
+  return values.includes(undefined)
+    ? message
+    : `must be one of ${values.map((value) => JSON.stringify(value)).join(", ")}`
+}
+
+function count(size: number, one: string, many = `${one}s`): string {
+  return `${size} ${size === 1 ? one : many}`
+}
