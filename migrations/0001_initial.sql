@@ -298,7 +298,7 @@ create index transactions_watched on transactions (lane_id, nonce) where status 
 create table transaction_attempts (
   hash text not null primary key,
   transaction_id uuid not null references transactions (id),
-  kind text not null constraint transaction_attempts_kind check (kind in ('first', 'bump', 'cancel')),
+  kind text not null constraint transaction_attempts_kind check (kind in ('first', 'bump')),
   raw text not null,
   max_fee_per_gas text not null,
   max_priority_fee_per_gas text not null,

@@ -1,6 +1,6 @@
 import { ConfigError } from "./config.ts"
 import { DatabaseUnavailable } from "./db/database.ts"
-import { DevError } from "./dev/chain.ts"
+import { StartError } from "./start-error.ts"
 
 /**
  * Runs a long-lived process: `start` answers how to stop it, which SIGINT and SIGTERM do. A start that fails says
@@ -40,9 +40,7 @@ export function complain(line: string): void {
 
 /** The cause and the next step, in one line. */
 function startFailure(error: unknown): string {
-  const known = [ConfigError, DatabaseUnavailable, DevError].some((kind) => error instanceof kind)
-  const { message, code } = error as Error & { code?: string }
-  if (known) return message
-  if (code === "EADDRINUSE") return `${message}; free the port, or set PORT to another one`
-  return `the service could not start: ${message}`
+  const known = [ConfigError, DatabaseUnavailable, StartError].some((kind) => error instanceof kind)
+  const { message } = error as Error
+  return known ? message : `the service could not start: ${message}`
 }

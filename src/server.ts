@@ -1,15 +1,22 @@
 import { createApp } from "./app.ts"
 import type { Context } from "./context.ts"
+import { StartError } from "./start-error.ts"
 
 export type Server = { base_url: string; stop(): Promise<void> }
 
-/** Answers requests on the configured port until it is stopped; requests under way are finished first. */
+/** Answers requests on the configured port until it is stopped. Throws `StartError` when the port is taken. */
 export async function startServer(context: Context): Promise<Server> {
   const { host, port, api_base_url } = context.config
   const app = createApp(context)
-  app.listen({ hostname: host, port })
+  try {
+    app.listen({ hostname: host, port })
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
+    throw new StartError(`port ${port} is in use; free it, or set PORT to another one`)
+  }
   return {
     base_url: api_base_url,
+    /** Requests under way are finished first. */
     async stop() {
       await app.stop()
     },

@@ -84,7 +84,8 @@ describe("a good value is taken:", () => {
   ]
   for (const [variable, text, name, value] of cases)
     test(`${variable}=${shown(text)} makes ${name} ${shown(JSON.stringify(value))}`, () => {
-      expect(loadConfig({ SERVICE_SECRET, [variable]: text })[name]).toEqual(value)
+      const config: Record<string, unknown> = loadConfig({ SERVICE_SECRET, [variable]: text })
+      expect(config[name]).toEqual(value)
     })
 })
 

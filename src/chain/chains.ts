@@ -12,6 +12,7 @@ import type { ChainConfig, Config } from "../config.ts"
 import type { TransactionPayload } from "../db/schema.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
+import { createHeaderChain, type HeaderChain } from "./headers.ts"
 import { createProviders, type Providers } from "./providers.ts"
 import { createRpc, type Rpc, reach } from "./rpc.ts"
 import { createSigners, type Signer } from "./signers.ts"
@@ -44,6 +45,7 @@ export type ConnectedChain = Chain & {
   config: ChainConfig
   rpc: Rpc
   providers: Providers
+  headers: HeaderChain
   signers: Signer[]
 }
 
@@ -81,6 +83,7 @@ function createChain(chain: ChainConfig, config: Config, authorizer: LocalAccoun
     config: chain,
     rpc,
     providers,
+    headers: createHeaderChain(rpc, chain.finality_depth, providers.rank),
     signers,
     collectionAddress: ({ id, name, symbol }) =>
       collectionAddress({ factory, implementation, salt: collectionSalt(id), name, symbol }),

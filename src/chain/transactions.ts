@@ -1,14 +1,14 @@
-import { and, asc, eq, inArray, isNull, ne, type SQL } from "drizzle-orm"
+import { and, asc, eq, gte, inArray, isNotNull, isNull, max, ne, type SQL } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import type { Queries } from "../db/database.ts"
-import { effects, lanes, transactionAttempts, transactions } from "../db/schema.ts"
+import { effects, transactionAttempts, transactions } from "../db/schema.ts"
 import type { Turn } from "../db/turn.ts"
 import { newId } from "../ids.ts"
-import { assertLease, heldBy, type Lease, LeaseLost } from "./lanes.ts"
+import { assertLease, type Lease, takeNonce } from "./lanes.ts"
 
 export type TransactionRow = typeof transactions.$inferSelect
 export type AttemptRow = typeof transactionAttempts.$inferSelect
-/** A transaction with every attempt ever signed for its nonce. */
+/** A transaction with every attempt ever signed for its nonce, the last one last. */
 export type WatchedTransaction = TransactionRow & { attempts: AttemptRow[] }
 
 export type NewTransaction = {
@@ -29,14 +29,8 @@ export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
  * the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
  */
 export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
-  const [lane] = await turn.tx.select({ next_nonce: lanes.next_nonce }).from(lanes).where(heldBy(lease))
-  const nonce = lane?.next_nonce ?? null
-  if (nonce === null) throw new LeaseLost(`lane ${lease.lane_id} is not held, or has no nonce yet`)
+  const nonce = await takeNonce(turn, lease)
   const id = newId()
-  await turn.tx
-    .update(lanes)
-    .set({ next_nonce: nonce + 1 })
-    .where(heldBy(lease))
   await turn.tx.insert(transactions).values({
     id,
     lane_id: lease.lane_id,
@@ -116,11 +110,16 @@ async function withAttempts(queries: Queries, where: SQL | undefined): Promise<W
     .select()
     .from(transactionAttempts)
     .where(inArray(transactionAttempts.transaction_id, ids))
-    .orderBy(asc(transactionAttempts.created_at))
   return rows.map((row) => ({
     ...row,
-    attempts: attempts.filter(({ transaction_id }) => transaction_id === row.id),
+    attempts: attempts.filter(({ transaction_id }) => transaction_id === row.id).sort(byFee),
   }))
+}
+
+/** Each attempt is dearer than the one before it, whatever the clock said. */
+function byFee(one: AttemptRow, other: AttemptRow): number {
+  const difference = BigInt(one.max_fee_per_gas) - BigInt(other.max_fee_per_gas)
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
 /** Not mined yet: it holds a place in the pool. */
@@ -159,12 +158,66 @@ export async function updateTransaction(
     .where(eq(transactions.id, transactionId))
 }
 
+/**
+ * Gives a transaction whose nonce somebody else used up to a new one with the same content and the next nonce; the
+ * old one ends without a hash. The contracts make it harmless should the old bytes ever come back.
+ */
+export async function displaceTransaction(turn: Turn, lease: Lease, transaction: TransactionRow): Promise<void> {
+  const id = newId()
+  const nonce = await takeNonce(turn, lease)
+  const { lane_id, chain_id, kind, to, call, gas, max_fee_per_gas, max_priority_fee_per_gas } = transaction
+  await turn.tx.insert(transactions).values({
+    id,
+    lane_id,
+    chain_id,
+    kind,
+    nonce,
+    to,
+    call,
+    gas,
+    max_fee_per_gas,
+    max_priority_fee_per_gas,
+    status: "allocated",
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
+  await turn.tx.update(effects).set({ transaction_id: id }).where(eq(effects.transaction_id, transaction.id))
+  await updateTransaction(turn, lease, transaction.id, { status: "final", hash: null })
+}
+
+/** Transactions that were final, from a nonce on: none, unless the chain lost what it never should. */
+export async function finalFrom(queries: Queries, laneId: string, nonce: number): Promise<TransactionRow[]> {
+  return await queries
+    .select()
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.lane_id, laneId),
+        eq(transactions.status, "final"),
+        gte(transactions.nonce, nonce),
+        isNotNull(transactions.hash),
+      ),
+    )
+    .orderBy(asc(transactions.nonce))
+}
+
+/** The nonce after the highest one a lane ever gave out; 0 when there is none. */
+export async function nonceAfterLast(queries: Queries, laneId: string): Promise<number> {
+  const [last] = await queries
+    .select({ nonce: max(transactions.nonce) })
+    .from(transactions)
+    .where(eq(transactions.lane_id, laneId))
+  return last?.nonce === null || last?.nonce === undefined ? 0 : Number(last.nonce) + 1
+}
+
 /** Notes what the pool said to an attempt at a block; null when it took it. */
 export async function noteSend(
   turn: Turn,
+  lease: Lease,
   attempt: AttemptRow,
   said: { head: number; last_error: string | null },
 ): Promise<void> {
+  await assertLease(turn, lease)
   await turn.tx
     .update(transactionAttempts)
     .set({

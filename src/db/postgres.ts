@@ -18,7 +18,7 @@ export function openPostgres(url: string): Database {
     connectionString: url,
     max: 10,
     connectionTimeoutMillis: 5_000,
-    options: "-c timezone=UTC -c enable_seqscan=on",
+    options: "-c timezone=UTC",
   })
   pool.on("error", ignoreBrokenConnection)
   const oneAtATime = createTurnstile()

@@ -286,7 +286,7 @@ export const transactions = pgTable("transactions", {
 export const transactionAttempts = pgTable("transaction_attempts", {
   hash: text().primaryKey(),
   transaction_id: uuid().notNull(),
-  kind: text({ enum: ["first", "bump", "cancel"] }).notNull(),
+  kind: text({ enum: ["first", "bump"] }).notNull(),
   raw: text().notNull(),
   max_fee_per_gas: text().notNull(),
   max_priority_fee_per_gas: text().notNull(),

@@ -14,6 +14,7 @@ import {
 import { mnemonicToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { factoryAbi, factoryBytecode } from "../chain/contracts.generated.ts"
+import { StartError } from "../start-error.ts"
 
 export type DevChain = {
   chain_id: number
@@ -25,11 +26,6 @@ export type DevChain = {
   /** Funded accounts for people. */
   wallets: { address: Address; private_key: Hex }[]
   stop(): Promise<void>
-}
-
-/** Something about the development service that its user can put right; one line. */
-export class DevError extends Error {
-  override name = "DevError"
 }
 
 /**
@@ -67,7 +63,6 @@ export async function startDevChain(options: {
       async stop() {
         await producer.stop()
         await saveState(client, stateFile)
-        anvil.kill("SIGTERM")
         anvil.stdin.end()
         await anvil.exited
       },
@@ -98,7 +93,7 @@ async function portIsFree(port: number): Promise<void> {
   const deadline = performance.now() + portPatienceMilliseconds
   while (!(await canListen(port))) {
     if (performance.now() > deadline)
-      throw new DevError(
+      throw new StartError(
         `port ${port} for the local chain is in use; free it, or set DEV_CHAIN_PORT (0 picks one)`,
       )
     await Bun.sleep(100)
@@ -133,7 +128,7 @@ function anvilPath(): string {
   try {
     return Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
   } catch {
-    throw new DevError(`there is no anvil for ${process.platform} ${process.arch}; run "bun install" first`)
+    throw new StartError(`there is no anvil for ${process.platform} ${process.arch}; run "bun install" first`)
   }
 }
 
@@ -158,7 +153,7 @@ async function answers(client: DevClient, anvil: Bun.Subprocess, port: number): 
       await Bun.sleep(50)
     }
   }
-  throw new DevError(
+  throw new StartError(
     `the local chain does not answer on port ${port}; remove its state file to start it anew`,
   )
 }
@@ -190,7 +185,7 @@ async function deployFactory(client: DevClient): Promise<Address> {
   }
   const address = getContractAddress({ from: admin.address, nonce: 0n })
   if (!(await client.getCode({ address })))
-    throw new DevError("the contracts could not be deployed on the local chain")
+    throw new StartError("the contracts could not be deployed on the local chain")
   return address
 }
 

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { DevError } from "./chain.ts"
+import { StartError } from "../start-error.ts"
 
 /** Keeps a second service away from the folder for as long as this process lives, however it ends. */
 export function lockFolder(folder: string): () => void {
@@ -14,7 +14,7 @@ export function lockFolder(folder: string): () => void {
     return () => lock.close()
   } catch (error) {
     const isHeld = (error as { code?: string }).code === "SQLITE_BUSY"
-    throw new DevError(
+    throw new StartError(
       isHeld
         ? `another service runs in ${folder}; stop it, or set DATA_DIR to another folder`
         : `cannot write in ${folder}: ${(error as Error).message}; set DATA_DIR to a folder that can be written`,

@@ -14,7 +14,7 @@ import {
   createCollectionBody,
   updateCollectionBody,
 } from "../collections/model.ts"
-import { id, instant, redirectUrl } from "../fields.ts"
+import { id, instant, name as nameField, redirectUrl } from "../fields.ts"
 import { Flag, Pagination } from "../http/list.ts"
 import { failure, transactionPayload } from "../ownership-fields.ts"
 import { publishableKeyResource } from "../publishable-keys/model.ts"
@@ -41,6 +41,8 @@ export function documentedComponents(): Record<string, JsonSchema> {
   )
 }
 
+const membership: TSchema = unitSnapshot.properties.collection.anyOf[0]
+
 const named: Record<string, TSchema> = {
   Chip: chipResource,
   PairedChip: pairedChipResource,
@@ -48,6 +50,7 @@ const named: Record<string, TSchema> = {
   ChipReplacement: chipReplacementResource,
   Claim: claimResource,
   Collection: collectionResource,
+  CollectionMembership: membership,
   Contract: contract,
   CreateChipReplacement: createChipReplacementBody,
   CreateClaim: createClaimBody,
@@ -67,6 +70,7 @@ const named: Record<string, TSchema> = {
   Tap: tapResponse,
   TapRecord: tapRecord,
   TestTap: testTapResponse,
+  Token: membership.properties.token,
   Transaction: transactionPayload,
   Transfer: transferResource,
   Unit: unitResource,
@@ -118,6 +122,8 @@ function inlined(schema: TSchema, name?: string): JsonSchema {
     Object.entries(schema).filter(([keyword]) => !keyword.startsWith("x-")),
   )
   if (schema === redirectUrl) shown.format = "uri"
+  // Half a surrogate pair cannot be written in JSON that is UTF-8, nor in most other regular expressions.
+  if (schema.pattern === nameField.pattern) shown.pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
   const format = formats.get(schema.pattern)
   if (format) shown.format = format
   if (schema.items) shown.items = documentedSchema(schema.items)
