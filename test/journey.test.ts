@@ -1,6 +1,4 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { and, asc, eq } from "drizzle-orm"
 import { createPublicClient, type Hex, http } from "viem"
@@ -11,17 +9,16 @@ import { openDatabase } from "../src/db/open.ts"
 import { actorEvents, actors, effects, transactionAttempts, transactions } from "../src/db/schema.ts"
 import type { DemoResult } from "../src/demo.ts"
 import type { DevService } from "../src/dev.ts"
+import { newFolder, removeDevServices, root, startDev, stopGently } from "./dev-service.ts"
 
-const root = join(import.meta.dir, "..")
-const folders: string[] = []
-const children: Bun.Subprocess[] = []
+const demos: Bun.Subprocess[] = []
 
 afterAll(async () => {
-  for (const child of children) {
-    if (child.exitCode === null) child.kill("SIGKILL")
-    await child.exited
+  for (const demo of demos) {
+    demo.kill("SIGKILL")
+    await demo.exited
   }
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+  await removeDevServices()
 })
 
 describe("the journey from a fresh folder to a claimed and transferred unit", () => {
@@ -62,37 +59,13 @@ async function untilOpen(folder: string, work: string): Promise<void> {
   await db.close()
 }
 
-/** A path with a space in it, as people have them. */
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "service api "))
-  folders.push(folder)
-  return folder
-}
-
-async function startDev(folder: string): Promise<{ child: Bun.Subprocess; service: DevService }> {
-  const child = Bun.spawn([process.execPath, join(root, "src/dev.ts")], {
-    env: { ...process.env, DATA_DIR: folder, PORT: "0", DEV_CHAIN_PORT: "0", LOG_LEVEL: "error" },
-    stdout: "pipe",
-    stderr: "inherit",
-  })
-  children.push(child)
-  let printed = ""
-  for await (const chunk of child.stdout) {
-    printed += new TextDecoder().decode(chunk)
-    if (printed.includes("The service is ready")) {
-      return { child, service: JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) }
-    }
-  }
-  throw new Error(`the service ended before it was ready: ${printed}`)
-}
-
 function startDemo(folder: string) {
   const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--json"], {
     env: { ...process.env, DATA_DIR: folder },
     stdout: "pipe",
     stderr: "inherit",
   })
-  children.push(demo)
+  demos.push(demo)
   return demo
 }
 
@@ -100,11 +73,6 @@ async function demoResult(demo: ReturnType<typeof startDemo>): Promise<DemoResul
   const printed = await new Response(demo.stdout).text()
   expect(await demo.exited).toBe(0)
   return JSON.parse(printed)
-}
-
-async function stopGently(child: Bun.Subprocess): Promise<number> {
-  child.kill("SIGINT")
-  return await child.exited
 }
 
 function expectIssuedOnce(result: DemoResult): void {
