@@ -77,7 +77,7 @@ create table collections (
   created_at timestamptz(3) not null
 );
 create unique index collections_external_id on collections (external_id, organization_id) where external_id is not null;
-create unique index collections_address on collections (chain_id, address);
+create unique index collections_address on collections (address, chain_id);
 create index collections_by_organization on collections (organization_id, created_at, id);
 
 create table units (

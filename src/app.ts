@@ -3,19 +3,27 @@ import { Elysia } from "elysia"
 import type { Context } from "./context.ts"
 import { ApiError } from "./errors.ts"
 import { createAnswerRequest, type Visit } from "./http/answer.ts"
+import { corsFor, isPreflight } from "./http/cors.ts"
+import { corsOriginsOf } from "./http/cors-origins.ts"
 import { type Answer, errorAnswer } from "./http/envelope.ts"
+import { createRateLimits } from "./http/rate-limits.ts"
 import type { Route } from "./http/route.ts"
+import { countRequest } from "./metrics.ts"
+import { pages } from "./pages.ts"
 import { routes } from "./routes.ts"
 
 /** The API as an Elysia app: it routes, and gives every request an id, an answer and a log line. */
 export function createApp(context: Context, mounted: readonly Route[] = routes) {
-  const answerRequest = createAnswerRequest(context)
+  const limits = createRateLimits(context.config, context.log)
+  const answerRequest = createAnswerRequest(context, limits)
+  const origins = corsOriginsOf(context)
+  const addresses = addressesOf(mounted)
   const visits = new WeakMap<Request, Visit & { since: number }>()
 
   function send(request: Request, set: ResponseSettings, answer: Answer): string | undefined {
     set.status = answer.status
     Object.assign(set.headers, answer.headers)
-    if (answer.body !== null) set.headers["content-type"] = "application/json"
+    if (answer.body !== null) set.headers["content-type"] ??= "application/json"
     logVisit(context, visits.get(request), answer)
     return answer.body ?? undefined
   }
@@ -32,20 +40,39 @@ export function createApp(context: Context, mounted: readonly Route[] = routes) 
       idleTimeout: 30,
     },
   })
-    .onRequest(({ request, set }) => {
+    .onRequest(async ({ request, set, server }) => {
       const request_id = `req_${randomUUID()}`
-      visits.set(request, { request_id, operation: null, caller: null, since: performance.now() })
+      visits.set(request, {
+        request_id,
+        operation: null,
+        caller: null,
+        headers: set.headers as Visit["headers"],
+        peer: () => server?.requestIP(request)?.address ?? "",
+        since: performance.now(),
+      })
       Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
+      if (request.headers.has("origin")) await origins.refresh()
+      if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)
     })
     .onError(({ request, set, error, code }) => {
-      const cause = code === "NOT_FOUND" ? noRoute(mounted, request) : error
+      const cause = code === "NOT_FOUND" ? noRoute(addresses, request) : error
       const answer = errorAnswer(context, cause, visits.get(request)?.request_id ?? `req_${randomUUID()}`)
-      if (answer.status === 405) set.headers.allow = methodsAt(mounted, request).join(", ")
+      if (answer.status === 405) set.headers.allow = methodsAt(addresses, request).join(", ")
       return send(request, set, answer)
+    })
+    .onStop(() => limits.close())
+    .use(corsFor(origins))
+
+  for (const page of pages)
+    app.get(patternOf(page.path), async ({ request, set, params }: RouteRequest) => {
+      const query = new URLSearchParams(/\?[^#]*/.exec(request.url)?.[0])
+      const { status, headers, html } = await page.open(context, { params: params ?? {}, query })
+      const text = html === null ? {} : { "content-type": "text/html; charset=utf-8" }
+      return send(request, set, { status, body: html, headers: { ...text, ...headers }, code: null })
     })
 
   for (const route of mounted) {
-    const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
+    const path = patternOf(route.path)
     app.route(
       route.method,
       path,
@@ -64,6 +91,10 @@ export function createApp(context: Context, mounted: readonly Route[] = routes) 
   return app
 }
 
+function patternOf(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1")
+}
+
 type ResponseSettings = { status?: number | string; headers: Record<string, string | number> }
 
 type RouteRequest = { request: Request; set: ResponseSettings; params?: Record<string, string> }
@@ -75,25 +106,33 @@ const securityHeaders = {
   vary: "Origin",
 }
 
-function noRoute(mounted: readonly Route[], request: Request): ApiError {
-  const isKnown = methodsAt(mounted, request).length > 0
+function noRoute(addresses: readonly Address[], request: Request): ApiError {
+  const isKnown = methodsAt(addresses, request).length > 0
   return new ApiError(isKnown ? "request.method_not_allowed" : "not_found.resource")
 }
 
-/** The methods of the path that a request names. Its host may be anything, so the path is cut out by hand. */
-function methodsAt(mounted: readonly Route[], request: Request): string[] {
-  const path = request.url.replace(/^[a-z]+:\/\/[^/]*/i, "").replace(/[?#].*$/, "")
-  return mounted.filter((route) => pathPattern(route).test(path)).map((route) => route.method)
+type Address = { method: string; pattern: RegExp }
+
+function addressesOf(mounted: readonly Route[]): Address[] {
+  const opened = pages.map(({ path }) => ({ method: "GET", path }))
+  return [...mounted, ...opened].map(({ method, path }) => ({
+    method,
+    pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+  }))
 }
 
-function pathPattern(route: Route): RegExp {
-  return new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+/** The methods of the path that a request names. Its host may be anything, so the path is cut out by hand. */
+function methodsAt(addresses: readonly Address[], request: Request): string[] {
+  const path = request.url.replace(/^[a-z]+:\/\/[^/]*/i, "").replace(/[?#].*$/, "")
+  return addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
 }
 
 /** One line for each request; never a header, a body or the value of a parameter. */
 function logVisit(context: Context, visit: (Visit & { since: number }) | undefined, answer: Answer): void {
   if (!visit) return
   const { request_id, operation, caller, since } = visit
+  const milliseconds = Math.round((performance.now() - since) * 100) / 100
+  countRequest({ operation, status: answer.status, code: answer.code, milliseconds })
   context.log.info(
     {
       request_id,
@@ -102,7 +141,7 @@ function logVisit(context: Context, visit: (Visit & { since: number }) | undefin
       operation,
       status: answer.status,
       code: answer.code,
-      milliseconds: Math.round((performance.now() - since) * 100) / 100,
+      milliseconds,
     },
     "request",
   )

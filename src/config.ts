@@ -18,9 +18,18 @@ export type Config = {
   service_secret: string
   operator_port: number
   operator_host: string
+  /** Asked for on the operator port; null only where nobody but this machine reaches it. */
+  operator_token: string | null
   trusted_proxies: number
+  rate_limits: RateLimitsConfig
   log_level: LogLevel
 }
+
+/** So many in a window of so many seconds, which begins with the first of them. */
+export type RateLimit = { requests: number; seconds: number }
+
+/** The first three are of requests with such a credential; failed credentials per address, refused values per chip. */
+export type RateLimitsConfig = Record<keyof typeof rateLimitDefaults, RateLimit>
 
 export type ChainConfig = {
   chain_id: number
@@ -48,6 +57,7 @@ export class ConfigError extends Error {
 export function loadConfig(environment: Environment): Config {
   const port = integerFrom(environment, "PORT", 3000, 0, 65_535)
   const host = hostFrom(environment, "HOST", "0.0.0.0")
+  const operator_host = hostFrom(environment, "OPERATOR_HOST", "127.0.0.1")
   const data_dir = dataDirOf(environment)
   const api_base_url = webAddress(environment, "API_BASE_URL") ?? baseUrl(host, port)
   return {
@@ -63,8 +73,10 @@ export function loadConfig(environment: Environment): Config {
     authorizer_key: authorizerKey(environment),
     service_secret: serviceSecret(environment),
     operator_port: integerFrom(environment, "OPERATOR_PORT", 9090, 0, 65_535),
-    operator_host: hostFrom(environment, "OPERATOR_HOST", "127.0.0.1"),
+    operator_host,
+    operator_token: operatorToken(environment, operator_host),
     trusted_proxies: integerFrom(environment, "TRUSTED_PROXIES", 0, 0, 10),
+    rate_limits: rateLimits(environment),
     log_level: logLevel(environment),
   }
 }
@@ -245,6 +257,47 @@ function serviceSecret(environment: Environment): string {
   if (new Set(secret).size < 8)
     throw new ConfigError("SERVICE_SECRET repeats a few characters; make one with: openssl rand -hex 32")
   return secret
+}
+
+function operatorToken(environment: Environment, operatorHost: string): string | null {
+  const token = environment.OPERATOR_TOKEN
+  if (!token && isLoopback(operatorHost)) return null
+  if (!token)
+    throw new ConfigError(
+      "OPERATOR_TOKEN is needed where OPERATOR_HOST is not 127.0.0.1; make one with: openssl rand -hex 32",
+    )
+  if (/^[\x21-\x7e]{32,}$/.test(token) && new Set(token).size >= 8) return token
+  throw new ConfigError(
+    "OPERATOR_TOKEN needs at least 32 characters, none of them a space; make one with: openssl rand -hex 32",
+  )
+}
+
+/** Whether a host name or address leads to this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+/** 200 in 2 seconds is 100 a second with bursts of 200. */
+const rateLimitDefaults = {
+  api_key: { variable: "RATE_LIMIT_API_KEY", text: "200/2" },
+  session_token: { variable: "RATE_LIMIT_SESSION_TOKEN", text: "20/4" },
+  publishable_key: { variable: "RATE_LIMIT_PUBLISHABLE_KEY", text: "20/4" },
+  failed_credential: { variable: "RATE_LIMIT_FAILED_CREDENTIALS", text: "10/60" },
+  refused_value: { variable: "RATE_LIMIT_REFUSED_VALUES", text: "10/60" },
+}
+
+function rateLimits(environment: Environment): RateLimitsConfig {
+  const limits = Object.entries(rateLimitDefaults).map(([name, { variable, text }]) => [
+    name,
+    rateLimit(variable, environment[variable] || text),
+  ])
+  return Object.fromEntries(limits) as RateLimitsConfig
+}
+
+function rateLimit(variable: string, text: string): RateLimit {
+  const parts = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(text)
+  if (parts) return { requests: Number(parts[1]), seconds: Number(parts[2]) }
+  throw new ConfigError(`${variable} takes requests and seconds such as 200/2, not ${JSON.stringify(text)}`)
 }
 
 function logLevel(environment: Environment): LogLevel {

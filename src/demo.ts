@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
@@ -14,6 +13,7 @@ import {
 } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
+import { createClient, dataOf, type Schemas, type ServiceClient } from "../clients/typescript/client.ts"
 import { collectionAbi } from "./chain/contracts.generated.ts"
 import { dataDirOf, processEnvironment } from "./config.ts"
 import type { DevService } from "./dev.ts"
@@ -24,15 +24,15 @@ const unitCount = 6
 const patienceMilliseconds = 120_000
 
 /** The whole journey over HTTP: every status is polled, and the owner's own wallet sends the transfer. */
-async function runDemo(service: Finder, progress: Progress): Promise<DemoResult> {
-  const { wallets } = await service.find()
-  const [owner, friend] = wallets
+async function runDemo(find: FindService, progress: Progress): Promise<DemoResult> {
+  const api = connect(find)
+  const [owner, friend] = (await find()).wallets
   if (!owner || !friend) throw new Error("dev.json names no wallets")
 
   const collection = await progress.step("collection deployed", async () => {
-    const made = await service.post<Collection>("/v1/collections", { name: "Autumn Jackets" })
-    return await service.poll<Collection>(
-      `/v1/collections/${made.id}`,
+    const { id } = await dataOf(api.POST("/v1/collections", { body: { name: "Autumn Jackets" } }))
+    return await poll(
+      () => dataOf(api.GET("/v1/collections/{collection_id}", { params: { path: { collection_id: id } } })),
       ({ contract }) => contract.status,
       "active",
     )
@@ -42,64 +42,92 @@ async function runDemo(service: Finder, progress: Progress): Promise<DemoResult>
   const units = await progress.step(`${unitCount} units created`, () =>
     Promise.all(
       Array.from({ length: unitCount }, (_, index) =>
-        service.post<Unit>("/v1/units", { collection_id: collection.id, name: `Jacket ${index + 1}` }),
+        dataOf(
+          api.POST("/v1/units", { body: { collection_id: collection.id, name: `Jacket ${index + 1}` } }),
+        ),
       ),
     ),
   )
-  const paired = await progress.step("test chips paired in bulk", () =>
-    service.post<{ chips: Chip[] }>("/v1/chips/bulk", {
-      chips: units.map((unit) => ({ unit_id: unit.id, is_test: true })),
-    }),
-  )
+  const paired = await progress.step("test chips paired in bulk", () => {
+    const chips = units.map((unit) => ({ unit_id: unit.id, is_test: true as const }))
+    return dataOf(api.POST("/v1/chips/bulk", { body: { chips } }))
+  })
   const issued = await progress.step("units issued on chain", () =>
     Promise.all(
-      units.map((unit) =>
-        service.poll<Unit>(`/v1/units/${unit.id}`, (now) => now.collection.token.status, "active"),
+      units.map(({ id }) =>
+        poll(
+          () => dataOf(api.GET("/v1/units/{unit_id}", { params: { path: { unit_id: id } } })),
+          ({ collection }) => collection?.token.status ?? "pending",
+          "active",
+        ),
       ),
     ),
   )
-  const serials = issued.map((unit) => unit.collection.token.serial)
+  const serials = issued.map((unit) => unit.collection?.token.serial ?? null)
   progress.note(`serials ${serials.join(", ")}`)
 
-  const [unit, otherUnit] = units as [Unit, Unit]
-  const [chip] = paired.chips as [Chip]
-  const tapped = await progress.step("chip tapped and verified", () => tap(service, chip.chip_id))
-  const session = tapped.session_token.token
+  const [unit, otherUnit] = units
+  const [chip] = paired.chips
+  if (!unit || !otherUnit || !chip)
+    throw new Error("the service answered fewer units or chips than were sent")
+  const path = { unit_id: unit.id }
+  const session = await progress.step("chip tapped and verified", () => tap(api, chip.chip_id))
 
   const claim = await progress.step("unit claimed through the relay", async () => {
-    const path = `/v1/units/${unit.id}/claims`
-    const made = await service.post<Claim>(path, { recipient: owner.address }, session)
-    return await service.poll<Claim>(`${path}/${made.id}`, ({ status }) => status, "claimed")
+    const body = { recipient: owner.address }
+    const { id } = await dataOf(
+      connect(find, session).POST("/v1/units/{unit_id}/claims", { params: { path }, body }),
+    )
+    const params = { path: { ...path, claim_id: id } }
+    return await poll(
+      () => dataOf(api.GET("/v1/units/{unit_id}/claims/{claim_id}", { params })),
+      ({ status }) => status,
+      "claimed",
+    )
   })
   progress.note(`transaction ${claim.transaction_hash}`)
 
   const transfer = await progress.step("unit transferred by its owner's wallet", async () => {
-    const again = await tap(service, chip.chip_id)
-    const path = `/v1/units/${unit.id}/transfers`
-    const made = await service.post<Transfer>(path, { recipient: friend.address }, again.session_token.token)
-    await sendFromWallet(service.find, owner.private_key as Hex, made.transaction)
-    return await service.poll<Transfer>(`${path}/${made.id}`, ({ status }) => status, "confirmed")
+    const again = connect(find, await tap(api, chip.chip_id))
+    const body = { recipient: friend.address }
+    const { id, transaction } = await dataOf(
+      again.POST("/v1/units/{unit_id}/transfers", { params: { path }, body }),
+    )
+    await sendFromWallet(find, owner.private_key as Hex, transaction)
+    const params = { path: { ...path, transfer_id: id } }
+    return await poll(
+      () => dataOf(api.GET("/v1/units/{unit_id}/transfers/{transfer_id}", { params })),
+      ({ status }) => status,
+      "confirmed",
+    )
   })
   progress.note(`transaction ${transfer.transaction_hash}`)
 
   const replacement = await progress.step("another unit's chip replaced", async () => {
-    const path = `/v1/units/${otherUnit.id}/chip-replacements`
-    const made = await service.post<Replacement>(path, { is_test: true })
-    return await service.poll<Replacement>(`${path}/${made.id}`, ({ status }) => status, "confirmed")
+    const other = { unit_id: otherUnit.id }
+    const { id } = await dataOf(
+      api.POST("/v1/units/{unit_id}/chip-replacements", { params: { path: other }, body: { is_test: true } }),
+    )
+    const params = { path: { ...other, replacement_id: id } }
+    return await poll(
+      () => dataOf(api.GET("/v1/units/{unit_id}/chip-replacements/{replacement_id}", { params })),
+      ({ status }) => status,
+      "confirmed",
+    )
   })
   progress.note(`transaction ${replacement.transaction_hash}`)
 
   const issuance = await progress.step("chain's own record read", async () =>
-    readChain(await service.find(), collection.contract.address as Hex),
+    readChain(await find(), collection.contract.address as Hex),
   )
   return {
     collection: { id: collection.id, ...collection.contract },
     units: issued.map(({ id }, index) => ({ id, serial: serials[index] ?? null })),
     transactions: {
       issuance: issuance.transaction_hashes,
-      claim: claim.transaction_hash,
-      transfer: transfer.transaction_hash,
-      chip_replacement: replacement.transaction_hash,
+      claim: claim.transaction_hash ?? "",
+      transfer: transfer.transaction_hash ?? "",
+      chip_replacement: replacement.transaction_hash ?? "",
     },
     issued_on_chain: issuance.serials,
     owner_on_chain: friend.address,
@@ -115,27 +143,47 @@ export type DemoResult = {
   owner_on_chain: string
 }
 
-type Collection = { id: string; contract: { address: string; chain_id: number; status: string } }
-type Unit = { id: string; collection: { token: { status: string; serial: number | null } } }
-type Chip = { chip_id: string }
-type Claim = { id: string; status: string; transaction_hash: string }
-type Replacement = Claim
-type Transfer = Claim & { transaction: { chain_id: number; from: Hex; to: Hex; data: Hex; value: Hex } }
-type Tap = { session_token: { token: string } }
+/** Where the service is now: a restart may have moved it. */
+type FindService = () => Promise<DevService>
 
-/** A chip without hardware emits a value, which is verified like that of any chip. */
-async function tap(service: Finder, chipId: string): Promise<Tap> {
-  const { chip_id, e } = await service.post<{ chip_id: string; e: string }>("/v1/test-helpers/taps", {
-    chip_id: chipId,
+/** A client that waits for a service that is being restarted; with an API key unless a session token is given. */
+function connect(find: FindService, sessionToken?: string): ServiceClient {
+  return createClient({
+    base_url: async () => (await find()).base_url,
+    token: async () => sessionToken ?? (await find()).api_key,
+    patience_milliseconds: patienceMilliseconds,
   })
-  return await service.post<Tap>("/v1/taps", { chip_id, e })
+}
+
+/** A chip without hardware emits a value, which is verified like that of any chip. Answers a session token. */
+async function tap(api: ServiceClient, chipId: string): Promise<string> {
+  const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
+  const { session_token } = await dataOf(api.POST("/v1/taps", { body: { chip_id, e } }))
+  if (!session_token) throw new Error("the tap was answered without a session token")
+  return session_token.token
+}
+
+async function poll<T>(
+  read: () => Promise<T>,
+  statusOf: (resource: T) => string,
+  wanted: string,
+): Promise<T> {
+  const deadline = performance.now() + patienceMilliseconds
+  while (performance.now() < deadline) {
+    const resource = await read()
+    const status = statusOf(resource)
+    if (status === wanted) return resource
+    if (["failed", "expired"].includes(status)) throw new Error(`what should become ${wanted} is ${status}`)
+    await Bun.sleep(500)
+  }
+  throw new Error(`nothing was ${wanted} within ${patienceMilliseconds / 1_000} seconds`)
 }
 
 /** Sends until it is in a block: a chain that is killed forgets what waits, and the contract takes it only once. */
 async function sendFromWallet(
-  find: () => Promise<DevService>,
+  find: FindService,
   privateKey: Hex,
-  transaction: Transfer["transaction"],
+  transaction: Schemas["Transaction"],
 ): Promise<void> {
   const account = privateKeyToAccount(privateKey)
   const deadline = performance.now() + patienceMilliseconds
@@ -143,7 +191,11 @@ async function sendFromWallet(
     const { chain } = await find()
     const wallet = createWalletClient({ account, chain: foundry, transport: http(chain.rpc_url) })
     try {
-      const hash = await wallet.sendTransaction({ to: transaction.to, data: transaction.data, value: 0n })
+      const hash = await wallet.sendTransaction({
+        to: transaction.to as Hex,
+        data: transaction.data as Hex,
+        value: 0n,
+      })
       await wallet.extend(publicActions).waitForTransactionReceipt({ hash, pollingInterval: 200 })
       return
     } catch (error) {
@@ -165,56 +217,6 @@ async function readChain(service: DevService, address: Hex) {
     serials: issuances.map(({ args }) => Number(args.tokenId)),
     transaction_hashes: [...new Set(issuances.map((log) => log.transactionHash))],
   }
-}
-
-type Finder = ReturnType<typeof createCaller>
-
-/** Calls a service that may be killed and started again meanwhile: each create has an idempotency key. */
-function createCaller(find: () => Promise<DevService>) {
-  async function call<T>(method: string, path: string, body?: unknown, token?: string): Promise<T> {
-    const key = randomUUID()
-    const deadline = performance.now() + patienceMilliseconds
-    for (;;) {
-      const service = await find()
-      const response = await fetch(`${service.base_url}${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${token ?? service.api_key}`,
-          "content-type": "application/json",
-          ...(method === "POST" ? { "idempotency-key": key } : {}),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      }).catch(() => null)
-      if (response?.ok) return (await response.json()) as T
-      const isOver = performance.now() > deadline
-      if (response && (isOver || !response.headers.has("retry-after"))) throw await refusal(response, path)
-      if (isOver) throw new Error(`${service.base_url} does not answer`)
-      await Bun.sleep(Number(response?.headers.get("retry-after") ?? 1) * 1_000)
-    }
-  }
-
-  return {
-    find,
-    post: <T>(path: string, body: unknown, token?: string) => call<T>("POST", path, body, token),
-    async poll<T>(path: string, statusOf: (resource: T) => string, wanted: string): Promise<T> {
-      const deadline = performance.now() + patienceMilliseconds
-      while (performance.now() < deadline) {
-        const resource = await call<T>("GET", path)
-        const status = statusOf(resource)
-        if (status === wanted) return resource
-        if (["failed", "expired"].includes(status)) throw new Error(`${path} ended ${status}`)
-        await Bun.sleep(500)
-      }
-      throw new Error(`${path} was not ${wanted} within ${patienceMilliseconds / 1_000} seconds`)
-    },
-  }
-}
-
-async function refusal(response: Response, path: string): Promise<Error> {
-  const { error } = (await response.json()) as {
-    error: { code: string; message: string; request_id: string }
-  }
-  return new Error(`${path} answered ${error.code}: ${error.message} (${error.request_id})`)
 }
 
 type Progress = ReturnType<typeof createProgress>
@@ -252,7 +254,14 @@ async function runningService(folder: string): Promise<DevService | null> {
 
 async function startOwnService(folder: string) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "dev.ts")], {
-    env: { ...processEnvironment, DATA_DIR: folder, PORT: "0", DEV_CHAIN_PORT: "0", LOG_LEVEL: "error" },
+    env: {
+      ...processEnvironment,
+      DATA_DIR: folder,
+      PORT: "0",
+      OPERATOR_PORT: "0",
+      DEV_CHAIN_PORT: "0",
+      LOG_LEVEL: "error",
+    },
     stdout: "ignore",
     stderr: "inherit",
   })
@@ -274,7 +283,7 @@ async function main(): Promise<void> {
     own = await progress.step("service started for this demo", () => startOwnService(folder))
   try {
     const find = async () => JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) as DevService
-    const result = await runDemo(createCaller(find), progress)
+    const result = await runDemo(find, progress)
     say(values.json ? JSON.stringify(result, null, 2) : summary(result, progress.elapsed()))
   } finally {
     own?.kill("SIGINT")

@@ -2,13 +2,16 @@ import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
+import { createClient, dataOf } from "../clients/typescript/client.ts"
 import { startWorkers } from "../workers/start.ts"
 import { dataDirOf, type Environment, integerFrom, loadConfig, processEnvironment } from "./config.ts"
 import { type Context, inTurn, openWorld } from "./context.ts"
 import { effects, organizations } from "./db/schema.ts"
 import { type DevChain, freePort, startDevChain } from "./dev/chain.ts"
 import { lockFolder } from "./dev/data-lock.ts"
+import { startShop } from "./dev/shop.ts"
 import { readDevEnvironment, writeDevEnvironment } from "./dev-environment.ts"
+import { startOperatorPort } from "./operator-port/start.ts"
 import { createOrganization, issueApiKey } from "./organizations/service.ts"
 import { runUntilStopped, say } from "./run.ts"
 import { startServer } from "./server.ts"
@@ -20,6 +23,8 @@ export type DevService = {
   organization_id: string
   api_key: string
   publishable_key: string
+  /** A page on another origin that calls the API as a brand's shop would. */
+  shop_url: string
   chain: { id: number; rpc_url: string }
   wallets: { address: string; private_key: string }[]
 }
@@ -49,8 +54,14 @@ export async function startDev(environment: Environment) {
     closers.push(workers.stop)
     const server = await startServer(world.context)
     closers.push(server.stop)
+    const operator = startOperatorPort(world)
+    closers.push(operator.stop)
 
-    const service = await seed(world.context, folder, chain, server.base_url)
+    const seeded = await seed(world.context, folder, chain, server.base_url)
+    const shop = startShop({ ...seeded, api_base_url: server.base_url }, config.port + 1)
+    closers.push(shop.stop)
+    const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
+    await registerShop(service, keptService(folder)?.shop_url)
     writeWhole(join(folder, "dev.json"), service)
     return { service, folder, stop }
   } catch (error) {
@@ -99,7 +110,12 @@ function settingsFor(folder: string, chain: DevChain, environment: Environment):
 }
 
 /** Makes the demo organization once; its keys are found again in `dev.json`. */
-async function seed(context: Context, folder: string, chain: DevChain, baseUrl: string): Promise<DevService> {
+async function seed(
+  context: Context,
+  folder: string,
+  chain: DevChain,
+  baseUrl: string,
+): Promise<Omit<DevService, "shop_url">> {
   const { organization_id, api_key } =
     (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
   return {
@@ -114,14 +130,27 @@ async function seed(context: Context, folder: string, chain: DevChain, baseUrl: 
 }
 
 async function keptOrganization(context: Context, folder: string): Promise<DevService | null> {
-  const path = join(folder, "dev.json")
-  if (!existsSync(path)) return null
-  const kept = JSON.parse(readFileSync(path, "utf8")) as DevService
+  const kept = keptService(folder)
+  if (!kept) return null
   const [organization] = await context.db.read
     .select({ id: organizations.id })
     .from(organizations)
     .where(eq(organizations.id, kept.organization_id))
   return organization ? kept : null
+}
+
+/** What the dev service of this folder left when it last ran. */
+function keptService(folder: string): DevService | null {
+  const path = join(folder, "dev.json")
+  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as DevService) : null
+}
+
+/** Lets the shop's page call from a browser, in place of the one that had another port. */
+async function registerShop({ base_url, api_key, shop_url }: DevService, before?: string): Promise<void> {
+  const api = createClient({ base_url, token: api_key })
+  const { cors_origins } = await dataOf(api.GET("/v1/settings/cors-origins"))
+  const others = cors_origins.filter((origin) => origin !== before && origin !== shop_url)
+  await dataOf(api.PUT("/v1/settings/cors-origins", { body: { cors_origins: [...others, shop_url] } }))
 }
 
 async function newOrganization(context: Context, chain: DevChain) {
@@ -138,10 +167,8 @@ async function newOrganization(context: Context, chain: DevChain) {
 
 /** The first look at the list makes the key. */
 async function publishableKeyOf(baseUrl: string, apiKey: string): Promise<string> {
-  const response = await fetch(`${baseUrl}/v1/publishable-keys`, {
-    headers: { authorization: `Bearer ${apiKey}` },
-  })
-  const { publishable_keys } = (await response.json()) as { publishable_keys: { key: string }[] }
+  const api = createClient({ base_url: baseUrl, token: apiKey })
+  const { publishable_keys } = await dataOf(api.GET("/v1/publishable-keys"))
   return publishable_keys[0]?.key ?? ""
 }
 
@@ -157,6 +184,9 @@ The service is ready at ${base_url}
 
   API key           ${api_key}
   publishable key   ${service.publishable_key}
+  documentation     ${base_url}/docs
+  shop page         ${service.shop_url}
+  lifecycle console ${service.operator_url}/console
   local chain       ${chain.rpc_url} (chain id ${chain.id})
   a wallet          ${wallets[0]?.address}
   its private key   ${wallets[0]?.private_key}

@@ -66,8 +66,9 @@ const errandMachine = setup({
         onError: "lost",
       },
       after: {
+        // In the order of their names the second would come first.
         2000: { actions: assign({ heard: ({ context }) => [...context.heard, "2 s"] }) },
-        1000: { actions: assign({ heard: ({ context }) => [...context.heard, "1 s"] }) },
+        10000: { actions: assign({ heard: ({ context }) => [...context.heard, "10 s"] }) },
         60000: "late",
       },
       on: {
@@ -207,8 +208,8 @@ for (const engine of engines)
           },
         ])
         expect((await timersIn(db, id)).map(({ due_at }) => due_at)).toEqual([
-          later(1_000),
           later(2_000),
+          later(10_000),
           later(60_000),
         ])
       })
@@ -415,24 +416,24 @@ for (const engine of engines)
     describe("a timer", () => {
       test("does nothing before its time", async () => {
         const { db, context, turn, id } = await openWithErrand()
-        context.advance(999)
+        context.advance(1_999)
         expect(await turn((turn) => fireDueTimers(turn, id))).toBe(0)
         expect((await actorIn(db, id))?.version).toBe(1)
       })
 
       test("fires once its time has come, and is gone", async () => {
         const { db, context, turn, id } = await openWithErrand()
-        context.advance(1_000)
+        context.advance(2_000)
         expect(await turn((turn) => fireDueTimers(turn, id))).toBe(1)
         expect(await turn((turn) => fireDueTimers(turn, id))).toBe(0)
-        expect(await heardBy(db, id)).toEqual(["1 s"])
+        expect(await heardBy(db, id)).toEqual(["2 s"])
       })
 
       test("fires after those due earlier and before any other event", async () => {
         const { db, context, turn, id } = await openWithErrand()
-        context.advance(5_000)
-        await turn((turn) => sendEvent(turn, id, { type: "NOTE", text: "after 5 s" }))
-        expect(await heardBy(db, id)).toEqual(["1 s", "2 s", "after 5 s"])
+        context.advance(15_000)
+        await turn((turn) => sendEvent(turn, id, { type: "NOTE", text: "after 15 s" }))
+        expect(await heardBy(db, id)).toEqual(["2 s", "10 s", "after 15 s"])
       })
 
       test("is removed when its state is left", async () => {

@@ -32,7 +32,15 @@ describe("a variable that is not set", () => {
     authorizer_key: null,
     operator_port: 9090,
     operator_host: "127.0.0.1",
+    operator_token: null,
     trusted_proxies: 0,
+    rate_limits: {
+      api_key: { requests: 200, seconds: 2 },
+      session_token: { requests: 20, seconds: 4 },
+      publishable_key: { requests: 20, seconds: 4 },
+      failed_credential: { requests: 10, seconds: 60 },
+      refused_value: { requests: 10, seconds: 60 },
+    },
     log_level: "info",
   }
 
@@ -43,7 +51,17 @@ describe("a variable that is not set", () => {
   test("is the same as an empty one", () => {
     const names = [
       ...["PORT", "HOST", "API_BASE_URL", "DOCS_URL", "DATA_DIR", "DATABASE_URL", "REDIS_URL", "CHAINS"],
-      ...["SIGNER_KEYS", "AUTHORIZER_KEY", "OPERATOR_PORT", "OPERATOR_HOST", "TRUSTED_PROXIES", "LOG_LEVEL"],
+      ...[
+        "SIGNER_KEYS",
+        "AUTHORIZER_KEY",
+        "OPERATOR_PORT",
+        "OPERATOR_HOST",
+        "OPERATOR_TOKEN",
+        "TRUSTED_PROXIES",
+        "LOG_LEVEL",
+      ],
+      ...["RATE_LIMIT_API_KEY", "RATE_LIMIT_SESSION_TOKEN", "RATE_LIMIT_PUBLISHABLE_KEY"],
+      ...["RATE_LIMIT_FAILED_CREDENTIALS", "RATE_LIMIT_REFUSED_VALUES"],
     ]
     const empty = Object.fromEntries(names.map((name) => [name, ""]))
     expect(loadConfig({ ...empty, SERVICE_SECRET })).toEqual(loadConfig({ SERVICE_SECRET }))
@@ -78,9 +96,15 @@ describe("a good value is taken:", () => {
     ["SIGNER_KEYS", ` ${key} , ${otherKey},`, "signer_keys", [key, otherKey]],
     ["AUTHORIZER_KEY", key, "authorizer_key", key],
     ["OPERATOR_PORT", "9191", "operator_port", 9191],
-    ["OPERATOR_HOST", "10.0.0.1", "operator_host", "10.0.0.1"],
+    ["OPERATOR_HOST", "127.0.0.2", "operator_host", "127.0.0.2"],
+    ["OPERATOR_TOKEN", SERVICE_SECRET, "operator_token", SERVICE_SECRET],
     ["TRUSTED_PROXIES", "10", "trusted_proxies", 10],
     ["LOG_LEVEL", "silent", "log_level", "silent"],
+    ["RATE_LIMIT_API_KEY", "1000/1", "rate_limits", limitsWith("api_key", 1000, 1)],
+    ["RATE_LIMIT_SESSION_TOKEN", "1/60", "rate_limits", limitsWith("session_token", 1, 60)],
+    ["RATE_LIMIT_PUBLISHABLE_KEY", "50/10", "rate_limits", limitsWith("publishable_key", 50, 10)],
+    ["RATE_LIMIT_FAILED_CREDENTIALS", "5/3600", "rate_limits", limitsWith("failed_credential", 5, 3600)],
+    ["RATE_LIMIT_REFUSED_VALUES", "3/60", "rate_limits", limitsWith("refused_value", 3, 60)],
   ]
   for (const [variable, text, name, value] of cases)
     test(`${variable}=${shown(text)} makes ${name} ${shown(JSON.stringify(value))}`, () => {
@@ -126,6 +150,11 @@ describe("a wrong value stops the start with one line that names the variable:",
     ["OPERATOR_HOST", "a/b"],
     ["TRUSTED_PROXIES", "11"],
     ["TRUSTED_PROXIES", "yes"],
+    ["RATE_LIMIT_API_KEY", "100"],
+    ["RATE_LIMIT_SESSION_TOKEN", "0/1"],
+    ["RATE_LIMIT_PUBLISHABLE_KEY", "5/0.5"],
+    ["RATE_LIMIT_FAILED_CREDENTIALS", "-1/60"],
+    ["RATE_LIMIT_REFUSED_VALUES", "10/60\n"],
     ["LOG_LEVEL", "loud"],
     ["LOG_LEVEL", "INFO\n"],
   ]
@@ -240,6 +269,11 @@ test("a server on all interfaces is shown as localhost, one on an IPv6 address i
   expect(baseUrl("::1", 3000)).toBe("http://[::1]:3000")
   expect(baseUrl("10.0.0.1", 80)).toBe("http://10.0.0.1:80")
 })
+
+/** The limits where one variable is set. */
+function limitsWith(name: keyof Config["rate_limits"], requests: number, seconds: number) {
+  return { ...loadConfig({ SERVICE_SECRET }).rate_limits, [name]: { requests, seconds } }
+}
 
 /** What the start says when it stops. */
 function complaintAbout(environment: Environment): string {

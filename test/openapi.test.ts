@@ -150,4 +150,6 @@ const frozen = {
   listPublishableKeys: "GET /v1/publishable-keys",
   getSettings: "GET /v1/settings",
   updateSettings: "PATCH /v1/settings",
+  getCorsOrigins: "GET /v1/settings/cors-origins",
+  replaceCorsOrigins: "PUT /v1/settings/cors-origins",
 }

@@ -5,6 +5,8 @@ import { dirname, join } from "node:path"
 export type Cluster = {
   /** The address of a database of this cluster, for its superuser. */
   url(database: string): string
+  /** Ends the server as a crash would and starts it again on the same files and port. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -20,11 +22,20 @@ export async function startPostgres(): Promise<Cluster> {
   const port = freePort()
   const postgres = [join(binaries, "postgres"), "-D", files, "-k", folder, "-h", "127.0.0.1", "-p", `${port}`]
   // The files are thrown away with the tests: nothing is gained by waiting for the disk.
-  const server = spawn(account, [...postgres, "-c", "fsync=off", "-c", "timezone=America/New_York"])
-  await untilReady(server)
+  async function startServer() {
+    const server = spawn(account, [...postgres, "-c", "fsync=off", "-c", "timezone=America/New_York"])
+    await untilReady(server)
+    return server
+  }
+  let server = await startServer()
 
   return {
     url: (database) => `postgres://${user}@127.0.0.1:${port}/${database}`,
+    async restart() {
+      server.kill("SIGQUIT")
+      await server.exited
+      server = await startServer()
+    },
     async stop() {
       server.kill("SIGINT")
       await server.exited

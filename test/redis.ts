@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Redis } from "ioredis"
 import { freePort } from "../src/dev/chain.ts"
+import { tiedToParent } from "./child-process.ts"
 
 export type RedisServer = {
   url: string
@@ -53,7 +54,7 @@ export async function startRedis(): Promise<RedisServer> {
         "--appendonly",
         "no",
       ]
-      server = Bun.spawn(withParent([binary, ...settings]), {
+      server = Bun.spawn(tiedToParent([binary, ...settings]), {
         stdin: "ignore",
         stdout: "ignore",
         stderr: "ignore",
@@ -71,9 +72,4 @@ export async function startRedis(): Promise<RedisServer> {
   }
   await running.start()
   return running
-}
-
-/** A test that is killed takes its servers with it, where the system can do that. */
-function withParent(command: string[]): string[] {
-  return Bun.which("setpriv") ? ["setpriv", "--pdeathsig=KILL", ...command] : command
 }

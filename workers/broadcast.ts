@@ -47,7 +47,10 @@ async function sign(
     maxPriorityFeePerGas: fees.max_priority_fee_per_gas,
   })
   const attempt = { hash: keccak256(raw), raw, kind, fees }
-  return await inLane(lane, (turn) => storeAttempt(turn, lane.lease, transaction, attempt))
+  lane.checkpoint(kind === "bump" ? "bump.sign" : "sign", transaction.kind)
+  const stored = await inLane(lane, (turn) => storeAttempt(turn, lane.lease, transaction, attempt))
+  lane.checkpoint(kind === "bump" ? "bump.store" : "store", transaction.kind)
+  return stored
 }
 
 /** Sends stored bytes. What the pool answers is noted; an unclear answer is met by the same bytes next time. */
@@ -57,17 +60,24 @@ export async function sendAttempt(
   attempt: AttemptRow,
 ): Promise<void> {
   const failure = await sendRaw(lane, attempt.raw as Hex)
+  lane.checkpoint(attempt.kind === "bump" ? "bump.broadcast" : "broadcast", transaction.kind)
   const outcome = failure === null ? "known" : classifySendError(failure)
   const isOnItsWay = outcome === "known" || outcome === "nonce_low"
   await inLane(lane, async (turn) => {
-    await noteSend(turn, attempt, { head: Number(lane.head), last_error: failure })
+    await noteSend(turn, lane.lease, attempt, { head: Number(lane.head), last_error: failure })
     if (!isOnItsWay) return
     const isNew = transaction.status === "allocated" || transaction.status === "signed"
-    const status = isNew || transaction.status === "mined" ? "sent" : transaction.status
+    const status = isNew ? "sent" : transaction.status
     await updateTransaction(turn, lane.lease, transaction.id, { status, sent_block: Number(lane.head) })
     if (isNew) await tellSubmitted(turn, transaction, attempt.hash)
   })
-  if (outcome === "unclear") throw new ChainUnreachable(failure ?? "no answer")
+  lane.checkpoint("mark", transaction.kind)
+  const { nonce } = transaction
+  if (outcome === "no_funds")
+    lane.pause ??= `${lane.signer.address} cannot pay for its transaction with nonce ${nonce}: send it more, it goes on by itself`
+  if (outcome === "refused")
+    lane.notices.push(`the node refuses nonce ${nonce}, which is sent again: ${failure}`)
+  if (outcome === "unclear" || outcome === "rate_limited") throw new ChainUnreachable(failure ?? "no answer")
 }
 
 async function sendRaw(lane: HeldLane, raw: Hex): Promise<string | null> {
@@ -79,7 +89,8 @@ async function sendRaw(lane: HeldLane, raw: Hex): Promise<string | null> {
   }
 }
 
-async function tellSubmitted(turn: Turn, transaction: TransactionRow, hash: string): Promise<void> {
+/** Tells those who want to know that their transaction is on its way. */
+export async function tellSubmitted(turn: Turn, transaction: TransactionRow, hash: string): Promise<void> {
   const type = jobFor(transaction.kind).submittedEvent
   if (!type) return
   for (const effect of await effectsOf(turn.tx, transaction.id))

@@ -6,6 +6,7 @@ import { factoryAbi } from "../src/chain/contracts.generated.ts"
 import { reach } from "../src/chain/rpc.ts"
 import type { Queries } from "../src/db/database.ts"
 import { collections } from "../src/db/schema.ts"
+import { failure } from "./failures.ts"
 import type { Effect, Job } from "./job.ts"
 
 /** Deploys a collection's contract to the address it was promised. */
@@ -26,6 +27,11 @@ export const deployCollections: Job = {
     }
   },
 
+  refusal: (reason) =>
+    ["DeploymentFailed", "NameTooLong"].includes(reason)
+      ? failure("collection.deployment_reverted", reason)
+      : null,
+
   /** Success is code at the promised address, also where an earlier transaction put it there. */
   async results(chain, queries, { effects, receipt }) {
     return await Promise.all(
@@ -33,12 +39,7 @@ export const deployCollections: Job = {
         const { address } = await collectionOf(queries, effect)
         const code = await reach(() => chain.rpc.getCode({ address: address as Address }))
         if (code && code !== "0x") return { output: { transaction_hash: receipt.transactionHash } }
-        return {
-          error: {
-            code: "collection.deployment_reverted",
-            message: `The deployment reverted in transaction ${receipt.transactionHash}.`,
-          },
-        }
+        return { error: failure("collection.deployment_reverted", receipt.transactionHash) }
       }),
     )
   },

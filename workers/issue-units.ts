@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull } from "drizzle-orm"
+import { and, desc, eq, gt, inArray, isNull } from "drizzle-orm"
 import {
   type Address,
   decodeFunctionData,
@@ -14,7 +14,9 @@ import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
 import { reach } from "../src/chain/rpc.ts"
 import type { TransactionRow } from "../src/chain/transactions.ts"
-import { bulkPairings, collections } from "../src/db/schema.ts"
+import type { Queries } from "../src/db/database.ts"
+import { bulkPairings, collections, transactions } from "../src/db/schema.ts"
+import { failure } from "./failures.ts"
 import type { Effect, Job } from "./job.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
@@ -24,10 +26,14 @@ const maxUnits = 100
 export const issueUnits: Job = {
   src: "issueUnit",
 
+  lineOf: (effect) => inputOf(effect).collection_id,
+
   async plan(_chain, queries, waiting) {
     const { collection_id } = inputOf(waiting[0])
     const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
     if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
+    if (await isRunningDry(queries, collection))
+      return { later: waiting.filter((effect) => inputOf(effect).collection_id === collection_id) }
     const members = nextBatch(waiting)
     const first = collection.next_serial
     const after = first + members.length
@@ -51,40 +57,74 @@ export const issueUnits: Job = {
     }
   },
 
+  refusal: (reason) =>
+    ["IssuedDifferently", "InvalidChip"].includes(reason) ? failure("unit.issuance_reverted", reason) : null,
+
   /** Serials are read from the logs of the block, never assumed; a success without them is not a success. */
-  async results(chain, _queries, { transaction, effects, receipt }) {
+  async results(chain, queries, { transaction, effects, receipt }) {
     const issued =
       receipt.status === "success"
         ? (serialsIn(receipt, transaction) ?? (await serialsIssuedBefore(chain, transaction)))
-        : await serialsIssuedBefore(chain, transaction)
+        : null
+    if (!issued && (await isBehindGap(queries, transaction))) return effects.map(() => "again")
     return effects.map((_effect, index): EffectResult => {
       const serial = issued?.serials[index]
       if (serial !== undefined) return { output: { serial, transaction_hash: issued?.transaction_hash } }
-      return {
-        error: {
-          code: "unit.issuance_reverted",
-          message: `The issuance reverted in transaction ${receipt.transactionHash}.`,
-        },
-      }
+      return { error: failure("unit.issuance_reverted", receipt.transactionHash) }
     })
   },
 
   async afterwards(turn, { transaction, effects }, results) {
     const { collection_id, bulk_pairing_id } = inputOf(effects[0] as Effect)
-    const stopped = results.some((result) => "error" in result)
-    if (stopped) {
+    const isIssued = results.every((result) => result !== "again" && "output" in result)
+    if (!isIssued) {
       const { first } = issueCall(transaction)
       await turn.tx
         .update(collections)
         .set({ next_serial: first })
         .where(and(eq(collections.id, collection_id), gt(collections.next_serial, first)))
     }
-    if (stopped || !bulk_pairing_id) return
+    if (!isIssued || !bulk_pairing_id) return
     await turn.tx
       .update(bulkPairings)
       .set({ issued_at: turn.at })
       .where(and(eq(bulkPairings.id, bulk_pairing_id), isNull(bulkPairings.issued_at)))
   },
+}
+
+/**
+ * After a batch reverted, those behind it revert too: its serials were given back, and nothing new is planned on them
+ * until none of that is on its way any more.
+ */
+async function isRunningDry(
+  queries: Queries,
+  { address, chain_id, next_serial }: typeof collections.$inferSelect,
+): Promise<boolean> {
+  const [last] = await queries
+    .select()
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.chain_id, chain_id),
+        eq(transactions.kind, issueUnits.src),
+        eq(transactions.to, address),
+        inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
+      ),
+    )
+    .orderBy(desc(transactions.nonce))
+    .limit(1)
+  if (!last) return false
+  const { first, chips } = issueCall(last)
+  return first + chips.length !== next_serial
+}
+
+/** Whether a batch before this one reverted and gave its serials back, so that this one had to revert too. */
+async function isBehindGap(queries: Queries, transaction: TransactionRow): Promise<boolean> {
+  const [collection] = await queries
+    .select({ next_serial: collections.next_serial })
+    .from(collections)
+    .where(and(eq(collections.chain_id, transaction.chain_id), eq(collections.address, transaction.to)))
+  return collection !== undefined && collection.next_serial < issueCall(transaction).first
 }
 
 /** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */

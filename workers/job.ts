@@ -1,4 +1,5 @@
 import type { Address, Hex, TransactionReceipt } from "viem"
+import type { EffectFailure } from "../machines/effect.ts"
 import type { EffectResult } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import type { TransactionRow } from "../src/chain/transactions.ts"
@@ -13,11 +14,15 @@ export type Job = {
   /** The name under which machines invoke it. */
   src: string
   /** Forms the next call from what waits, oldest first: the first effect and whichever others go with it. */
-  plan(chain: ConnectedChain, queries: Queries, waiting: [Effect, ...Effect[]]): Promise<Call>
+  plan(chain: ConnectedChain, queries: Queries, waiting: [Effect, ...Effect[]]): Promise<Call | Later>
+  /** What it is called when the call reverts with an error that no waiting mends; null where waiting may. */
+  refusal(reason: string): EffectFailure | null
   /** Judges a receipt at the confirmation depth: a result for each effect, in the order of the effects. */
-  results(chain: ConnectedChain, queries: Queries, mined: Mined): Promise<EffectResult[]>
+  results(chain: ConnectedChain, queries: Queries, mined: Mined): Promise<JobResult[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */
-  afterwards?(turn: Turn, mined: Mined, results: EffectResult[]): Promise<void>
+  afterwards?(turn: Turn, mined: Mined, results: JobResult[]): Promise<void>
+  /** Effects of one line keep their order: one that is put off holds up those after it. */
+  lineOf?(effect: Effect): string
   /** The event that an effect's actor is given once the transaction is on its way. */
   submittedEvent?: string
 }
@@ -31,5 +36,11 @@ export type Call = {
   /** Takes what the call counts on, in the database transaction that gives it its nonce. */
   reserve?(turn: Turn): Promise<void>
 }
+
+/** `again`: it failed only because something before it did, and is to be planned anew. */
+export type JobResult = EffectResult | "again"
+
+/** Effects that must wait for what is on its way. */
+export type Later = { later: Effect[] }
 
 export type Mined = { transaction: TransactionRow; effects: Effect[]; receipt: TransactionReceipt }

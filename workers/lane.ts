@@ -1,10 +1,10 @@
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import {
-  adoptNonce,
-  haltLane,
+  type Claimant,
   type Lease,
   type LeasedLane,
   releaseLease,
+  setLaneStatus,
   takeLease,
 } from "../src/chain/lanes.ts"
 import { reach } from "../src/chain/rpc.ts"
@@ -12,65 +12,103 @@ import type { Signer } from "../src/chain/signers.ts"
 import { watchedTransactions } from "../src/chain/transactions.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import type { Turn } from "../src/db/turn.ts"
-import { advanceTransaction } from "./advance-transactions.ts"
+import { advanceTransactions } from "./advance-transactions.ts"
+import { compareNonces } from "./nonces.ts"
 import { sendWaitingEffects } from "./send-effects.ts"
+import type { Checkpoint } from "./step.ts"
 
 /** One signer on one chain: who sends, and for whom in this process. */
 export type Lane = {
   context: Context
   chain: ConnectedChain
   signer: Signer
-  owner: string
+  claimant: Claimant
+  checkpoint: Checkpoint
+  memory: LaneMemory
+}
+
+/** What a lane keeps between its rounds; losing it costs a few questions to the chain. */
+export type LaneMemory = {
   /** The newest block at which everything on its way was looked at. */
   seen_head?: bigint
+  /** Set once the providers have said that they serve this chain. */
+  is_right_chain?: boolean
+  /** How many reorganizations beyond the finality depth it has halted for. */
+  deep_reorganizations?: number
 }
 
 /** A lane that is held, at a block. */
-export type HeldLane = Lane & { lease: Lease; head: bigint }
+export type HeldLane = Lane & {
+  lease: Lease
+  head: bigint
+  /** Transactions of the signer that the chain's newest block knows: the nonces below it are used. */
+  used_nonces: number
+  is_halted: boolean
+  /** What a person should know of this round, most important first. */
+  notices: string[]
+  /** Why nothing new is sent in this round, though nothing is wrong with what is on its way. */
+  pause: string | null
+}
 
 /**
  * One round of a lane: what is on its way is watched, confirmed and sent again; then waiting effects become
  * transactions. May be cut off anywhere and run again: each step finds what the one before it stored.
  */
 export async function tickLane(lane: Lane): Promise<void> {
-  const leased = await inTurn(lane.context, null, (turn) => takeLease(turn, lane.signer.lane_id, lane.owner))
+  const leased = await inTurn(lane.context, null, (turn) =>
+    takeLease(turn, lane.signer.lane_id, lane.claimant),
+  )
   if (!leased) return
-  const head = await reach(() => lane.chain.rpc.getBlockNumber({ cacheTime: 0 }))
-  const held = { ...lane, lease: leased.lease, head }
-  await requireKnownNonce(held, leased)
+  await requireRightChain(lane)
+  const { number: head } = await reach(() => lane.chain.headers.follow())
+  const { address } = lane.signer
+  const used_nonces = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "latest" }))
+  const is_halted = leased.lane.status === "halted"
+  const round = { lease: leased.lease, head, used_nonces, is_halted, notices: [], pause: null }
+  const held: HeldLane = { ...lane, ...round }
 
+  await compareNonces(held, leased)
   const watched = await watchedTransactions(lane.context.db.read, leased.lease.lane_id)
-  const lowestOpen = watched.find(({ block_hash }) => block_hash === null)
-  for (const transaction of watched)
-    if (head !== lane.seen_head || transaction.status === "allocated")
-      await advanceTransaction(held, transaction, transaction === lowestOpen)
-  lane.seen_head = head
-  if (leased.lane.status !== "halted") await sendWaitingEffects(held)
+  const isNewBlock = head !== lane.memory.seen_head
+  const due = isNewBlock ? watched : watched.filter(({ status }) => status === "allocated")
+  const isAllSeen = await advanceTransactions(held, due, watched)
+  if (isAllSeen) lane.memory.seen_head = head
+  if (!held.is_halted) await sendWaitingEffects(held)
+  await noteStatus(held, leased)
 }
 
 /** Gives the lane back at the end, so that its next holder need not wait for the lease to run out. */
 export async function leaveLane(lane: Lane): Promise<void> {
   await inTurn(lane.context, null, async (turn) => {
-    const leased = await takeLease(turn, lane.signer.lane_id, lane.owner)
+    const leased = await takeLease(turn, lane.signer.lane_id, lane.claimant)
     if (leased) await releaseLease(turn, leased.lease)
   })
-}
-
-/** A nonce that the chain knows and the database does not means that somebody else uses the key: the lane halts. */
-async function requireKnownNonce(lane: HeldLane, { lane: row }: LeasedLane): Promise<void> {
-  const { address } = lane.signer
-  const used = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "latest" }))
-  if (row.next_nonce === null) {
-    const pending = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "pending" }))
-    return await inLane(lane, (turn) => adoptNonce(turn, lane.lease, Math.max(used, pending)))
-  }
-  if (used <= row.next_nonce) return
-  const reason = `the chain has ${used} transactions of ${address}, the database knows ${row.next_nonce}: stop whoever else uses the key, then retry the lane`
-  if (row.status !== "halted") await inLane(lane, (turn) => haltLane(turn, lane.lease, reason))
-  throw new Error(reason)
 }
 
 /** One database transaction of a lane's own work, which no request caused. */
 export function inLane<T>(lane: Lane, work: (turn: Turn) => Promise<T>): Promise<T> {
   return inTurn(lane.context, null, work)
+}
+
+/** A provider of another chain would use up this chain's nonces elsewhere. */
+async function requireRightChain(lane: Lane): Promise<void> {
+  if (lane.memory.is_right_chain) return
+  const { chain_id } = lane.chain
+  const served = await lane.chain.providers.askAll({ method: "eth_chainId" })
+  const wrong = served.find((id) => Number(id) !== chain_id)
+  if (wrong !== undefined)
+    throw new Error(
+      `an RPC address of chain ${chain_id} serves chain ${Number(wrong)}: correct rpc_urls in CHAINS and restart`,
+    )
+  lane.memory.is_right_chain = true
+}
+
+/** Says in the lane's row, for the operator, how this round went; only when it went otherwise than the one before. */
+async function noteStatus(lane: HeldLane, { lane: before }: LeasedLane): Promise<void> {
+  const status = lane.pause === null ? "open" : "paused"
+  const reason = lane.pause ?? lane.notices[0] ?? null
+  if (lane.is_halted || (before.status === status && before.reason === reason)) return
+  await inLane(lane, (turn) => setLaneStatus(turn, lane.lease, status, reason))
+  if (reason) lane.context.log.error({ lane_id: lane.lease.lane_id, status, reason }, "the lane is held up")
+  else lane.context.log.info({ lane_id: lane.lease.lane_id }, "the lane gets on again")
 }

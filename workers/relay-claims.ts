@@ -7,6 +7,7 @@ import { collectionAbi } from "../src/chain/contracts.generated.ts"
 import { reach } from "../src/chain/rpc.ts"
 import type { Queries } from "../src/db/database.ts"
 import { collections, units } from "../src/db/schema.ts"
+import { failure } from "./failures.ts"
 import type { Effect, Job } from "./job.ts"
 
 /** The most waiting claims of one collection that are joined into one transaction. */
@@ -18,7 +19,10 @@ export const relayClaims: Job = {
 
   async plan(_chain, queries, waiting) {
     const claims = await claimsOf(queries, waiting)
-    const contract = (claims[0] as Claim).contract
+    const [first] = claims
+    if (first?.effect.id !== waiting[0].id)
+      throw new Error(`unit ${inputOf(waiting[0]).unit_id} is claimed before it has a serial`)
+    const { contract } = first
     const joined = claims.filter((claim) => isAddressEqual(claim.contract, contract)).slice(0, maxClaims)
     const serials = joined.map(({ serial }) => BigInt(serial))
     const recipients = joined.map(({ recipient }) => recipient)
@@ -38,23 +42,25 @@ export const relayClaims: Job = {
     }
   },
 
+  refusal: (reason) => (reason === "AlreadyClaimed" ? failure("claim.already_claimed", reason) : null),
+
   /** Claimed is what the chain's `Transfer` out of custody says, in this transaction or an earlier one. */
   async results(chain, queries, { effects, receipt }) {
     const claims = await claimsOf(queries, effects)
     const logs = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs: receipt.logs })
     return await Promise.all(
-      claims.map(async (claim): Promise<EffectResult> => {
+      effects.map(async (effect): Promise<EffectResult> => {
+        const claim = claims.find((each) => each.effect.id === effect.id)
+        if (!claim) throw new Error(`unit ${inputOf(effect).unit_id} is claimed before it has a serial`)
         const here = logs.some(
           (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
         )
         if (here) return { output: { transaction_hash: receipt.transactionHash } }
-        const earlier = await claimedBefore(chain, claim)
+        const { owner } = await chain.ownershipOf(claim.contract, claim.serial)
+        const earlier = owner && isAddressEqual(owner, claim.recipient) && (await claimedBefore(chain, claim))
         if (earlier) return { output: { transaction_hash: earlier } }
         return {
-          error: {
-            code: receipt.status === "success" ? "claim.already_claimed" : "claim.reverted",
-            message: `Transaction ${receipt.transactionHash} did not hand the unit to the recipient.`,
-          },
+          error: failure(owner ? "claim.already_claimed" : "claim.reverted", receipt.transactionHash),
         }
       }),
     )
@@ -63,8 +69,13 @@ export const relayClaims: Job = {
 
 type Claim = { effect: Effect; contract: Address; serial: number; recipient: Address }
 
+function inputOf(effect: Effect): RelayClaimInput {
+  return effect.input as RelayClaimInput
+}
+
+/** Those that can be told: a claim whose unit has no serial is left out. */
 async function claimsOf(queries: Queries, effects: Effect[]): Promise<Claim[]> {
-  const inputs = effects.map((effect) => effect.input as RelayClaimInput)
+  const inputs = effects.map(inputOf)
   const rows = await queries
     .select({ unit_id: units.id, serial: units.serial, address: collections.address })
     .from(units)
@@ -75,16 +86,12 @@ async function claimsOf(queries: Queries, effects: Effect[]): Promise<Claim[]> {
         inputs.map(({ unit_id }) => unit_id),
       ),
     )
-  return effects.map((effect, index) => {
-    const input = inputs[index] as RelayClaimInput
-    const row = rows.find(({ unit_id }) => unit_id === input.unit_id)
-    if (!row?.serial) throw new Error(`unit ${input.unit_id} is claimed before it has a serial`)
-    return {
-      effect,
-      contract: row.address as Address,
-      serial: row.serial,
-      recipient: input.recipient as Address,
-    }
+  return effects.flatMap((effect) => {
+    const { unit_id, recipient } = inputOf(effect)
+    const row = rows.find((each) => each.unit_id === unit_id)
+    if (!row?.serial) return []
+    const contract = row.address as Address
+    return { effect, contract, serial: row.serial, recipient: recipient as Address }
   })
 }
 

@@ -1,17 +1,20 @@
 import { and, asc, eq, isNull } from "drizzle-orm"
 import { settleEffect } from "../src/actors/runtime.ts"
-import { setLaneStatus } from "../src/chain/lanes.ts"
-import { CallReverted, reach } from "../src/chain/rpc.ts"
+import { assertLease, LeaseLost } from "../src/chain/lanes.ts"
+import { CallReverted, ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import {
   allocateTransaction,
+  type Fees,
   findTransaction,
   isInFlight,
   reservedWei,
   type WatchedTransaction,
   watchedTransactions,
 } from "../src/chain/transactions.ts"
+import { DatabaseUnavailable } from "../src/db/database.ts"
 import { effects } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
+import { loggable } from "../src/log.ts"
 import { feesNow, signAndSend } from "./broadcast.ts"
 import type { Call, Effect, Job } from "./job.ts"
 import { jobFor } from "./jobs.ts"
@@ -19,36 +22,40 @@ import { type HeldLane, inLane } from "./lane.ts"
 
 /** Sixteen transactions of one sender are what public pools promise to hold. */
 const maxInFlight = 16
-const planningDepth = 500
+/** As many effects as fill that window with the largest batches. */
+const planningDepth = 1_600
 
 /** Turns waiting effects into transactions, oldest first, as long as the pool holds them and the money lasts. */
 export async function sendWaitingEffects(lane: HeldLane): Promise<void> {
-  let waiting = await waitingEffects(lane)
-  if (waiting.length === 0) return
   const open = await watchedTransactions(lane.context.db.read, lane.lease.lane_id)
   const inFlight = open.filter(isInFlight)
-  const busy = new Set(inFlight.map(({ to }) => to))
-  let funds = await reach(() => lane.chain.rpc.getBalance({ address: lane.signer.address }))
-  funds -= reservedWei(inFlight)
+  let room = maxInFlight - inFlight.length
+  if (room <= 0 || lane.pause !== null) return
+  let waiting = await waitingEffects(lane)
+  if (waiting.length === 0) return
 
-  for (let room = maxInFlight - inFlight.length; room > 0 && waiting.length > 0; room--) {
-    const [first] = waiting as [Effect, ...Effect[]]
-    const job = jobFor(first.src)
-    const sameKind = waiting.filter(({ src }) => src === first.src) as [Effect, ...Effect[]]
-    const call = await job.plan(lane.chain, lane.context.db.read, sameKind)
-    const planned = new Set(call.members.map(({ id }) => id))
-    waiting = waiting.filter(({ id }) => !planned.has(id))
-    const gas = await gasFor(lane, call, busy)
-    if (gas === "reverts") continue
-    const fees = await feesNow(lane)
-    funds -= gas * fees.max_fee_per_gas
-    if (funds < 0n) return await pause(lane, -funds)
-    busy.add(call.to)
-    await signAndSend(lane, await allocate(lane, job, { ...call, gas }, fees))
+  const busy = new Set(inFlight.map(({ to }) => to))
+  const fees = await feesNow(lane)
+  const { address } = lane.signer
+  let funds = (await reach(() => lane.chain.rpc.getBalance({ address }))) - reservedWei(inFlight)
+  while (room > 0 && waiting.length > 0) {
+    const planned = await planNext(lane, waiting as [Effect, ...Effect[]], busy)
+    waiting = waiting.filter(({ id }) => !planned.taken.has(id))
+    if (planned.pause) lane.pause = planned.pause
+    if (lane.pause !== null) return
+    if (!planned.call) continue
+    funds -= planned.call.gas * fees.max_fee_per_gas
+    if (funds < 0n) {
+      lane.pause = `${address} lacks ${-funds} wei for its next transaction: send it at least that, it goes on by itself`
+      return
+    }
+    busy.add(planned.call.to)
+    room -= 1
+    await signAndSend(lane, await allocate(lane, planned.job, planned.call, fees))
   }
-  await inLane(lane, (turn) => setLaneStatus(turn, lane.lease, "open", null))
 }
 
+/** Oldest first; where order matters, what follows an effect that is put off waits behind it. */
 async function waitingEffects(lane: HeldLane): Promise<Effect[]> {
   const open = await lane.context.db.read
     .select()
@@ -62,15 +69,59 @@ async function waitingEffects(lane: HeldLane): Promise<Effect[]> {
     )
     .orderBy(asc(effects.id))
     .limit(planningDepth)
-  const now = lane.context.clock()
-  return open.filter(({ due_at }) => due_at <= now)
+  const blocked = new Set<string>()
+  return open.filter((effect) => {
+    const line = jobFor(effect.src).lineOf?.(effect)
+    if (line !== undefined && blocked.has(line)) return false
+    if (isDue(lane, effect)) return true
+    if (line !== undefined) blocked.add(line)
+    return false
+  })
 }
 
-/**
- * Simulates the call before it takes a nonce. A call that reverts is put off and tried again; once it has reverted
- * for as long as a block takes to be confirmed, its effects fail.
- */
-async function gasFor(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | "reverts"> {
+/** A clock that was set back must not put work off for longer than anything ever is. */
+function isDue(lane: HeldLane, { attempts, due_at }: Effect): boolean {
+  const now = lane.context.clock().getTime()
+  return attempts === 0 || due_at.getTime() <= now || due_at.getTime() > now + maxDelayMilliseconds
+}
+
+const maxDelayMilliseconds = 10 * 60_000
+
+type Planned = { taken: Set<string>; job: Job; call: Call | null; pause: string | null }
+
+/** What comes next; an effect that cannot be planned is put off, so that it stops nobody else. */
+async function planNext(lane: HeldLane, waiting: [Effect, ...Effect[]], busy: Set<string>): Promise<Planned> {
+  const [first] = waiting
+  const job = jobFor(first.src)
+  const sameKind = waiting.filter(({ src }) => src === first.src) as [Effect, ...Effect[]]
+  const none = { taken: idsOf([first]), job, call: null, pause: null }
+  try {
+    const call = await job.plan(lane.chain, lane.context.db.read, sameKind)
+    if ("later" in call) return { ...none, taken: idsOf(call.later) }
+    const taken = idsOf(call.members)
+    const verdict = await simulate(lane, call, busy)
+    if (typeof verdict === "bigint") return { ...none, taken, call: { ...call, gas: verdict } }
+    if (verdict.reason === "NotOperator") return { ...none, pause: notOperator(lane) }
+    await putOffReverted(lane, job, call, verdict)
+    return { ...none, taken }
+  } catch (error) {
+    if ([LeaseLost, ChainUnreachable, DatabaseUnavailable].some((kind) => error instanceof kind)) throw error
+    await putOffBroken(lane, first, error)
+    return none
+  }
+}
+
+function idsOf(members: Effect[]): Set<string> {
+  return new Set(members.map(({ id }) => id))
+}
+
+function notOperator({ signer, chain }: HeldLane): string {
+  return `${signer.address} is not an operator of factory ${chain.config.factory_address}: the factory's admin must call setOperator for it`
+}
+
+/** Tries the call before it takes a nonce: the gas it needs, or how it reverts. */
+async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | CallReverted> {
+  // The outcome of a call to the same contract that is on its way is not known yet.
   if (busy.has(call.to)) return call.gas
   try {
     const account = lane.signer.address
@@ -78,45 +129,56 @@ async function gasFor(lane: HeldLane, call: Call, busy: Set<string>): Promise<bi
     const withMargin = (estimate * 5n) / 4n
     return withMargin > call.gas ? withMargin : call.gas
   } catch (error) {
-    if (!(error instanceof CallReverted)) throw error
-    await inLane(lane, (turn) => putOff(turn, lane, call, error))
-    return "reverts"
+    if (error instanceof CallReverted) return error
+    throw error
   }
 }
 
-async function putOff(turn: Turn, lane: HeldLane, call: Call, error: CallReverted): Promise<void> {
+/**
+ * A call that reverts is tried again. When it still does after as many blocks as confirm one, and waiting cannot mend
+ * it, its effects fail; everything else waits, and is seen in `stuck`.
+ */
+async function putOffReverted(lane: HeldLane, job: Job, call: Call, error: CallReverted): Promise<void> {
   const { confirmation_depth, block_time_seconds } = lane.chain.config
-  for (const effect of call.members) {
-    if (effect.attempts >= confirmation_depth) {
-      await settleEffect(turn, effect.id, {
-        error: { code: `${effect.src}.reverted`, message: error.message },
-      })
-      continue
+  const refusal = job.refusal(error.reason)
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lane.lease)
+    for (const effect of call.members) {
+      if (refusal && effect.attempts >= confirmation_depth) {
+        await settleEffect(turn, effect.id, { error: refusal })
+        continue
+      }
+      const blocks = Math.min(effect.attempts + 1, maxDelayBlocks)
+      await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
     }
-    await turn.tx
-      .update(effects)
-      .set({
-        attempts: effect.attempts + 1,
-        last_error: error.message,
-        due_at: new Date(turn.at.getTime() + block_time_seconds * 1000),
-      })
-      .where(eq(effects.id, effect.id))
-  }
+  })
 }
 
-/** Too little money is said before anything is sent; the next round looks again. */
-async function pause(lane: HeldLane, missingWei: bigint): Promise<void> {
-  const reason = `${lane.signer.address} lacks ${missingWei} wei for the next transaction: send it at least that`
-  lane.context.log.error({ lane_id: lane.lease.lane_id, reason }, "the lane is paused")
-  await inLane(lane, (turn) => setLaneStatus(turn, lane.lease, "paused", reason))
+const maxDelayBlocks = 10
+
+async function putOff(turn: Turn, effect: Effect, because: string, milliseconds: number): Promise<void> {
+  await turn.tx
+    .update(effects)
+    .set({
+      attempts: effect.attempts + 1,
+      last_error: because,
+      due_at: new Date(turn.at.getTime() + milliseconds),
+    })
+    .where(eq(effects.id, effect.id))
 }
 
-async function allocate(
-  lane: HeldLane,
-  job: Job,
-  call: Call,
-  fees: { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint },
-): Promise<WatchedTransaction> {
+/** Something is wrong with the effect itself, or with our code: it waits longer and longer, and is seen in `stuck`. */
+async function putOffBroken(lane: HeldLane, effect: Effect, error: unknown): Promise<void> {
+  const { error: failure } = loggable(error)
+  lane.context.log.error({ effect_id: effect.id, src: effect.src, error: failure }, "it cannot be planned")
+  const delay = Math.min(1_000 * 2 ** effect.attempts, maxDelayMilliseconds)
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lane.lease)
+    await putOff(turn, effect, failure, delay)
+  })
+}
+
+async function allocate(lane: HeldLane, job: Job, call: Call, fees: Fees): Promise<WatchedTransaction> {
   const id = await inLane(lane, async (turn) => {
     await call.reserve?.(turn)
     return await allocateTransaction(turn, lane.lease, {
@@ -129,5 +191,6 @@ async function allocate(
       effect_ids: call.members.map((member) => member.id),
     })
   })
+  lane.checkpoint("allocate", job.src)
   return await findTransaction(lane.context.db.read, id)
 }

@@ -4,10 +4,11 @@ import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../machi
 import { settleEffect } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
-import { reach } from "../src/chain/rpc.ts"
+import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import { chainCursors, effects } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
+import type { Checkpoint } from "./step.ts"
 
 /** How many blocks are read at once when the service was away for long. */
 const blocksAtOnce = 500n
@@ -16,8 +17,12 @@ const blocksAtOnce = 500n
  * One round of a chain: reads the blocks that have become deep enough and settles the authorizations they used,
  * outran or superseded. Authorizations are known by contract, serial and digest, never by what a client reports.
  */
-export async function watchAuthorizations(context: Context, chain: ConnectedChain): Promise<void> {
-  const head = await reach(() => chain.rpc.getBlockNumber({ cacheTime: 0 }))
+export async function watchAuthorizations(
+  context: Context,
+  chain: ConnectedChain,
+  checkpoint: Checkpoint,
+): Promise<void> {
+  const { number: head } = await reach(() => chain.headers.follow())
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
   if (deepest < 0n) return
   const read = await lastRead(context, chain, deepest)
@@ -28,37 +33,37 @@ export async function watchAuthorizations(context: Context, chain: ConnectedChai
 
   for (let first = from; first <= deepest; first += blocksAtOnce) {
     const last = first + blocksAtOnce - 1n < deepest ? first + blocksAtOnce - 1n : deepest
-    await readBlocks(context, chain, watched, first, last)
+    await readBlocks({ context, chain, checkpoint, deepest }, watched, first, last)
   }
 }
 
 type Watch = { effect_id: string; input: WatchAuthorizationInput }
 
-async function readBlocks(
-  context: Context,
-  chain: ConnectedChain,
-  watched: Watch[],
-  first: bigint,
-  last: bigint,
-): Promise<void> {
-  const [block, changes] = await Promise.all([
-    reach(() => chain.rpc.getBlock({ blockNumber: last })),
-    ownershipChanges(chain, watched, first, last),
-  ])
+/** A round of one chain, which looks no further than a block at the confirmation depth. */
+type Round = { context: Context; chain: ConnectedChain; checkpoint: Checkpoint; deepest: bigint }
+
+async function readBlocks(round: Round, watched: Watch[], first: bigint, last: bigint): Promise<void> {
+  const { context, chain, checkpoint } = round
+  const block = await reach(() => chain.headers.at(last))
+  const changes = await ownershipChanges(chain, watched, first, last)
   const outcomes: { watch: Watch; output: WatchAuthorizationOutput }[] = []
   for (const watch of watched) {
-    const output = await outcomeOf(chain, watch.input, changes, block)
+    const output = await outcomeOf(round, watch.input, changes, block)
     if (output) outcomes.push({ watch, output })
   }
+  if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
   await inTurn(context, null, async (turn) => {
     for (const { watch, output } of outcomes) await settleEffect(turn, watch.effect_id, { output })
     await moveCursor(turn, chain, block)
   })
+  if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
 }
 
 type OwnershipChange = { address: Address; serial: bigint; digest: string | null; transaction_hash: string }
+
+type OwnershipLog = OwnershipChange & { block_number: bigint; block_hash: string }
 
 async function ownershipChanges(
   chain: ConnectedChain,
@@ -73,53 +78,75 @@ async function ownershipChanges(
     reach(() => chain.rpc.getContractEvents({ ...range, eventName: "AuthorizationUsed" })),
     reach(() => chain.rpc.getContractEvents({ ...range, eventName: "Transfer" })),
   ])
-  return [
+  const logs: OwnershipLog[] = [
     ...used.map((log) => ({
       address: log.address,
       serial: log.args.serial ?? 0n,
       digest: log.args.authorization ?? null,
       transaction_hash: log.transactionHash,
+      block_number: log.blockNumber,
+      block_hash: log.blockHash,
     })),
     ...moved.map((log) => ({
       address: log.address,
       serial: log.args.tokenId ?? 0n,
       digest: null,
       transaction_hash: log.transactionHash,
+      block_number: log.blockNumber,
+      block_hash: log.blockHash,
     })),
-  ]
+  ].filter(({ address: contract, serial }) => watched.some(({ input }) => concerns(input, contract, serial)))
+  // A range may be answered by a provider that follows another fork.
+  for (const log of logs) {
+    const { hash } = await reach(() => chain.headers.at(log.block_number))
+    if (hash !== log.block_hash) throw new ChainUnreachable(`block ${log.block_number} is of another fork`)
+  }
+  return logs
+}
+
+function concerns(watch: WatchAuthorizationInput, contract: Address, serial: bigint): boolean {
+  return serial === BigInt(watch.serial) && isAddressEqual(contract, watch.contract_address as Address)
 }
 
 async function outcomeOf(
-  chain: ConnectedChain,
+  round: Round,
   watch: WatchAuthorizationInput,
   changes: OwnershipChange[],
-  block: { number: bigint; timestamp: bigint },
+  block: { timestamp: bigint },
 ): Promise<WatchAuthorizationOutput | null> {
-  const ofToken = changes.filter(
-    ({ address, serial }) =>
-      serial === BigInt(watch.serial) && isAddressEqual(address, watch.contract_address as Address),
-  )
+  const ofToken = changes.filter(({ address, serial }) => concerns(watch, address, serial))
   const use = ofToken.find(({ digest }) => digest === watch.authorization_digest)
   if (use) return { outcome: "used", transaction_hash: use.transaction_hash }
   const last = ofToken.at(-1)
-  if (last && (await nonceAt(chain, watch, block.number)) > watch.authorization_nonce)
+  if (last && (await nonceAt(round, watch)) > watch.authorization_nonce)
     return { outcome: "superseded", transaction_hash: last.transaction_hash }
   const deadline = BigInt(Math.floor(Date.parse(watch.deadline_at) / 1000))
-  return block.timestamp > deadline ? { outcome: "expired" } : null
+  if (block.timestamp <= deadline) return null
+  // Logs can be missing where a provider was behind; the state at this depth cannot.
+  if ((await nonceAt(round, watch)) === watch.authorization_nonce) return { outcome: "expired" }
+  return await outcomeInLogs(round, watch)
 }
 
-async function nonceAt(
-  chain: ConnectedChain,
+/** What became of an authorization whose token moved on without our seeing it. */
+async function outcomeInLogs(
+  { chain, deepest }: Round,
   watch: WatchAuthorizationInput,
-  blockNumber: bigint,
-): Promise<number> {
+): Promise<WatchAuthorizationOutput> {
+  const changes = await ownershipChanges(chain, [{ effect_id: "", input: watch }], 0n, deepest)
+  const use = changes.find(({ digest }) => digest === watch.authorization_digest)
+  const transaction_hash = (use ?? changes.at(-1))?.transaction_hash
+  if (!transaction_hash) throw new ChainUnreachable(`the logs of ${watch.contract_address} are not all there`)
+  return { outcome: use ? "used" : "superseded", transaction_hash }
+}
+
+async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number> {
   const nonce = await reach(() =>
     chain.rpc.readContract({
       address: watch.contract_address as Address,
       abi: collectionAbi,
       functionName: "authorizationNonce",
       args: [BigInt(watch.serial)],
-      blockNumber,
+      blockNumber: deepest,
     }),
   )
   return Number(nonce)
@@ -143,9 +170,11 @@ async function lastRead(context: Context, chain: ConnectedChain, deepest: bigint
   if (!cursor) return null
   const read = BigInt(cursor.block_number)
   if (read <= deepest) {
-    const block = await reach(() => chain.rpc.getBlock({ blockNumber: read }))
+    const block = await reach(() => chain.headers.at(read))
     if (block.hash === cursor.block_hash) return read
   }
+  // A provider that is behind is no sign of a reorganization.
+  if (read > deepest && read - deepest < BigInt(chain.config.finality_depth)) return deepest
   const safe = (read < deepest ? read : deepest) - BigInt(chain.config.finality_depth)
   context.log.warn(
     { chain_id: chain.chain_id, from_block: Number(safe) },

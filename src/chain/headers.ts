@@ -36,10 +36,7 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
   }
 
   /** Walks back until a known block; null when all that is known was replaced. */
-  async function branchTo(
-    newest: Header,
-    last: Header,
-  ): Promise<{ from: bigint; headers: Header[] } | null> {
+  async function branchTo(newest: Header, last: Header): Promise<{ from: bigint; headers: Header[] } | null> {
     const headers = [newest]
     for (let lowest = newest; ; ) {
       const below = known.get(lowest.number - 1n)
@@ -65,7 +62,8 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
     async at(blockNumber) {
       const remembered = known.get(blockNumber)
       if (remembered) return remembered
-      if (head && blockNumber > head.number) throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
+      if (head && blockNumber > head.number)
+        throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
       const header = await read(rpc, { blockNumber })
       if (head && blockNumber >= head.number - depth) known.set(blockNumber, header)
       return header
@@ -75,7 +73,8 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
 }
 
 function lowestKnown(known: Map<bigint, Header>): bigint {
-  return [...known.keys()].reduce((lowest, number) => (number < lowest ? number : lowest))
+  const [lowest] = [...known.keys()].sort((one, other) => Number(one - other))
+  return lowest ?? 0n
 }
 
 type Which = { blockTag: "latest" } | { blockHash: Hex } | { blockNumber: bigint }

@@ -28,9 +28,9 @@ export type Call = { method: string; params?: unknown }
 /** Failures in a row after which a provider is rested, and for how long. */
 const maxFailures = 5
 const restMilliseconds = 30_000
-/** The first pause after "too many requests"; each further one doubles it. */
-const backOffMilliseconds = 250
-const maxBackOffMilliseconds = 30_000
+/** The first pause after "too many requests"; each further one doubles it, give or take a quarter. */
+const backOffMilliseconds = 200
+const maxBackOffMilliseconds = 5_000
 /** Blocks behind the best provider at which another one is asked last. */
 const maxLagBlocks = 3n
 
@@ -68,7 +68,9 @@ export function createProviders(urls: string[], timeoutMilliseconds = 10_000): P
     async rank() {
       if (providers.length < 2) return
       const heads = await Promise.allSettled(
-        providers.map(async (provider) => BigInt((await ask(provider, { method: "eth_blockNumber" })) as Hex)),
+        providers.map(async (provider) =>
+          BigInt((await ask(provider, { method: "eth_blockNumber" })) as Hex),
+        ),
       )
       const best = heads.reduce(
         (highest, head) => (head.status === "fulfilled" && head.value > highest ? head.value : highest),
@@ -126,7 +128,7 @@ function noteFailure(provider: Provider, judgement: Judgement): void {
   if (judgement === "limited") {
     const pause = Math.min(backOffMilliseconds * 2 ** provider.limits, maxBackOffMilliseconds)
     provider.limits += 1
-    provider.limited_until = performance.now() + pause
+    provider.limited_until = performance.now() + pause * (0.75 + Math.random() / 2)
     return
   }
   provider.failures += 1

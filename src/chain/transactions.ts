@@ -144,6 +144,14 @@ export async function effectsOf(queries: Queries, transactionId: string) {
     .orderBy(asc(effects.id))
 }
 
+/** Lets an effect wait for another transaction. */
+export async function releaseEffect(turn: Turn, effectId: string): Promise<void> {
+  await turn.tx
+    .update(effects)
+    .set({ transaction_id: null })
+    .where(and(eq(effects.id, effectId), eq(effects.status, "open")))
+}
+
 /** Moves a transaction on; the fields are those of the row that the new status knows. */
 export async function updateTransaction(
   turn: Turn,
@@ -162,7 +170,11 @@ export async function updateTransaction(
  * Gives a transaction whose nonce somebody else used up to a new one with the same content and the next nonce; the
  * old one ends without a hash. The contracts make it harmless should the old bytes ever come back.
  */
-export async function displaceTransaction(turn: Turn, lease: Lease, transaction: TransactionRow): Promise<void> {
+export async function displaceTransaction(
+  turn: Turn,
+  lease: Lease,
+  transaction: TransactionRow,
+): Promise<void> {
   const id = newId()
   const nonce = await takeNonce(turn, lease)
   const { lane_id, chain_id, kind, to, call, gas, max_fee_per_gas, max_priority_fee_per_gas } = transaction

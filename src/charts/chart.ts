@@ -32,7 +32,9 @@ export function chartOf(machine: AnyStateMachine): Chart {
   return {
     name: machine.id,
     states: nodes.map(stateOf),
-    transitions: nodes.flatMap(transitionsOf).map((transition, index) => ({ id: `t${index}`, ...transition })),
+    transitions: nodes
+      .flatMap(transitionsOf)
+      .map((transition, index) => ({ id: `t${index}`, ...transition })),
   }
 }
 

@@ -1,5 +1,6 @@
 import ELK, { type ElkEdgeSection, type ElkExtendedEdge, type ElkNode } from "elkjs/lib/elk.bundled.js"
 import type { Chart, ChartState, ChartTransition } from "./chart.ts"
+import { anywhereText, countWidth, dotSize, letterWidth, lineHeight } from "./drawing-sizes.ts"
 
 /** A chart with a place for everything; lengths in pixels from the upper left corner. */
 export type Layout = {
@@ -23,12 +24,21 @@ export type PlacedEdge = {
   label: { text: string; box: Box } | null
 }
 
-export const letterWidth = { state: 8, label: 6.7 }
-export const lineHeight = 16
-
-/** Lays a chart out from top to bottom, with the layered algorithm of the Eclipse Layout Kernel. */
+/**
+ * Lays a chart out with the layered algorithm of the Eclipse Layout Kernel, from left to right or from top to bottom:
+ * whichever is narrower.
+ */
 export async function layOut(chart: Chart): Promise<Layout> {
-  const graph = await new ELK().layout({ ...elkNodeOf(chart, ""), layoutOptions: rootOptions })
+  const across = await layOutTowards(chart, "RIGHT")
+  const down = await layOutTowards(chart, "DOWN")
+  return across.width < down.width ? across : down
+}
+
+async function layOutTowards(chart: Chart, direction: "RIGHT" | "DOWN"): Promise<Layout> {
+  const layoutOptions = { ...rootOptions, "elk.direction": direction }
+  const graph = await new ELK().layout({ ...elkNodeOf(chart, ""), layoutOptions })
+  // The kernel takes Bun's main thread for a worker of its own and leaves a listener, which would keep a process alive.
+  Object.assign(globalThis, { onmessage: null })
   const places = placesIn(graph)
   const transitions = new Map(chart.transitions.map((transition) => [transition.id, transition]))
   return {
@@ -40,15 +50,15 @@ export async function layOut(chart: Chart): Promise<Layout> {
       box: state.path === "" ? null : placeOf(places, state.path),
       anywhere: places.get(anywhereId(state.path)) ?? null,
     })),
-    edges: edgesIn(graph).map((edge) => placeEdge(places, edge, transitions.get(edge.id) ?? null)),
+    edges: edgesIn(graph).map((edge) => placeEdge(edge, transitions.get(edge.id) ?? null)),
     dots: [...places].filter(([id]) => id.startsWith(dotPrefix)).map(([, box]) => box),
   }
 }
 
 const rootOptions = {
   "elk.algorithm": "layered",
-  "elk.direction": "DOWN",
   "elk.hierarchyHandling": "INCLUDE_CHILDREN",
+  "elk.layered.cycleBreaking.strategy": "DEPTH_FIRST",
   "elk.json.edgeCoords": "ROOT",
   "elk.padding": "[top=8,left=8,bottom=8,right=8]",
   "elk.spacing.nodeNode": "28",
@@ -57,23 +67,15 @@ const rootOptions = {
   "elk.spacing.edgeLabel": "4",
   "elk.layered.spacing.nodeNodeBetweenLayers": "28",
   "elk.layered.spacing.edgeNodeBetweenLayers": "14",
-  "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF",
-  "elk.layered.nodePlacement.bk.fixedAlignment": "BALANCED",
 }
 
-const innerOptions = { ...rootOptions, "elk.padding": "[top=40,left=14,bottom=14,right=14]" }
+const innerOptions = { "elk.padding": "[top=40,left=14,bottom=14,right=14]" }
 
 const dotPrefix = "dot:"
-const dotSize = 10
-/** Room for a count of six digits beside the name. */
-const countWidth = 62
 
-/** What every state inside can do: drawn as a node of its own, from which those transitions go. */
 function anywhereId(path: string): string {
   return `anywhere:${path}`
 }
-
-export const anywhereText = "in any state"
 
 function elkNodeOf(chart: Chart, path: string): ElkNode & { edges: ElkExtendedEdge[] } {
   const children = chart.states.filter(({ parent }) => parent === path)
@@ -101,7 +103,10 @@ function elkChildOf(chart: Chart, state: ChartState): ElkNode {
 }
 
 function sizeOf({ name, effects }: { name: string; effects: string[] }) {
-  const lines = [name.length * letterWidth.state, ...effects.map((effect) => (effect.length + 2) * letterWidth.label)]
+  const lines = [
+    name.length * letterWidth.state,
+    ...effects.map((effect) => (effect.length + 2) * letterWidth.label),
+  ]
   return { width: Math.ceil(Math.max(...lines)) + 24, height: 20 + lineHeight * lines.length }
 }
 
@@ -155,17 +160,11 @@ function placeOf(places: Map<string, Box>, path: string): Box {
   return box
 }
 
-type LaidOutEdge = ElkExtendedEdge & { container?: string }
-
-function edgesIn(node: ElkNode): LaidOutEdge[] {
+function edgesIn(node: ElkNode): ElkExtendedEdge[] {
   return [...(node.edges ?? []), ...(node.children ?? []).flatMap(edgesIn)]
 }
 
-function placeEdge(
-  _places: Map<string, Box>,
-  edge: LaidOutEdge,
-  transition: ChartTransition | null,
-): PlacedEdge {
+function placeEdge(edge: ElkExtendedEdge, transition: ChartTransition | null): PlacedEdge {
   const [label] = edge.labels ?? []
   return {
     transition,

@@ -6,10 +6,14 @@ export function mermaidOf(chart: Chart): string {
   const anywhere = chart.transitions.some(({ source }) => source === "")
   return [
     "stateDiagram-v2",
-    ...inner.filter(({ kind }) => kind !== "compound").map((state) => `  state "${textOf(state)}" as ${idOf(state.path)}`),
+    ...inner
+      .filter(({ kind }) => kind !== "compound")
+      .map((state) => `  state "${textOf(state)}" as ${idOf(state.path)}`),
     ...(anywhere ? [`  state "${textOf({ ...rootOf(chart), name: "in any state" })}" as ${idOf("")}`] : []),
     ...linesInside(chart, "", "  "),
-    ...chart.transitions.map(({ source, target, label }) => `  ${idOf(source)} --> ${idOf(target)}: ${label}`),
+    ...chart.transitions.map(
+      ({ source, target, label }) => `  ${idOf(source)} --> ${idOf(target)}: ${label}`,
+    ),
     ...inner.filter(({ kind }) => kind === "final").map(({ path }) => `  ${idOf(path)} --> [*]`),
     "",
   ].join("\n")

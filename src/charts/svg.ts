@@ -1,5 +1,5 @@
+import { anywhereText, lineHeight } from "./drawing-sizes.ts"
 import type { Layout, PlacedEdge, PlacedState } from "./layout.ts"
-import { anywhereText, lineHeight } from "./layout.ts"
 
 /**
  * A chart as an SVG document that needs nothing else. Each state has `data-state`, each transition
@@ -25,7 +25,13 @@ export function withoutStyle(svg: string): string {
 
 /** Text as it may stand in HTML and SVG, in an attribute too. */
 export function escaped(text: string): string {
-  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+  const entities: Record<string, string> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+  }
   return text.replaceAll(/[&<>"']/g, (letter) => entities[letter] ?? letter)
 }
 
@@ -71,7 +77,10 @@ function drawState({ path, name, kind, effects, box, anywhere }: PlacedState): s
   ]
 }
 
-function rect({ x, y, width, height }: { x: number; y: number; width: number; height: number }, radius: number) {
+function rect(
+  { x, y, width, height }: { x: number; y: number; width: number; height: number },
+  radius: number,
+) {
   return `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${radius}"/>`
 }
 

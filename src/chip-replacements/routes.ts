@@ -1,6 +1,13 @@
+import { checkPairing } from "../chips/pairing.ts"
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
+import { checkOf, formThen } from "../http/validate.ts"
 import * as examples from "../openapi/examples.ts"
-import { chipReplacementResource, createChipReplacementBody, presentChipReplacement } from "./model.ts"
+import {
+  type CreateChipReplacementBody,
+  chipReplacementResource,
+  createChipReplacementBody,
+  presentChipReplacement,
+} from "./model.ts"
 import { createChipReplacement, getChipReplacement } from "./service.ts"
 
 export const chipReplacementRoutes: Route[] = [
@@ -14,6 +21,9 @@ export const chipReplacementRoutes: Route[] = [
     credentials: ["api_key"],
     idempotent: true,
     body: createChipReplacementBody,
+    checkBody: formThen(checkOf(createChipReplacementBody), (body: CreateChipReplacementBody) =>
+      checkPairing({ unit_id: "", ...body }),
+    ),
     status: 201,
     response: chipReplacementResource,
     errors: [

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox"
 import { Flag, flagOf, listRoute } from "../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../http/route.ts"
-import { type Check, checkOf } from "../http/validate.ts"
+import { checkOf, formThen } from "../http/validate.ts"
 import * as examples from "../openapi/examples.ts"
 import {
   chipListItem,
@@ -28,7 +28,7 @@ export const chipRoutes: Route[] = [
     credentials: ["api_key"],
     idempotent: true,
     body: pairChipBody,
-    checkBody: checkFormThen(checkOf(pairChipBody), (body: PairChipBody) => checkPairing(body)),
+    checkBody: formThen(checkOf(pairChipBody), (body: PairChipBody) => checkPairing(body)),
     status: 201,
     response: pairedChipResource,
     errors: [
@@ -56,7 +56,7 @@ export const chipRoutes: Route[] = [
     credentials: ["api_key"],
     idempotent: true,
     body: pairChipsInBulkBody,
-    checkBody: checkFormThen(checkOf(pairChipsInBulkBody), (body: PairChipsInBulkBody) =>
+    checkBody: formThen(checkOf(pairChipsInBulkBody), (body: PairChipsInBulkBody) =>
       checkPairings(body.chips),
     ),
     status: 201,
@@ -106,15 +106,6 @@ export const chipRoutes: Route[] = [
     },
   }),
 ]
-
-/** The two variants of a pairing are told apart once each field has its form. */
-function checkFormThen<Body>(checkForm: Check, checkVariant: (body: Body) => void): Check {
-  return (body) => {
-    const problems = checkForm(body)
-    if (problems.length === 0) checkVariant(body as Body)
-    return problems
-  }
-}
 
 function presentPairedChip(view: ChipView): Static<typeof pairedChipResource> {
   const { unit, ...chip } = presentChip(view)

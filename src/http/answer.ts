@@ -4,6 +4,8 @@ import { ApiError, fieldError } from "../errors.ts"
 import { parseId } from "../ids.ts"
 import { createAuthenticate } from "./authenticate.ts"
 import { readBody } from "./body.ts"
+import { clientAddress } from "./client-address.ts"
+import { corsOriginsOf } from "./cors-origins.ts"
 import type { Answer } from "./envelope.ts"
 import {
   answerOnce,
@@ -14,13 +16,23 @@ import {
   keyedRequest,
   type Running,
 } from "./idempotency.ts"
-import { requireRegisteredOrigin } from "./origin.ts"
+import type { JsonObject } from "./json.ts"
+import { holdToOwnOrigins } from "./origin.ts"
 import { readQuery } from "./query.ts"
-import { type AnyInput, type Outcome, type PathParameter, pathParameters, type Route } from "./route.ts"
+import { type Bucket, headersOf, type RateLimits } from "./rate-limits.ts"
+import type { AnyInput, Outcome, Route } from "./route.ts"
 import { refuse } from "./validate.ts"
 
-/** One request on its way: what its log line tells of it. */
-export type Visit = { request_id: string; operation: string | null; caller: Caller | null }
+/** One request on its way: what its log line tells of it, and what every answer to it carries. */
+export type Visit = {
+  request_id: string
+  operation: string | null
+  caller: Caller | null
+  /** The headers of the response, whatever it will be. */
+  headers: Record<string, string | number>
+  /** The IP address that the request came from. */
+  peer(): string
+}
 
 /** Answers a request to a route, or throws why not. `params` are the path parameters as they came. */
 export type AnswerRequest = (
@@ -34,19 +46,39 @@ export type AnswerRequest = (
  * The checks that every request goes through, in the order that a caller can rely on: credential, origin, body,
  * a kept answer, the schema, the idempotency key, and only then the operation itself.
  */
-export function createAnswerRequest(context: Context): AnswerRequest {
+export function createAnswerRequest(context: Context, limits: RateLimits): AnswerRequest {
   const authenticate = createAuthenticate(context)
+  const origins = corsOriginsOf(context)
   const running: Running = new Map()
+
+  /** Shows the bucket in the answer, and refuses what is too much. */
+  function holdTo(bucket: Bucket, visit: Visit): void {
+    Object.assign(visit.headers, headersOf(bucket, context.clock()))
+    if (bucket.overfull) throw new ApiError("rate_limit.exceeded")
+  }
+
+  /** A value of `e` that is not from its chip counts against the chip: whoever guesses is told to wait. */
+  async function countRefusal(error: unknown, body: JsonObject | undefined, visit: Visit): Promise<never> {
+    if (!(error instanceof ApiError) || error.code !== "chip.invalid_e_value") throw error
+    const buckets = await Promise.all(provenChips(body).map((chipId) => limits.countRefusedValue(chipId)))
+    for (const bucket of buckets)
+      if (bucket.remaining < Number(visit.headers["x-ratelimit-remaining"])) holdTo(bucket, visit)
+    throw error
+  }
 
   return async (route, request, params, visit) => {
     const { run } = route
     visit.operation = route.operation
     if (run.kind === "open") return success(route, run.answer(context, visit.request_id))
 
-    const caller = await authenticate(request, visit.request_id, route.credentials)
+    const client = () => clientAddress(request, visit.peer(), context.config.trusted_proxies)
+    const caller = await authenticate(request, visit.request_id, route.credentials, async () => {
+      const bucket = await limits.countFailedCredential(client())
+      if (bucket.overfull) holdTo(bucket, visit)
+    })
     visit.caller = caller
-    // Rate limits belong here: after the credential is known, before anything is read for it.
-    await requireRegisteredOrigin(context, caller, request)
+    holdTo(await limits.countRequest(caller, client), visit)
+    holdToOwnOrigins(origins, caller, request, visit.headers)
 
     const body = route.body ? await readBody(request) : undefined
     const given = canonicalParams(params)
@@ -57,7 +89,10 @@ export function createAnswerRequest(context: Context): AnswerRequest {
     if (kept) return replay(kept)
 
     const query = checkForm(route, request, given, body)
-    const ask = () => perform(context, route, caller, { params: given, query, body }, keyed, visit.request_id)
+    const ask = () =>
+      perform(context, route, caller, { params: given, query, body }, keyed, visit.request_id).catch(
+        (error) => countRefusal(error, body, visit),
+      )
     return keyed ? await holdingKey(running, keyed, ask) : await ask()
   }
 }
@@ -82,6 +117,12 @@ function checkForm(route: Route, request: Request, params: Record<string, string
   return query
 }
 
+/** The chips that a body, or each entry of a bulk, gives an `e` of. */
+function provenChips(body: JsonObject = {}): string[] {
+  const entries = Array.isArray(body.chips) ? (body.chips as JsonObject[]) : [body]
+  return entries.filter(({ e }) => e !== undefined).map(({ chip_id }) => String(chip_id).toUpperCase())
+}
+
 async function perform(
   context: Context,
   route: Route,
@@ -91,7 +132,6 @@ async function perform(
   requestId: string,
 ): Promise<Answer> {
   const { run } = route
-  requireIds(input.params)
   if (run.kind === "read") return success(route, await run.read(context, caller, input))
   if (run.kind === "open") throw new Error("an open route has no caller")
 
@@ -103,12 +143,6 @@ async function perform(
     const once = await answerOnce(turn, secret, keyed, async () => toKeep(await write()))
     return once.replayed ? replay(once) : answerOf(once)
   })
-}
-
-/** A path with an id that is not a UUID leads to nothing, like one with an id that nobody has. */
-function requireIds(params: Record<string, string>): void {
-  for (const [name, text] of Object.entries(params))
-    if (name !== "chip_id" && !parseId(text)) throw new ApiError(pathParameters[name as PathParameter])
 }
 
 /** Throws when the outcome is not what the route promises: that is our mistake, and nothing of it may stand. */

@@ -2,15 +2,19 @@ import { and, eq, isNull } from "drizzle-orm"
 import type { Caller, CredentialKind } from "../caller.ts"
 import { type Context, inTurn } from "../context.ts"
 import { hashOf, isWellFormed, kindOf } from "../credentials.ts"
-import { apiKeys, publishableKeys, sessionTokens } from "../db/schema.ts"
+import { apiKeys, publishableKeys } from "../db/schema.ts"
 import { ApiError } from "../errors.ts"
-import { expireIfDue } from "../session-tokens/service.ts"
+import { expireIfDue, findSessionToken, isLive } from "../session-tokens/service.ts"
 
-/** Finds out who asks, or refuses; before anything else of the request is looked at. */
+/**
+ * Finds out who asks, or refuses; before anything else of the request is looked at. `onUnknown` is told first of a
+ * credential that is nobody's, and may refuse in its own way.
+ */
 export type Authenticate = (
   request: Request,
   requestId: string,
   accepted: readonly CredentialKind[],
+  onUnknown: () => Promise<void>,
 ) => Promise<Caller>
 
 /**
@@ -21,29 +25,36 @@ export type Authenticate = (
 export function createAuthenticate(context: Context): Authenticate {
   const known = new Map<string, { caller: Caller; until: number }>()
 
-  async function rememberedKey(token: string, look: () => Promise<Caller | null>): Promise<Caller> {
+  async function rememberedKey(token: string, look: Look): Promise<Caller | null> {
     const now = context.clock().getTime()
     const hash = hashOf(token)
     const remembered = known.get(hash)
     if (remembered && now < remembered.until) return remembered.caller
     known.delete(hash)
-    const caller = isWellFormed(token) ? await look() : null
-    if (!caller) throw new ApiError("auth.unauthorized", "The key is unknown or revoked.")
+    const caller = isWellFormed(token) ? await look(context, token) : null
+    if (!caller) return null
     if (known.size >= rememberedKeys) known.clear()
     known.set(hash, { caller, until: now + rememberedMilliseconds })
     return caller
   }
 
-  return async (request, requestId, accepted) => {
+  return async (request, requestId, accepted, onUnknown) => {
     const token = bearerToken(request)
     const kind = kindOf(token)
     if (!kind || !accepted.includes(kind)) throw wrongKind(kind, accepted)
-    if (kind === "session_token") return await findSession(context, requestId, token)
-    return await rememberedKey(token, () =>
-      kind === "api_key" ? findApiKey(context, token) : findPublishableKey(context, token),
-    )
+    const caller =
+      kind === "session_token"
+        ? await findSession(context, requestId, token)
+        : await rememberedKey(token, kind === "api_key" ? findApiKey : findPublishableKey)
+    if (caller) return caller
+    await onUnknown()
+    throw kind === "session_token"
+      ? new ApiError("session_token.invalid_or_expired")
+      : new ApiError("auth.unauthorized", "The key is unknown or revoked.")
   }
 }
+
+type Look = (context: Context, token: string) => Promise<Caller | null>
 
 const rememberedMilliseconds = 3_000
 const rememberedKeys = 10_000
@@ -92,19 +103,14 @@ async function findPublishableKey(context: Context, token: string): Promise<Call
   }
 }
 
-/** The status and the clock decide together, to the second; a session found over time is told so. */
-async function findSession(context: Context, requestId: string, token: string): Promise<Caller> {
-  const invalid = new ApiError("session_token.invalid_or_expired")
-  if (!isWellFormed(token)) throw invalid
-  const [session] = await context.db.read
-    .select()
-    .from(sessionTokens)
-    .where(eq(sessionTokens.hash, hashOf(token)))
-  if (session?.status !== "valid") throw invalid
-  const { id, organization_id, chip_id, unit_id, expires_at } = session
-  if (expires_at <= context.clock()) {
-    await inTurn(context, requestId, (turn) => expireIfDue(turn, id))
-    throw invalid
+/** A session found over time is told so. Null when there never was such a session. */
+async function findSession(context: Context, requestId: string, token: string): Promise<Caller | null> {
+  const session = isWellFormed(token) ? await findSessionToken(context.db.read, hashOf(token)) : null
+  if (!session) return null
+  const { id, organization_id, status, chip_id, unit_id, expires_at } = session
+  if (!isLive(session, context.clock())) {
+    if (status === "valid") await inTurn(context, requestId, (turn) => expireIfDue(turn, id))
+    throw new ApiError("session_token.invalid_or_expired")
   }
   return {
     organization_id,

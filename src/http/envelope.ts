@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts"
 import { DatabaseUnavailable, driverError } from "../db/database.ts"
-import { ApiError, type ErrorCode, errorCatalogue } from "../errors.ts"
+import { ApiError, type ErrorCode, type ErrorDetails, errorCatalogue } from "../errors.ts"
 import { loggable } from "../log.ts"
 
 /** An answer before it becomes a response: what differs from one request to the next. */
@@ -38,10 +38,25 @@ function refusal(context: Context, error: ApiError, status: number, requestId: s
         message,
         request_id: requestId,
         doc_url: `${context.config.docs_url}/errors/${code}`,
-        ...(code === "validation.failed" && { details: details ?? { formErrors: [], fieldErrors: {} } }),
+        ...(code === "validation.failed" && { details: shortened(details) }),
       },
     }),
   }
+}
+
+const maxMessages = 20
+
+/** At most 20 messages: a body with a thousand mistakes does not get a thousand answers. */
+function shortened(details: ErrorDetails | null): ErrorDetails {
+  const { formErrors, fieldErrors } = details ?? { formErrors: [], fieldErrors: {} }
+  let room = maxMessages - formErrors.length
+  const fields: [string, string[]][] = []
+  for (const [field, messages] of Object.entries(fieldErrors)) {
+    if (room <= 0) break
+    fields.push([field, messages.slice(0, room)])
+    room -= messages.length
+  }
+  return { formErrors: formErrors.slice(0, maxMessages), fieldErrors: Object.fromEntries(fields) }
 }
 
 function challenge(status: number): Record<string, string> {

@@ -130,7 +130,8 @@ function keptAnswer(secret: string, row: KeyRow): KeptAnswer | null {
 }
 
 const purpose = "kept answers"
-const keptMilliseconds = 24 * 60 * 60 * 1000
+/** How long an answer is kept. */
+export const keptMilliseconds = 24 * 60 * 60 * 1000
 
 function isOver(row: KeyRow, now: Date): boolean {
   return now.getTime() - row.created_at.getTime() >= keptMilliseconds

@@ -16,7 +16,7 @@ export type Route = {
   /** What a caller has to know beyond the summary, in sentences. */
   description: string
   method: Method
-  /** With `{name}` for each path parameter; the names are those of `pathParameters`. */
+  /** With `{name}` for each path parameter: `chip_id`, or the id of a resource, which is a UUID or leads to nothing. */
   path: string
   /** The kinds that are accepted; none when no credential is asked for. */
   credentials: readonly CredentialKind[]
@@ -46,18 +46,6 @@ export type Example = {
   response?: unknown
   also?: { request: unknown; response: unknown }
 }
-
-/** What a path parameter must look like: a UUID, or else this resource does not exist; or a chip id, or else 400. */
-export const pathParameters = {
-  collection_id: "collection.not_found",
-  unit_id: "unit.not_found",
-  chip_id: "validation.failed",
-  claim_id: "claim.not_found",
-  transfer_id: "transfer.not_found",
-  replacement_id: "chip_replacement.not_found",
-} as const satisfies Record<string, ErrorCode>
-
-export type PathParameter = keyof typeof pathParameters
 
 /** What was asked, checked against the declaration: UUIDs in lower case, chip ids in upper case. */
 export type Input<Path extends string, Query extends TObject, Body extends TSchema> = {

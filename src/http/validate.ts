@@ -19,6 +19,15 @@ export function checkOf(schema: TSchema): Check {
   return (value) => (compiled.Check(value) ? [] : problemsOf(compiled.Errors(value)))
 }
 
+/** The same, and then a rule that only makes sense of a value in its form; the rule throws its own refusal. */
+export function formThen<Value>(checkForm: Check, rule: (value: Value) => void): Check {
+  return (value) => {
+    const problems = checkForm(value)
+    if (problems.length === 0) rule(value as Value)
+    return problems
+  }
+}
+
 /** Throws `validation.failed` when there are problems. */
 export function refuse(problems: Problem[]): void {
   if (problems.length > 0) throw new ApiError("validation.failed", undefined, detailsOf(problems))

@@ -18,6 +18,8 @@ export const describedFields: Record<string, string> = {
   collection_id: "The collection's id.",
   collections: "Collections, newest first.",
   contract: "The collection's contract on its chain.",
+  cors_origins:
+    "Exact origins, `https://*.example.com` for every subdomain, `http://localhost:*` for every port.",
   count: "The read counter that the emitted value carries.",
   counter: "The chip's read counter at this tap.",
   created_after: "Only what was recorded at this time or later (inclusive): ISO 8601 in UTC.",

@@ -8,7 +8,7 @@ import { documentedComponents, documentedSchema, type JsonSchema } from "./schem
 
 export type Document = {
   openapi: string
-  info: Record<string, unknown>
+  info: { title: string; version: string; [key: string]: unknown }
   servers: Record<string, unknown>[]
   tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>

@@ -11,7 +11,12 @@ import type { ClaimResource, CreateClaimBody } from "../claims/model.ts"
 import type { CollectionResource, CreateCollectionBody, UpdateCollectionBody } from "../collections/model.ts"
 import type { publishableKeyResource } from "../publishable-keys/model.ts"
 import type { currentSessionToken } from "../session-tokens/model.ts"
-import type { settingsResource, UpdateSettingsBody } from "../settings/model.ts"
+import type {
+  corsOriginsResource,
+  ReplaceCorsOriginsBody,
+  settingsResource,
+  UpdateSettingsBody,
+} from "../settings/model.ts"
 import type { CreateTapBody, CreateTestTapBody, TestTap, tapRecord, tapResponse } from "../taps/model.ts"
 import type { CreateTransferBody, TransferResource } from "../transfers/model.ts"
 import type {
@@ -147,7 +152,7 @@ export const tap: Static<typeof tapResponse> = {
   chip: tappedChip,
   unit: issuedUnit,
   redirect_url: "https://shop.example/jackets",
-  session_token: { token: "end_sess_…", ...session },
+  session_token: { token: "end_sess_7Hq2LmX9vRtB4kYcZs1WnPd8JfG6Ua3Eo5TgKxN", ...session },
 }
 
 export const dryRunTap: CreateTapBody = { chip_id: chipId, e, dry_run: true }
@@ -256,6 +261,14 @@ export const updateSettings: UpdateSettingsBody = { default_redirect_url: "https
 export const updatedSettings: Static<typeof settingsResource> = {
   ...settings,
   default_redirect_url: "https://shop.example/taps",
+}
+
+export const replaceCorsOrigins: ReplaceCorsOriginsBody = {
+  cors_origins: ["https://Shop.example/", "https://*.brand.test", "http://localhost:*"],
+}
+
+export const corsOrigins: Static<typeof corsOriginsResource> = {
+  cors_origins: ["https://shop.example", "https://*.brand.test", "http://localhost:*"],
 }
 
 export const welcome = {

@@ -19,7 +19,12 @@ import { Flag, Pagination } from "../http/list.ts"
 import { failure, transactionPayload } from "../ownership-fields.ts"
 import { publishableKeyResource } from "../publishable-keys/model.ts"
 import { currentSessionToken, issuedSessionToken } from "../session-tokens/model.ts"
-import { settingsResource, updateSettingsBody } from "../settings/model.ts"
+import {
+  corsOriginsResource,
+  replaceCorsOriginsBody,
+  settingsResource,
+  updateSettingsBody,
+} from "../settings/model.ts"
 import { createTapBody, createTestTapBody, tapRecord, tapResponse, testTapResponse } from "../taps/model.ts"
 import { createTransferBody, transferResource } from "../transfers/model.ts"
 import { createUnitBody, unitListItem, unitResource, unitSnapshot, updateUnitBody } from "../units/model.ts"
@@ -52,6 +57,7 @@ const named: Record<string, TSchema> = {
   Collection: collectionResource,
   CollectionMembership: membership,
   Contract: contract,
+  CorsOrigins: corsOriginsResource,
   CreateChipReplacement: createChipReplacementBody,
   CreateClaim: createClaimBody,
   CreateCollection: createCollectionBody,
@@ -66,6 +72,7 @@ const named: Record<string, TSchema> = {
   PublishableKey: publishableKeyResource,
   CurrentSessionToken: currentSessionToken,
   IssuedSessionToken: issuedSessionToken,
+  ReplaceCorsOrigins: replaceCorsOriginsBody,
   Settings: settingsResource,
   Tap: tapResponse,
   TapRecord: tapRecord,

@@ -1,12 +1,12 @@
-import { and, count, eq, inArray, ne, or } from "drizzle-orm"
+import { and, eq, ne, or } from "drizzle-orm"
 import { sendEvent } from "../actors/runtime.ts"
+import { findActor } from "../actors/waiting.ts"
 import { inTurn } from "../context.ts"
-import { effects, lanes, transactions } from "../db/schema.ts"
+import { effects, lanes } from "../db/schema.ts"
 import type { Turn } from "../db/turn.ts"
 import { ApiError } from "../errors.ts"
 import { parseId } from "../ids.ts"
 import type { Command } from "./command.ts"
-import { findActor, stateOf } from "./waiting.ts"
 
 export const retry: Command = {
   name: "retry",
@@ -23,7 +23,7 @@ export const retry: Command = {
 
 type Retried = { id: string; done: string }
 
-async function retryById(turn: Turn, text: string): Promise<Retried> {
+export async function retryById(turn: Turn, text: string): Promise<Retried> {
   const lane = await reopenLane(turn, text)
   if (lane) return lane
   const id = parseId(text)
@@ -37,7 +37,7 @@ async function retryById(turn: Turn, text: string): Promise<Retried> {
   if (actor)
     throw new ApiError(
       "not_found.resource",
-      `${actor.machine} ${actor.id} is ${stateOf(actor)}, where there is nothing to retry: see explain ${actor.id}.`,
+      `${actor.machine} ${actor.id} is ${actor.state}, where there is nothing to retry: see explain ${actor.id}.`,
     )
   throw new ApiError("not_found.resource", `Nothing has the id ${text}: stuck shows what can be retried.`)
 }
@@ -54,21 +54,15 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
 }
 
 /**
- * Lets a paused or halted lane go on. Unless something of it is still on its way, it takes its next nonce from the
- * chain again, which is what it must do after somebody else has used its key.
+ * Lets a paused or halted lane go on. It takes its nonces from the chain again, which is what it must do after
+ * somebody else has used its key: what lost its nonce is sent with a new one, what the chain lost is sent again.
  */
 async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
   const [lane] = await turn.tx.select().from(lanes).where(eq(lanes.id, laneId))
   if (!lane) return null
-  const [onTheirWay] = await turn.tx
-    .select({ transactions: count() })
-    .from(transactions)
-    .where(
-      and(eq(transactions.lane_id, laneId), inArray(transactions.status, ["allocated", "signed", "sent"])),
-    )
   const [reopened] = await turn.tx
     .update(lanes)
-    .set({ status: "open", reason: null, ...(onTheirWay?.transactions ? {} : { next_nonce: null }) })
+    .set({ status: "open", reason: null, next_nonce: null })
     .where(and(eq(lanes.id, laneId), ne(lanes.status, "open")))
     .returning()
   if (!reopened)

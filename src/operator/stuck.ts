@@ -1,10 +1,10 @@
-import { and, asc, eq, lt } from "drizzle-orm"
+import { and, asc, eq, lt, or } from "drizzle-orm"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
+import { type ActorRow, type EffectRow, failureIn, reasonOf, workOf } from "../actors/waiting.ts"
 import type { Queries } from "../db/database.ts"
-import { actors, chips, effects, units } from "../db/schema.ts"
+import { actors, effects } from "../db/schema.ts"
 import type { Command } from "./command.ts"
 import { table } from "./text.ts"
-import { type ActorRow, type EffectRow, failureIn, reasonOf, stateOf, workOf } from "./waiting.ts"
 
 export const stuck: Command = {
   name: "stuck",
@@ -44,26 +44,22 @@ type Stuck = {
 
 /** Units and collections whose work failed for good: nothing happens before somebody retries them. */
 async function stoppedActors(queries: Queries): Promise<Stuck[]> {
-  const pendingUnits = await queries
-    .select({ actor: actors })
+  const stopped = await queries
+    .select()
     .from(actors)
-    .innerJoin(units, eq(units.id, actors.id))
-    .innerJoin(chips, eq(chips.unit_id, units.id))
-    .where(and(eq(actors.machine, "unit-token"), eq(units.token_status, "pending")))
+    .where(
+      or(
+        and(eq(actors.machine, "unit-token"), eq(actors.state, "pending.stopped")),
+        and(eq(actors.machine, "collection-contract"), eq(actors.state, "failed")),
+      ),
+    )
     .orderBy(asc(actors.updated_at))
-  const failedCollections = await queries
-    .select({ actor: actors })
-    .from(actors)
-    .where(and(eq(actors.machine, "collection-contract"), eq(actors.status, "failed")))
-    .orderBy(asc(actors.updated_at))
-  return [...pendingUnits, ...failedCollections]
-    .filter(({ actor }) => ["pending.stopped", "failed"].includes(stateOf(actor)))
-    .map(({ actor }) => ({
-      ...named(actor),
-      effect_id: null,
-      since: actor.updated_at.toISOString(),
-      reason: `stopped: ${failureIn(actor) ?? "no failure is noted"}`,
-    }))
+  return stopped.map((actor) => ({
+    ...named(actor),
+    effect_id: null,
+    since: actor.updated_at.toISOString(),
+    reason: `stopped: ${failureIn(actor) ?? "no failure is noted"}`,
+  }))
 }
 
 async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
@@ -102,6 +98,6 @@ function named(actor: ActorRow) {
     id: actor.id,
     machine: actor.machine,
     organization_id: actor.organization_id,
-    state: stateOf(actor),
+    state: actor.state,
   }
 }

@@ -1,4 +1,4 @@
-import { and, eq, gt } from "drizzle-orm"
+import { eq, sql } from "drizzle-orm"
 import { fireDueTimers, sendEvent, startActor } from "../actors/runtime.ts"
 import type { Caller } from "../caller.ts"
 import { newCredential } from "../credentials.ts"
@@ -45,19 +45,23 @@ const insertSessionToken = prepared((queries) =>
   queries.insert(sessionTokens).values(placeholdersOf(sessionTokens)).prepare("insert_session_token"),
 )
 
-/** The session token of this hash if it is valid at `at`; unknown, expired and revoked ones are alike null. */
-export async function findSessionToken(
-  queries: Queries,
-  hash: string,
-  at: Date,
-): Promise<SessionTokenRow | null> {
-  const [session] = await queries
+/** The session token of this hash, whatever became of it; null when there never was one. */
+export async function findSessionToken(queries: Queries, hash: string): Promise<SessionTokenRow | null> {
+  const [session] = await sessionTokenOfHash(queries).execute({ hash })
+  return session ?? null
+}
+
+const sessionTokenOfHash = prepared((queries) =>
+  queries
     .select()
     .from(sessionTokens)
-    .where(
-      and(eq(sessionTokens.hash, hash), eq(sessionTokens.status, "valid"), gt(sessionTokens.expires_at, at)),
-    )
-  return session ?? null
+    .where(eq(sessionTokens.hash, sql.placeholder("hash")))
+    .prepare("session_token_of_hash"),
+)
+
+/** Its status and the clock decide together, so that no session lives on until somebody looks after it. */
+export function isLive({ status, expires_at }: SessionTokenRow, at: Date): boolean {
+  return status === "valid" && at < expires_at
 }
 
 /** Ends the session that the caller holds. Throws `session_token.invalid_or_expired` when it has ended before. */

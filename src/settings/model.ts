@@ -17,6 +17,18 @@ export const settingsResource = Type.Object(
   { additionalProperties: false },
 )
 
+/** What an entry looks like is checked by `canonicalCorsOrigins`. */
+export const replaceCorsOriginsBody = Type.Object(
+  { cors_origins: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 50 }) },
+  { additionalProperties: false },
+)
+export type ReplaceCorsOriginsBody = Static<typeof replaceCorsOriginsBody>
+
+export const corsOriginsResource = Type.Object(
+  { cors_origins: Type.Array(Type.String()) },
+  { additionalProperties: false },
+)
+
 export function presentSettings(settings: Settings): Static<typeof settingsResource> {
   return {
     default_redirect_url: settings.default_redirect_url,

@@ -125,6 +125,38 @@ export async function listTaps(
   return pageOf(rows, page.limit)
 }
 
+/** The most specific redirect of a chip, whoever taps it; null when there is none, or no such chip. */
+export async function findRedirect(queries: Queries, chipId: string): Promise<string | null> {
+  const [levels] = await redirectQuery(queries).execute({ chip_id: chipId })
+  return levels ? mostSpecific(levels) : null
+}
+
+const redirectLevels = {
+  unit_redirect: units.redirect_url,
+  product_redirect: products.redirect_url,
+  collection_redirect: collections.redirect_url,
+  organization_redirect: organizations.default_redirect_url,
+}
+
+type RedirectLevels = Record<keyof typeof redirectLevels, string | null>
+
+function mostSpecific(levels: RedirectLevels): string | null {
+  const { unit_redirect, product_redirect, collection_redirect, organization_redirect } = levels
+  return unit_redirect ?? product_redirect ?? collection_redirect ?? organization_redirect
+}
+
+const redirectQuery = prepared((queries) =>
+  queries
+    .select(redirectLevels)
+    .from(chips)
+    .innerJoin(organizations, eq(organizations.id, chips.organization_id))
+    .leftJoin(units, eq(units.id, chips.unit_id))
+    .leftJoin(collections, eq(collections.id, units.collection_id))
+    .leftJoin(products, eq(products.id, units.product_id))
+    .where(eq(chips.chip_id, sql.placeholder("chip_id")))
+    .prepare("redirect"),
+)
+
 type Tag = {
   chip: ChipRow
   unit: UnitView | null
@@ -139,13 +171,12 @@ async function findTag(queries: Queries, caller: Caller, chipId: string): Promis
     organization_id: caller.organization_id,
   })
   if (!found) throw new ApiError("chip.not_found")
-  const { chip, unit, collection, organization, product_redirect } = found
+  const { chip, unit, collection, redirects, quota_taps_per_month } = found
   return {
     chip,
     unit: unit && { ...unit, collection, chip_id: chip.chip_id },
-    redirect_url:
-      unit?.redirect_url ?? product_redirect ?? collection?.redirect_url ?? organization.default_redirect_url,
-    quota_taps_per_month: organization.quota_taps_per_month,
+    redirect_url: mostSpecific(redirects),
+    quota_taps_per_month,
   }
 }
 
@@ -155,11 +186,8 @@ const tagQuery = prepared((queries) =>
       chip: chips,
       unit: units,
       collection: collections,
-      product_redirect: products.redirect_url,
-      organization: {
-        default_redirect_url: organizations.default_redirect_url,
-        quota_taps_per_month: organizations.quota_taps_per_month,
-      },
+      redirects: redirectLevels,
+      quota_taps_per_month: organizations.quota_taps_per_month,
     })
     .from(chips)
     .innerJoin(organizations, eq(organizations.id, chips.organization_id))

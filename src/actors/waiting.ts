@@ -1,6 +1,5 @@
 import { asc, eq, inArray } from "drizzle-orm"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
-import { pathOf } from "../actors/runtime.ts"
 import type { Queries } from "../db/database.ts"
 import { actors, type effects, lanes, transactionAttempts, transactions } from "../db/schema.ts"
 
@@ -59,11 +58,6 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
   if (lane && (lane.leased_until === null || lane.leased_until < now))
     return `no worker holds lane ${lane.id}: is one running, with its key in SIGNER_KEYS?${because}`
   return said ?? `it waits for its turn in ${effect.queue}`
-}
-
-/** The state of a stored snapshot, such as `pending.stopped`. */
-export function stateOf(actor: ActorRow): string {
-  return pathOf((actor.snapshot as { value: unknown }).value)
 }
 
 /** Why the actor's last work failed, when it did. */

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { type Cluster, startCluster } from "./cluster.ts"
+import {
+  crashApi,
+  crashPostgres,
+  crashWorker,
+  flushRedis,
+  freezeLaneHolder,
+  restartAll,
+  stopRedis,
+} from "./cluster-faults.ts"
+import { brokenPromises, type Load, sendAtOnce, startLoad, untilSettled } from "./cluster-load.ts"
+
+// Three API processes and three workers on one Postgres, one Redis and one chain, while clients go on asking. Every
+// fault ends when new units have come all the way to their claim.
+let cluster: Cluster
+let load: Load
+const patience = 60_000
+
+beforeAll(async () => {
+  cluster = await startCluster({ apis: 3, workers: 3 })
+  load = await startLoad(cluster, { clients: 5 })
+}, patience)
+afterAll(() => cluster?.stop(), patience)
+
+test("an API process that is killed stops nobody", () => crashApi(cluster, load), patience)
+
+test("a worker that is killed leaves its work to the others", () => crashWorker(cluster, load), patience)
+
+test("everything in Redis may be deleted", () => flushRedis(cluster, load), patience)
+
+test(
+  "no request fails while Redis is away",
+  async () => {
+    const failed = await stopRedis(cluster, load, 5_000)
+    expect(failed).toBe(0)
+  },
+  patience,
+)
+
+test("Postgres may crash and come back", () => crashPostgres(cluster, load), patience)
+
+test(
+  "a worker that is frozen past its lease and wakes does nothing twice",
+  () => freezeLaneHolder(cluster, load),
+  patience,
+)
+
+test(
+  "one e sent a hundred times through three API processes is recorded once",
+  async () => {
+    const answers = await sendAtOnce(cluster, load, 100)
+    expect(answers).toEqual({ 201: 1, 409: 99 })
+  },
+  patience,
+)
+
+test(
+  "processes that are asked to stop end in order within ten seconds, and no request fails meanwhile",
+  async () => {
+    expect(await restartAll(cluster, load)).toEqual({ exitCodes: [0, 0, 0, 0, 0, 0], failed: 0 })
+  },
+  patience,
+)
+
+test(
+  "everything that was accepted is done once, and nothing is stuck",
+  async () => {
+    await load.finish()
+    await untilSettled(cluster)
+    expect(await brokenPromises(cluster, load.promises)).toEqual([])
+    expect(load.promises.claims.length).toBeGreaterThan(10)
+  },
+  patience,
+)

@@ -1,0 +1,68 @@
+import { crashes, matrix, type Outcome, otherFaults, run, type Scenario } from "./scenarios.ts"
+
+/**
+ * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT] [--at-once N]`: plays the whole matrix, or what
+ * `bun test` plays, or the scenarios whose name has the text, and prints a table. Ends with 1 when anything was lost, repeated or out of order.
+ */
+export async function playAll(
+  scenarios: Scenario[],
+  atOnce: number,
+  tell: (outcome: Outcome) => void,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  const waiting = [...scenarios]
+  const work = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const outcome = await run(next)
+      outcomes.push(outcome)
+      tell(outcome)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+  return outcomes
+}
+
+function optionOf(name: string): string | undefined {
+  const index = process.argv.indexOf(name)
+  return index < 0 ? undefined : process.argv[index + 1]
+}
+
+function line({ name, faults, duplicates, missing, seconds }: Outcome): string {
+  const verdict = faults.length === 0 ? "ok" : "FAILED"
+  const columns = [
+    name.padEnd(84),
+    verdict.padEnd(7),
+    String(duplicates).padStart(10),
+    String(missing).padStart(8),
+  ]
+  return `${columns.join(" ")} ${seconds.toFixed(1).padStart(8)}\n`
+}
+
+if (import.meta.main) {
+  const isJson = process.argv.includes("--json")
+  const only = optionOf("--only")
+  const chosen = (process.argv.includes("--quick") ? [...crashes, ...otherFaults] : matrix).filter(
+    ({ name }) => only === undefined || name.includes(only),
+  )
+  const begin = performance.now()
+  if (!isJson) process.stdout.write(`${"scenario".padEnd(84)} verdict duplicates  missing  seconds\n`)
+  const outcomes = await playAll(chosen, Number(optionOf("--at-once") ?? 2), (outcome) => {
+    if (isJson) return
+    process.stdout.write(line(outcome))
+    for (const fault of outcome.faults) process.stdout.write(`    ${fault}\n`)
+  })
+  const sum = (of: (outcome: Outcome) => number) => outcomes.reduce((total, each) => total + of(each), 0)
+  const total = {
+    runs: outcomes.length,
+    failed: outcomes.filter(({ faults }) => faults.length > 0).length,
+    duplicates: sum(({ duplicates }) => duplicates),
+    missing: sum(({ missing }) => missing),
+    seconds: Math.round((performance.now() - begin) / 1_000),
+  }
+  process.stdout.write(
+    isJson
+      ? `${JSON.stringify({ ...total, scenarios: outcomes }, null, 2)}\n`
+      : `\n${total.runs} runs, ${total.failed} failed, ${total.duplicates} duplicates, ${total.missing} missing, ${total.seconds} s\n`,
+  )
+  process.exit(total.failed === 0 ? 0 : 1)
+}

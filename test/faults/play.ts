@@ -1,0 +1,279 @@
+import { join } from "node:path"
+import { and, count, eq, inArray } from "drizzle-orm"
+import type { Address, Hex } from "viem"
+import type { Caller } from "../../src/caller.ts"
+import { createChipReplacement } from "../../src/chip-replacements/service.ts"
+import { pairChip, pairChipsInBulk } from "../../src/chips/service.ts"
+import { createClaim, prepareClaim } from "../../src/claims/service.ts"
+import { type CollectionRow, createCollection } from "../../src/collections/service.ts"
+import { inTurn } from "../../src/context.ts"
+import { chipReplacements, claims, collections, lanes, transactions, units } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import { ApiError } from "../../src/errors.ts"
+import { newId } from "../../src/ids.ts"
+import { createOrganization } from "../../src/organizations/service.ts"
+import { createUnit } from "../../src/units/service.ts"
+import { accountAt, type Stage, type Worker } from "./stage.ts"
+
+/** What a run asked the service for, in the order it asked. */
+export type Played = {
+  collection: CollectionRow
+  /** In the order in which chips were paired to them. */
+  paired: { unit_id: string; chip_id: string }[]
+  claims: { id: string; unit_id: string; recipient: Address }[]
+  replacements: { id: string; unit_id: string; chip_id: string }[]
+}
+
+/** What happens around a run; each is asked again and again while blocks are made. */
+export type Events = {
+  /** Before each block. */
+  beforeBlock?: (play: Play) => Promise<void>
+}
+
+export type Play = {
+  stage: Stage
+  /** What is asked for so far. */
+  played: Partial<Played>
+  /** Blocks made so far. */
+  blocks: number
+  /** What happened to the run, for the table. */
+  happened: Set<string>
+  workers: Worker[]
+  wallet?: { stop(): Promise<void> }
+}
+
+const blockMilliseconds = 100
+/** For how long nothing must be on its way before a run is judged. */
+const quietBlocks = 4
+
+/**
+ * One run: a collection, units paired singly and in bulk, claims by relay and by the client's own wallet, a chip
+ * replacement. Ends when everything has ended and nothing is on its way. Throws when that takes too long.
+ */
+export async function play(
+  stage: Stage,
+  workers: Worker[],
+  events: Events,
+  must: string[],
+  patienceMilliseconds: number,
+): Promise<Played & { play: Play }> {
+  const current: Play = { stage, played: {}, blocks: 0, happened: new Set(), workers }
+  const producer = startBlocks(current, events)
+  const deadline = performance.now() + patienceMilliseconds
+  const until = async (what: string, isSo: () => Promise<boolean>) => {
+    while (!(await isSo())) {
+      producer.check()
+      if (performance.now() > deadline) throw new Error(`not in time: ${what}`)
+      await Bun.sleep(30)
+    }
+  }
+  try {
+    const asked = await act(current, until)
+    for (const event of must) await until(event, async () => current.happened.has(event))
+    let since = current.blocks
+    await until("nothing is on its way any more", async () => {
+      if (!(await isQuiet(stage))) since = current.blocks
+      return current.blocks - since > quietBlocks
+    })
+    return { ...asked, play: current }
+  } finally {
+    await current.wallet?.stop()
+    await producer.stop()
+  }
+}
+
+type Until = (what: string, isSo: () => Promise<boolean>) => Promise<void>
+
+async function act(current: Play, until: Until): Promise<Played> {
+  const { stage, played } = current
+  const { context } = stage.world
+  const secret = context.config.service_secret
+  const turn = <T>(work: (turn: Turn) => Promise<T>) => inTurn(context, null, work)
+  const caller = await newCaller(turn)
+
+  const collection = await turn((t) =>
+    createCollection(t, context.chains, caller, { name: "Autumn Jackets" }),
+  )
+  played.collection = collection
+  const made = await turn(async (t) => {
+    const rows = []
+    for (let index = 0; index < 6; index++)
+      rows.push(await createUnit(t, caller, { collection_id: collection.id }))
+    return rows.map(({ id }) => id)
+  })
+  await until("the collection is deployed", async () => (await statusOf(stage, collection.id)) === "active")
+
+  const pairSingly = (unit_id: string) => turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
+  const [one, two, three, four, five, six] = made as [string, string, string, string, string, string]
+  const first = await pairSingly(one)
+  const bulk = await turn((t) =>
+    pairChipsInBulk(t, secret, caller, {
+      chips: [two, three, four, five].map((unit_id) => ({ unit_id, is_test: true })),
+    }),
+  )
+  const last = await pairSingly(six)
+  const paired = [first, ...bulk, last].map(({ chip_id, unit }) => ({ chip_id, unit_id: unit?.id ?? "" }))
+  played.paired = paired
+  await until("the units are issued", () => areIssued(stage, made))
+
+  const claimed: Played["claims"] = []
+  played.claims = claimed
+  const claim = async (
+    unit_id: string,
+    recipient: Address,
+    execution: "service_relay" | "client_broadcast",
+  ) => {
+    const row = await claimOnce(current, until, caller, unit_id, { recipient, execution })
+    claimed.push({ id: row.id, unit_id, recipient })
+    return row
+  }
+  await claim(one, accountAt(6).address, "service_relay")
+  await claim(two, accountAt(7).address, "service_relay")
+  const own = await claim(three, accountAt(5).address, "client_broadcast")
+  const replacement = await turn((t) =>
+    createChipReplacement(t, secret, context.chains, caller, four, { is_test: true }),
+  )
+  const { id, chip_id } = replacement
+  const replacements = [{ id, unit_id: four, chip_id }]
+  played.replacements = replacements
+  current.wallet = startWallet(stage, own.transaction as { to: Address; data: Hex })
+  await until("claims and replacement have ended", () => areEnded(stage))
+  return { collection, paired, claims: claimed, replacements }
+}
+
+async function newCaller(turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>): Promise<Caller> {
+  const { id } = await turn((t) =>
+    createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
+  )
+  return { organization_id: id, kind: "api_key", credential_id: newId(), session: null }
+}
+
+/** A chain that is being reorganized may not know the owner for a moment; a client asks again. */
+async function claimOnce(
+  { stage }: Play,
+  until: Until,
+  caller: Caller,
+  unitId: string,
+  body: { recipient: Address; execution: "service_relay" | "client_broadcast" },
+) {
+  const { context } = stage.world
+  let made: Awaited<ReturnType<typeof createClaim>> | undefined
+  await until("the claim is taken", async () => {
+    try {
+      const prepared = await prepareClaim(context, caller, unitId, body)
+      made = await inTurn(context, null, (turn) => createClaim(turn, caller, unitId, body, prepared))
+      return true
+    } catch (error) {
+      if (error instanceof ApiError && error.code === "claim.owner_unknown") return false
+      throw error
+    }
+  })
+  if (!made) throw new Error("no claim was made")
+  return made
+}
+
+async function statusOf({ world }: Stage, collectionId: string): Promise<string | undefined> {
+  const [row] = await world.context.db.read.select().from(collections).where(eq(collections.id, collectionId))
+  return row?.status
+}
+
+async function areIssued({ world }: Stage, unitIds: string[]): Promise<boolean> {
+  const [active] = await world.context.db.read
+    .select({ units: count() })
+    .from(units)
+    .where(and(inArray(units.id, unitIds), eq(units.token_status, "active")))
+  return Number(active?.units) === unitIds.length
+}
+
+async function areEnded({ world }: Stage): Promise<boolean> {
+  const { read } = world.context.db
+  const openClaims = await read.select().from(claims).where(eq(claims.status, "claiming"))
+  const openReplacements = await read
+    .select()
+    .from(chipReplacements)
+    .where(inArray(chipReplacements.status, ["prepared", "submitted"]))
+  return openClaims.length === 0 && openReplacements.length === 0
+}
+
+async function isQuiet({ world }: Stage): Promise<boolean> {
+  const { read } = world.context.db
+  const open = await read.select().from(transactions)
+  const isSettled = open.every(
+    ({ status, hash, block_hash }) =>
+      ["confirmed", "reverted", "final"].includes(status) && (block_hash !== null || hash === null),
+  )
+  const halted = await read.select().from(lanes).where(eq(lanes.status, "halted"))
+  return isSettled && halted.length === 0
+}
+
+function startBlocks(current: Play, events: Events) {
+  let stopped = false
+  let failure: unknown
+  const make = async () => {
+    while (!stopped) {
+      await events.beforeBlock?.(current)
+      await current.stage.anvil.client.mine({ blocks: 1 })
+      current.blocks += 1
+      await Bun.sleep(blockMilliseconds)
+    }
+  }
+  const running = make().catch((error) => {
+    failure = error
+  })
+  return {
+    check() {
+      if (failure) throw failure
+    },
+    async stop() {
+      stopped = true
+      await running
+    },
+  }
+}
+
+/** The recipient's own wallet, which sends its claim again for as long as the chain has lost it. */
+function startWallet({ anvil }: Stage, call: { to: Address; data: Hex }) {
+  let stopped = false
+  const account = accountAt(5)
+  const insist = async () => {
+    const maxFeePerGas = 100_000_000_000n
+    const request = {
+      ...call,
+      type: "eip1559",
+      chainId: 31_337,
+      nonce: 0,
+      gas: 300_000n,
+      maxFeePerGas,
+    } as const
+    const serializedTransaction = await account.signTransaction({ ...request, maxPriorityFeePerGas: 1n })
+    while (!stopped) {
+      const used = await anvil.client.getTransactionCount({ address: account.address, blockTag: "pending" })
+      if (used === 0) await anvil.client.sendRawTransaction({ serializedTransaction }).catch(() => {})
+      await Bun.sleep(50)
+    }
+  }
+  const running = insist().catch(() => {})
+  return {
+    async stop() {
+      stopped = true
+      await running
+    },
+  }
+}
+
+/** What an operator does with a halted lane, by the real command. */
+export async function retryLane(stage: Stage, laneId: string): Promise<void> {
+  const command = [
+    process.execPath,
+    join(import.meta.dir, "../../src/operator.ts"),
+    "retry",
+    laneId,
+    "--json",
+  ]
+  const child = Bun.spawn(command, {
+    env: { ...process.env, ...stage.environment, LOG_LEVEL: "silent" },
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  if ((await child.exited) !== 0) throw new Error(await new Response(child.stderr).text())
+}

@@ -1,0 +1,190 @@
+import {
+  type Address,
+  type Hex,
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerializedEIP1559,
+} from "viem"
+
+/** What goes wrong between the service and its chain; changed while a run goes on. */
+export type Faults = {
+  /** Every n-th transaction reaches the pool, and its sender is told nothing of it. */
+  lose_every: number
+  /** Every n-th transaction is turned away with 503. */
+  refuse_every: number
+  /** Every second question for a receipt ends in an error. */
+  receipt_errors: boolean
+  /** How far behind the newest block the provider is. */
+  lag_blocks: number
+  /** Whether it gives every block another hash. */
+  is_forked: boolean
+  /** For 300 ms of every second everything is answered with 429. */
+  limits: boolean
+}
+
+export const noFaults: Faults = {
+  lose_every: 0,
+  refuse_every: 0,
+  receipt_errors: false,
+  lag_blocks: 0,
+  is_forked: false,
+  limits: false,
+}
+
+export type ProviderProxy = {
+  url: string
+  faults: Faults
+  /** Transactions that went past, whatever became of them. */
+  sent: { hash: Hex; sender: Address; to: Address | null; nonce: number }[]
+  /** How often each fault struck. */
+  struck: number
+  stop(): Promise<void>
+}
+
+type Call = { jsonrpc: "2.0"; id: number; method: string; params?: unknown[] }
+
+/**
+ * A provider in front of anvil that keeps the rules of public pools, which anvil does not: a replacement raises both
+ * fees by a tenth, a sender has sixteen places, what is ahead of a gap is refused. `onSend` sees every transaction
+ * before the pool does.
+ */
+export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void>): ProviderProxy {
+  const proxy = { faults: { ...noFaults }, sent: [] as ProviderProxy["sent"], struck: 0 }
+  let sends = 0
+  let receipts = 0
+
+  async function answer(request: Request): Promise<Response> {
+    const { faults } = proxy
+    if (faults.limits && performance.now() % 1_000 < 300) {
+      proxy.struck += 1
+      return new Response("slow down", { status: 429 })
+    }
+    const call = (await request.json()) as Call
+    if (call.method === "eth_sendRawTransaction") return await take(call)
+    if (call.method === "eth_getTransactionReceipt" && faults.receipt_errors && receipts++ % 2 === 0) {
+      proxy.struck += 1
+      return refused(call, -32603, "internal error")
+    }
+    if (faults.lag_blocks > 0) return await answerLate(call, faults.lag_blocks)
+    const said = await ask(anvilUrl, call)
+    return Response.json(faults.is_forked ? otherFork(call, said) : said)
+  }
+
+  async function take(call: Call): Promise<Response> {
+    const { faults } = proxy
+    const raw = String(call.params?.[0]) as TransactionSerializedEIP1559
+    const hash = keccak256(raw)
+    await onSend(hash)
+    sends += 1
+    if (faults.refuse_every > 0 && sends % faults.refuse_every === 0) {
+      proxy.struck += 1
+      return new Response("no", { status: 503 })
+    }
+    const sender = await recoverTransactionAddress({ serializedTransaction: raw })
+    const { nonce = 0, to = null } = parseTransaction(raw)
+    proxy.sent.push({ hash, sender, to, nonce })
+    const refusal = await poolRefusal(anvilUrl, sender, raw)
+    if (refusal) return refused(call, -32000, refusal)
+    const said = await ask(anvilUrl, call)
+    if (faults.lose_every > 0 && sends % faults.lose_every === 0) {
+      proxy.struck += 1
+      return new Response("", { status: 504 })
+    }
+    return Response.json(said)
+  }
+
+  /** A provider that has not heard of the newest blocks. */
+  async function answerLate(call: Call, lag: number): Promise<Response> {
+    proxy.struck += 1
+    const head = BigInt(await result(anvilUrl, "eth_blockNumber", []))
+    const known = head > BigInt(lag) ? head - BigInt(lag) : 0n
+    const tag = `0x${known.toString(16)}`
+    if (call.method === "eth_blockNumber") return Response.json({ ...call, result: tag })
+    const params = (call.params ?? []).map((param) =>
+      param === "latest" || param === "pending" ? tag : param,
+    )
+    if (call.method === "eth_getBlockByNumber" && BigInt(String(params[0])) > known)
+      return Response.json({ ...call, result: null })
+    const said = (await ask(anvilUrl, { ...call, params })) as { result?: { blockNumber?: Hex } }
+    if (call.method === "eth_getTransactionReceipt" && BigInt(said.result?.blockNumber ?? 0) > known)
+      return Response.json({ ...call, result: null })
+    return Response.json(said)
+  }
+
+  function otherFork(call: Call, said: unknown): unknown {
+    if (!call.method.startsWith("eth_getBlockBy")) return said
+    proxy.struck += 1
+    const { result: block } = said as { result: { hash: Hex; parentHash: Hex } | null }
+    if (!block) return said
+    return {
+      ...call,
+      result: { ...block, hash: keccak256(block.hash), parentHash: keccak256(block.parentHash) },
+    }
+  }
+
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer })
+  return Object.assign(proxy, {
+    url: `http://127.0.0.1:${server.port}`,
+    stop: () => server.stop(true),
+  })
+}
+
+async function ask(url: string, call: Call): Promise<unknown> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(call),
+  })
+  return await response.json()
+}
+
+async function result(url: string, method: string, params: unknown[]): Promise<Hex> {
+  const said = await ask(url, { jsonrpc: "2.0", id: 1, method, params })
+  return (said as { result: Hex }).result
+}
+
+function refused({ id }: Call, code: number, message: string): Response {
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message } })
+}
+
+type Pooled = { hash: Hex; maxFeePerGas: Hex; maxPriorityFeePerGas: Hex }
+type PoolContent = Record<"pending" | "queued", Record<string, Record<string, Pooled>>>
+
+const placesPerSender = 16
+
+/** What a public pool has against a transaction; null when it takes it. */
+async function poolRefusal(
+  url: string,
+  sender: Address,
+  raw: TransactionSerializedEIP1559,
+): Promise<string | null> {
+  const wanted = parseTransaction(raw)
+  const nonce = wanted.nonce ?? 0
+  const used = Number(await result(url, "eth_getTransactionCount", [sender, "latest"]))
+  if (nonce < used) return "nonce too low"
+  const content = (await ask(url, { jsonrpc: "2.0", id: 1, method: "txpool_content", params: [] })) as {
+    result: PoolContent
+  }
+  const pool = new Map<number, Pooled>()
+  for (const part of [content.result.pending, content.result.queued])
+    for (const [address, byNonce] of Object.entries(part))
+      if (address.toLowerCase() === sender.toLowerCase())
+        for (const [at, pooled] of Object.entries(byNonce)) pool.set(Number(at), pooled)
+  const present = pool.get(nonce)
+  if (present?.hash === keccak256(raw)) return "already known"
+  if (present) return isRaised(present, wanted) ? null : "replacement transaction underpriced"
+  if (pool.size >= placesPerSender) return "txpool is full: the sender has sixteen transactions"
+  for (let below = used; below < nonce; below++)
+    if (!pool.has(below)) return `nonce too high: ${below} is missing, gapped transactions are refused`
+  return null
+}
+
+type Fees = { maxFeePerGas?: bigint | undefined; maxPriorityFeePerGas?: bigint | undefined }
+
+function isRaised(present: Pooled, { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n }: Fees): boolean {
+  return (
+    maxFeePerGas * 10n >= BigInt(present.maxFeePerGas) * 11n &&
+    maxPriorityFeePerGas * 10n >= BigInt(present.maxPriorityFeePerGas) * 11n
+  )
+}

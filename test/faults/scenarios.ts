@@ -1,0 +1,338 @@
+import { and, eq } from "drizzle-orm"
+import type { Hex } from "viem"
+import type { World } from "../../src/context.ts"
+import { chipReplacements, lanes, units } from "../../src/db/schema.ts"
+import { judge, type Verdict } from "./judge.ts"
+import { type Events, type Play, play, retryLane } from "./play.ts"
+import type { Faults } from "./proxy.ts"
+import { accountAt, type Depths, openStage, type Stage, signers, type Worker } from "./stage.ts"
+import type { KillStep, WorkerSettings } from "./worker.ts"
+
+/** One way in which things go wrong. */
+export type Scenario = {
+  name: string
+  /** Where each worker kills itself once; another one follows it. */
+  kill?: KillStep
+  faults?: Partial<Faults>
+  /** How many RPC providers there are; faults are those of the first. */
+  providers?: number
+  workers?: number
+  clock?: WorkerSettings["clock"]
+  depths?: Depths
+  /** Whether prices rise when the first unit is issued, so that fees have to be raised. */
+  spike?: boolean
+  events?: () => Events & { foreign?: Hex[] }
+  /** What must have happened, or the run proved nothing. */
+  must?: string[]
+}
+
+export type Outcome = Verdict & { name: string; seconds: number }
+
+const usualDepths: Depths = { confirmation_depth: 2, finality_depth: 6 }
+const patienceMilliseconds = 20_000
+
+/** Plays one scenario from its own empty chain and database to its end, and judges it. */
+export async function run(scenario: Scenario): Promise<Outcome> {
+  const begin = performance.now()
+  const stage = await openStage(scenario.depths ?? usualDepths, scenario.providers ?? 1)
+  const workers: Worker[] = []
+  try {
+    Object.assign(stage.proxies[0]?.faults ?? {}, scenario.faults)
+    const { kill = null, clock = null } = scenario
+    for (let index = 0; index < (scenario.workers ?? 1); index++)
+      workers.push(stage.startWorker({ kill, clock }))
+    if (kill) for (const worker of [...workers]) void replaceWhenDead(stage, workers, worker)
+    const events = scenario.events?.() ?? {}
+    const spike = scenario.spike ? holdPricesUp() : null
+    const both: Events = {
+      async beforeBlock(current) {
+        await spike?.(current)
+        await events.beforeBlock?.(current)
+      },
+    }
+    const must = scenario.must ?? []
+    const { play: current, ...played } = await play(stage, workers, both, must, patienceMilliseconds)
+    if (kill && !workers.some(({ child }) => child.signalCode === "SIGKILL"))
+      throw new Error("the worker never came to the step where it should have died")
+    if (scenario.faults && stage.proxies[0]?.struck === 0) throw new Error("the fault never struck")
+    const verdict = await judge(stage, played, events.foreign)
+    return { name: scenario.name, seconds: secondsSince(begin), ...verdict }
+  } catch (error) {
+    const said = workers.map((worker) => worker.said()).join("\n…\n")
+    const faults = [`${(error as Error).message}\n${await laneRows(stage.world)}\n${said}`]
+    return { name: scenario.name, seconds: secondsSince(begin), faults, duplicates: 0, missing: 1 }
+  } finally {
+    await stage.close()
+  }
+}
+
+function secondsSince(begin: number): number {
+  return Math.round((performance.now() - begin) / 100) / 10
+}
+
+async function laneRows({ context }: World): Promise<string> {
+  const rows = await context.db.read.select().from(lanes)
+  return rows.map(({ id, status, reason }) => `${id} ${status} ${reason ?? ""}`).join("\n")
+}
+
+async function replaceWhenDead(stage: Stage, workers: Worker[], worker: Worker): Promise<void> {
+  await worker.child.exited
+  if (worker.child.signalCode === "SIGKILL" && !stage.isClosed()) workers.push(stage.startWorker())
+}
+
+/** From the first issuance on, blocks cost more than what was offered for it. */
+function holdPricesUp() {
+  return async ({ stage, played, happened }: Play) => {
+    const isSent = stage.proxies.some(({ sent }) =>
+      sent.some(({ to }) => to?.toLowerCase() === played.collection?.address.toLowerCase()),
+    )
+    if (!isSent) return
+    happened.add("prices rose")
+    await stage.anvil.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 20_000_000_000n })
+  }
+}
+
+/** Once, when the condition holds. */
+function once(name: string, isTime: (play: Play) => Promise<boolean>, act: (play: Play) => Promise<void>) {
+  return (): Events => ({
+    async beforeBlock(current) {
+      if (current.happened.has(name) || !(await isTime(current))) return
+      current.happened.add(name)
+      await act(current)
+    },
+  })
+}
+
+async function isIssued({ stage }: Play): Promise<boolean> {
+  const rows = await stage.world.context.db.read.select().from(units).where(eq(units.token_status, "active"))
+  return rows.length > 0
+}
+
+async function isIssuedOnChain({ stage, played }: Play): Promise<boolean> {
+  if (!played.paired) return false
+  const address = played.collection?.address as Hex
+  return (await stage.anvil.client.getLogs({ address, fromBlock: 0n })).length > 0
+}
+
+async function isReplaced({ stage }: Play): Promise<boolean> {
+  const rows = await stage.world.context.db.read
+    .select()
+    .from(chipReplacements)
+    .where(eq(chipReplacements.status, "confirmed"))
+  return rows.length > 0
+}
+
+function reorganize(depth: number) {
+  return async ({ stage }: Play) => {
+    const request = stage.anvil.client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [depth, []] })
+  }
+}
+
+/** Reopens lanes as a person would, once each has said why it stopped. */
+function reopening(events: () => Events & { foreign?: Hex[] }) {
+  return () => {
+    const inner = events()
+    let isBusy = false
+    return {
+      ...inner,
+      async beforeBlock(current: Play) {
+        await inner.beforeBlock?.(current)
+        if (isBusy) return
+        const { read } = current.stage.world.context.db
+        const halted = await read.select().from(lanes).where(eq(lanes.status, "halted"))
+        if (halted.length === 0) return
+        isBusy = true
+        void Promise.all(halted.map(({ id }) => retryLane(current.stage, id))).finally(() => {
+          isBusy = false
+        })
+        current.happened.add("a lane halted")
+      },
+    }
+  }
+}
+
+/** The signer's key is used by somebody else; `instead` of ours, which is kept from the pool until then. */
+function stolenNonce(instead: boolean) {
+  return () => {
+    const foreign: Hex[] = []
+    return {
+      foreign,
+      async beforeBlock({ stage, played, happened }: Play) {
+        if (!played.paired || happened.has("a nonce was used by somebody else")) return
+        const thief = signers[1]
+        const [proxy] = stage.proxies
+        if (!proxy) return
+        if (instead) {
+          proxy.faults.refuse_every = 1
+          const rows = await stage.world.context.db.read
+            .select()
+            .from(lanes)
+            .where(and(eq(lanes.address, thief), eq(lanes.status, "open")))
+          const used = await stage.anvil.client.getTransactionCount({ address: thief })
+          if (!((rows[0]?.next_nonce ?? 0) > used)) return
+        }
+        const { client } = stage.anvil
+        const nonce = await client.getTransactionCount({ address: thief, blockTag: "pending" })
+        foreign.push(
+          await client.sendTransaction({ account: accountAt(2), nonce, to: thief, value: 0n, gas: 21_000n }),
+        )
+        happened.add("a nonce was used by somebody else")
+        if (instead) proxy.faults.refuse_every = 0
+      },
+    }
+  }
+}
+
+/** The pool forgets the first few of our transactions. */
+function evicting(): Events {
+  const dropped = new Set<string>()
+  return {
+    async beforeBlock({ stage, happened }) {
+      const fresh = stage.proxies[0]?.sent.filter(({ hash }) => !dropped.has(hash)) ?? []
+      for (const { hash } of fresh) {
+        if (dropped.size >= 5) return
+        dropped.add(hash)
+        await stage.anvil.client.dropTransaction({ hash })
+        happened.add("the pool forgot a transaction")
+      }
+    },
+  }
+}
+
+/** Until some blocks have passed, the first provider follows another chain. */
+function healing(): Events {
+  return {
+    async beforeBlock({ stage, blocks, happened }) {
+      const [first] = stage.proxies
+      if (!first) return
+      first.faults.is_forked = blocks > 5 && blocks < 30
+      if (blocks >= 30) happened.add("the providers agreed again")
+    },
+  }
+}
+
+const issuing = (step: KillStep["step"], pass = 1): KillStep => ({ step, kind: "issueUnit", pass })
+
+/** Where a worker dies: after what the step's name says, before anything follows from it. */
+export const killSteps: { name: string; kill: KillStep; spike?: boolean }[] = [
+  { name: "deploy: signed", kill: { step: "sign", kind: "deployCollection", pass: 1 } },
+  { name: "deploy: sent", kill: { step: "broadcast", kind: "deployCollection", pass: 1 } },
+  { name: "deploy: applied", kill: { step: "apply", kind: "deployCollection", pass: 1 } },
+  { name: "issue: allocated", kill: issuing("allocate") },
+  { name: "issue: signed", kill: issuing("sign") },
+  { name: "issue: stored", kill: issuing("store", 2) },
+  { name: "issue: sent", kill: issuing("broadcast", 2) },
+  { name: "issue: marked", kill: issuing("mark", 2) },
+  { name: "issue: receipt seen", kill: issuing("receipt") },
+  { name: "issue: mined", kill: issuing("mined", 2) },
+  { name: "issue: confirmed", kill: issuing("confirm", 2) },
+  { name: "issue: applied", kill: issuing("apply") },
+  { name: "bump: signed", kill: issuing("bump.sign"), spike: true },
+  { name: "bump: stored", kill: issuing("bump.store"), spike: true },
+  { name: "bump: sent", kill: issuing("bump.broadcast"), spike: true },
+  { name: "claim: sent", kill: { step: "broadcast", kind: "relayClaim", pass: 1 } },
+  { name: "claim: confirmed", kill: { step: "confirm", kind: "relayClaim", pass: 1 } },
+  { name: "replace: sent", kill: { step: "broadcast", kind: "replaceChip", pass: 1 } },
+  { name: "watch: read", kill: { step: "watch.read", kind: "watchAuthorization", pass: 1 } },
+  { name: "watch: settled", kill: { step: "watch.settle", kind: "watchAuthorization", pass: 1 } },
+]
+
+const lost: Partial<Faults> = { lose_every: 3 }
+const deeper: Depths = { confirmation_depth: 3, finality_depth: 12 }
+
+/** Faults of the chain, its providers, other workers and clocks, in which no worker has to die. */
+export const otherFaults: Scenario[] = [
+  { name: "nothing", must: [] },
+  { name: "lost responses", faults: lost },
+  { name: "refused sends", faults: { refuse_every: 2 } },
+  { name: "half of the receipts fail", faults: { receipt_errors: true } },
+  { name: "only provider five blocks behind", faults: { lag_blocks: 5 } },
+  { name: "one of two providers five behind", faults: { lag_blocks: 5 }, providers: 2 },
+  {
+    name: "two providers disagree",
+    faults: {},
+    providers: 2,
+    depths: { confirmation_depth: 2, finality_depth: 40 },
+    events: healing,
+    must: ["the providers agreed again"],
+  },
+  { name: "bursts of 429", faults: { limits: true } },
+  { name: "pool evicts", events: evicting, must: ["the pool forgot a transaction"] },
+  { name: "prices rise", spike: true, must: ["prices rose"] },
+  {
+    name: "reorganization of depth 1",
+    events: once("reorganized", isIssuedOnChain, reorganize(1)),
+    must: ["reorganized"],
+  },
+  {
+    name: "reorganization of confirmation depth - 1",
+    depths: deeper,
+    events: once("reorganized", isIssuedOnChain, reorganize(2)),
+    must: ["reorganized"],
+  },
+  {
+    name: "reorganization beyond the confirmation depth",
+    depths: deeper,
+    events: once("reorganized", isIssued, reorganize(7)),
+    must: ["reorganized"],
+  },
+  {
+    name: "reorganization after a replacement",
+    depths: deeper,
+    events: once("reorganized", isReplaced, reorganize(5)),
+    must: ["reorganized"],
+  },
+  {
+    name: "reorganization beyond finality, retried by a person",
+    depths: { confirmation_depth: 2, finality_depth: 4 },
+    events: reopening(once("reorganized", isIssued, reorganize(8))),
+    must: ["reorganized", "a lane halted"],
+  },
+  { name: "second worker", workers: 2 },
+  { name: "three workers, each dies once", workers: 3, kill: issuing("broadcast") },
+  { name: "clock steps forward", clock: { by_milliseconds: 600_000, after_milliseconds: 1_200 } },
+  { name: "clock steps back", clock: { by_milliseconds: -600_000, after_milliseconds: 1_200 } },
+  {
+    name: "clock steps forward, then the worker dies",
+    clock: { by_milliseconds: 600_000, after_milliseconds: 0 },
+    kill: issuing("store"),
+  },
+  {
+    name: "key used by somebody else, retried by a person",
+    events: reopening(stolenNonce(false)),
+    must: ["a nonce was used by somebody else", "a lane halted"],
+  },
+  {
+    name: "nonce taken from a stored transaction, retried",
+    events: reopening(stolenNonce(true)),
+    must: ["a nonce was used by somebody else", "a lane halted"],
+  },
+]
+
+/** Every kill step, with and without lost responses. */
+export const crashes: Scenario[] = killSteps.flatMap(({ name, kill, spike = false }) => [
+  { name: `killed at ${name}`, kill, spike },
+  { name: `killed at ${name}, lost responses`, kill, spike, faults: lost },
+])
+
+/** The faults of the line and of the chain that can meet a crash at any step. */
+const combined = otherFaults.filter(
+  ({ kill, name }) => !kill && name !== "nothing" && name !== "lost responses",
+)
+
+/** Everything: each kill step with each other fault. */
+export const matrix: Scenario[] = [
+  ...crashes,
+  ...otherFaults,
+  ...killSteps.flatMap(({ name, kill, spike = false }) =>
+    combined.map(
+      (fault): Scenario => ({
+        ...fault,
+        name: `killed at ${name}, ${fault.name}`,
+        kill,
+        spike: spike || fault.spike === true,
+      }),
+    ),
+  ),
+]

@@ -1,0 +1,203 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { eq } from "drizzle-orm"
+import {
+  type Address,
+  createTestClient,
+  getContractAddress,
+  type Hex,
+  http,
+  publicActions,
+  toHex,
+  walletActions,
+} from "viem"
+import { mnemonicToAccount } from "viem/accounts"
+import { foundry } from "viem/chains"
+import { factoryAbi, factoryBytecode } from "../../src/chain/contracts.generated.ts"
+import { loadConfig } from "../../src/config.ts"
+import { openWorld, type World } from "../../src/context.ts"
+import { transactionAttempts } from "../../src/db/schema.ts"
+import { freePort } from "../../src/dev/chain.ts"
+import { type ProviderProxy, startProxy } from "./proxy.ts"
+import type { KillStep, WorkerSettings } from "./worker.ts"
+
+/** A chain, its providers, a database, and worker processes that can be killed. */
+export type Stage = {
+  folder: string
+  anvil: Anvil
+  proxies: ProviderProxy[]
+  /** The API's side of the service, which talks to the chain itself. */
+  world: World
+  /** The variables of the service's processes. */
+  environment: Record<string, string>
+  /** Transactions that reached a provider before they were in the database. */
+  unstored: Hex[]
+  startWorker(options?: WorkerOptions): Worker
+  isClosed(): boolean
+  close(): Promise<void>
+}
+
+export type WorkerOptions = { kill?: KillStep | null; clock?: WorkerSettings["clock"] }
+
+export type Worker = {
+  child: Bun.Subprocess
+  /** Its last words, for a run that went wrong. */
+  said(): string
+}
+
+export type Depths = { confirmation_depth: number; finality_depth: number }
+
+export const leaseMilliseconds = 600
+
+export async function openStage(depths: Depths, providers: number): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), "faults-"))
+  const anvil = await startAnvil()
+  const factory_address = await deployFactory(anvil)
+  const unstored: Hex[] = []
+  let world: World | undefined
+  const proxies = Array.from({ length: providers }, () =>
+    startProxy(anvil.url, async (hash) => {
+      const stored = await world?.context.db.read
+        .select({ hash: transactionAttempts.hash })
+        .from(transactionAttempts)
+        .where(eq(transactionAttempts.hash, hash))
+      if (stored?.length === 0) unstored.push(hash)
+    }),
+  )
+  const chainsFile = (name: string, rpc_urls: string[]) => {
+    const path = join(folder, name)
+    const chain = {
+      name: "fault test",
+      rpc_urls,
+      factory_address,
+      ...depths,
+      block_time_seconds: 0.15,
+      max_fee_per_gas_gwei: 1_000,
+      bump_after_blocks: 3,
+    }
+    writeFileSync(path, JSON.stringify({ [foundry.id]: chain }))
+    return path
+  }
+  const shared = {
+    DATA_DIR: folder,
+    SERVICE_SECRET: "not a secret: 0123456789 abcdefghij",
+    SIGNER_KEYS: [keyAt(1), keyAt(2)].join(","),
+    AUTHORIZER_KEY: keyAt(3),
+  }
+  const environment = {
+    ...shared,
+    LOG_LEVEL: "debug",
+    CHAINS: chainsFile(
+      "chains.json",
+      proxies.map(({ url }) => url),
+    ),
+  }
+  world = await openWorld(
+    loadConfig({ ...shared, LOG_LEVEL: "silent", CHAINS: chainsFile("direct.json", [anvil.url]) }),
+  )
+  const workers: Worker[] = []
+  let isClosed = false
+  return {
+    folder,
+    anvil,
+    proxies,
+    world,
+    environment,
+    unstored,
+    startWorker({ kill = null, clock = null } = {}) {
+      const worker = spawnWorker({ environment, lease_milliseconds: leaseMilliseconds, kill, clock })
+      workers.push(worker)
+      return worker
+    },
+    isClosed: () => isClosed,
+    async close() {
+      isClosed = true
+      for (const { child } of workers) {
+        if (child.exitCode === null) child.kill("SIGKILL")
+        await child.exited
+      }
+      await world.close()
+      for (const proxy of proxies) await proxy.stop()
+      await anvil.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function spawnWorker(settings: WorkerSettings): Worker {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "worker.ts"), JSON.stringify(settings)], {
+    stdin: "ignore",
+    stdout: "inherit",
+    stderr: "pipe",
+  })
+  let said = ""
+  const listen = async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of child.stderr) said = `${said}${decoder.decode(chunk)}`.slice(-6_000)
+  }
+  void listen()
+  return { child, said: () => said }
+}
+
+export type Anvil = {
+  url: string
+  client: ReturnType<typeof createAnvilClient>
+  stop(): Promise<void>
+}
+
+function createAnvilClient(url: string) {
+  return createTestClient({ mode: "anvil", chain: foundry, transport: http(url, { retryCount: 0 }) })
+    .extend(publicActions)
+    .extend(walletActions)
+}
+
+/** A chain that makes blocks only when it is told to. */
+async function startAnvil(): Promise<Anvil> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const arch = process.arch === "x64" ? "amd64" : process.arch
+  const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
+  const child = Bun.spawn([path, "--port", String(port), "--silent", "--no-mining", "--order", "fifo"], {
+    stdio: ["ignore", "ignore", "inherit"],
+  })
+  const client = createAnvilClient(url)
+  for (let attempt = 0; attempt < 200; attempt++) {
+    if (await client.getChainId().catch(() => null))
+      return {
+        url,
+        client,
+        async stop() {
+          child.kill("SIGKILL")
+          await child.exited
+        },
+      }
+    await Bun.sleep(25)
+  }
+  child.kill("SIGKILL")
+  throw new Error(`anvil does not answer on port ${port}`)
+}
+
+export function accountAt(addressIndex: number) {
+  return mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex })
+}
+
+function keyAt(addressIndex: number): Hex {
+  const key = accountAt(addressIndex).getHdKey().privateKey
+  if (!key) throw new Error("the mnemonic gives no key")
+  return toHex(key)
+}
+
+export const signers: [Address, Address] = [accountAt(1).address, accountAt(2).address]
+
+async function deployFactory({ client }: Anvil): Promise<Address> {
+  const admin = accountAt(0)
+  await client.deployContract({
+    account: admin,
+    abi: factoryAbi,
+    bytecode: factoryBytecode,
+    args: [admin.address, accountAt(3).address, signers],
+  })
+  await client.mine({ blocks: 3 })
+  return getContractAddress({ from: admin.address, nonce: 0n })
+}

@@ -1,0 +1,43 @@
+import { loadConfig } from "../../src/config.ts"
+import { openWorld } from "../../src/context.ts"
+import { startWorkers } from "../../workers/start.ts"
+import type { Step } from "../../workers/step.ts"
+
+/** What a worker process of a fault test is told, as JSON in its one argument. */
+export type WorkerSettings = {
+  environment: Record<string, string>
+  lease_milliseconds: number
+  /** How wrong the clock is, from a time after the start. */
+  clock: { by_milliseconds: number; after_milliseconds: number } | null
+  /** Where the process kills itself: at the n-th pass of a step for a kind of work. */
+  kill: KillStep | null
+}
+
+export type KillStep = { step: Step; kind: string; pass: number }
+
+if (import.meta.main) {
+  const settings: WorkerSettings = JSON.parse(String(process.argv[2]))
+  const { clock: wrong, kill } = settings
+  const world = await openWorld(loadConfig(settings.environment))
+  const begin = performance.now()
+  const clock = () => {
+    const isWrong = wrong !== null && performance.now() - begin >= wrong.after_milliseconds
+    return new Date(Date.now() + (isWrong ? wrong.by_milliseconds : 0))
+  }
+  let passes = 0
+  const checkpoint = (step: Step, kind: string) => {
+    if (step !== kill?.step || kind !== kill.kind) return
+    passes += 1
+    if (passes === kill.pass) process.kill(process.pid, "SIGKILL")
+  }
+  const { lease_milliseconds } = settings
+  const workers = startWorkers(
+    { ...world, context: { ...world.context, clock } },
+    { lease_milliseconds, checkpoint },
+  )
+  process.on("SIGTERM", async () => {
+    await workers.stop()
+    await world.close()
+    process.exit(0)
+  })
+}
