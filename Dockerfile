@@ -11,11 +11,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc bun install --frozen-lockfi
 FROM ${BASE_IMAGE} AS service
 WORKDIR /service
 COPY --from=dependencies /service/node_modules node_modules
-COPY package.json ./
-COPY machines machines
-COPY migrations migrations
-COPY src src
-COPY workers workers
+COPY . .
 ENV NODE_ENV=production DATA_DIR=/data
 # Only an embedded service writes files; a cluster's processes write none.
 RUN mkdir /data && chown 10001:10001 /data

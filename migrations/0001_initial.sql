@@ -326,6 +326,7 @@ create table effects (
 );
 create unique index effects_one_open_per_invoke on effects (actor_id, invoke_id) where status = 'open';
 create index effects_open on effects (queue, id) where status = 'open';
+create index effects_of_actor on effects (actor_id, id);
 create index effects_of_transaction on effects (transaction_id);
 
 create table chain_cursors (

@@ -177,7 +177,8 @@ function chain(path: string, id: string, settings: unknown): ChainConfig {
   if (!/^[1-9]\d{0,14}$/.test(id)) throw wrong("has a key that is not a chain id")
   if (!settings || typeof settings !== "object") throw wrong("is not an object")
   const given = settings as Record<string, unknown>
-  const known = ["name", "rpc_urls", "factory_address", ...Object.keys(chainNumbers)]
+  // `reason` is for people: JSON has no comments.
+  const known = ["name", "reason", "rpc_urls", "factory_address", ...Object.keys(chainNumbers)]
   const unknown = Object.keys(given).find((key) => !known.includes(key))
   if (unknown) throw wrong(`has an unknown key ${unknown}`)
   const urls = given.rpc_urls

@@ -1,4 +1,5 @@
 import pino from "pino"
+import pretty from "pino-pretty"
 import type { LogLevel } from "./config.ts"
 import { driverError } from "./db/database.ts"
 
@@ -11,12 +12,23 @@ export type Log = {
 
 type Fields = Record<string, unknown>
 
-/** One JSON line for each event, to standard error. Fields are named by the caller: never a request's body or headers. */
+/**
+ * One JSON line for each event, to standard error; for people to read where that is a terminal. Fields are named by
+ * the caller: never a request's body or headers.
+ */
 export function createLog(level: LogLevel): Log {
-  return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" },
-    pino.destination({ fd: 2, sync: true }),
-  )
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" }
+  return pino(options, process.stderr.isTTY ? readable() : pino.destination({ fd: 2, sync: true }))
+}
+
+function readable() {
+  return pretty({
+    destination: 2,
+    sync: true,
+    singleLine: true,
+    messageKey: "message",
+    translateTime: "SYS:HH:MM:ss",
+  })
 }
 
 /** An error as a log line may show it: its name and message, without parameters of statements. */

@@ -105,6 +105,17 @@ describe("the TypeScript client", () => {
     expect(seen).toHaveLength(1)
   })
 
+  test("stops waiting when it is aborted", async () => {
+    answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "5" })]
+    const abort = new AbortController()
+    const begin = performance.now()
+    const asked = client().GET("/v1/units", { signal: abort.signal })
+    setTimeout(() => abort.abort(), 50)
+    expect(await asked.catch(({ name }) => name)).toBe("AbortError")
+    expect(performance.now() - begin).toBeLessThan(2_000)
+    expect(seen).toHaveLength(1)
+  })
+
   test("gives up when the wait would outlast its patience", async () => {
     answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "60" })]
     expect((await createUnit(client(1_000))).response.status).toBe(429)

@@ -12,6 +12,8 @@ export type Promises = {
   claims: { id: string; unit_id: string }[]
   /** Requests sent, repeats included, by status; 0 when there was no answer. */
   answers: Map<number, number>
+  /** What may be in no log: credentials and values of chips. */
+  secrets: string[]
 }
 
 export type Load = {
@@ -29,7 +31,14 @@ export type Load = {
 
 /** Clients that each take one unit after another through its life, over all API processes, until `finish`. */
 export async function startLoad(cluster: Cluster, options: { clients: number }): Promise<Load> {
-  const promises: Promises = { collections: [], units: [], taps: [], claims: [], answers: new Map() }
+  const promises: Promises = {
+    collections: [],
+    units: [],
+    taps: [],
+    claims: [],
+    answers: new Map(),
+    secrets: [],
+  }
   const client = createClient(cluster, promises)
   for (const name of ["Jackets", "Boots"]) {
     const { id, contract } = await client.create<Collection>("/v1/collections", { name })
@@ -88,6 +97,7 @@ async function journey(client: Client, promises: Promises, index: number): Promi
   promises.taps.push(tap.id)
 
   const { token } = tap.session_token
+  promises.secrets.push(e, token)
   const recipient = getAddress(toHex(crypto.getRandomValues(new Uint8Array(20))))
   const claim = await client.create<{ id: string }>(`/v1/units/${id}/claims`, { recipient }, token)
   promises.claims.push({ id: claim.id, unit_id: id })

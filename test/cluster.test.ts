@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
+import { and, eq, inArray } from "drizzle-orm"
+import { actorEvents } from "../src/db/schema.ts"
 import { type Cluster, startCluster } from "./cluster.ts"
 import {
   crashApi,
@@ -73,3 +75,39 @@ test(
   },
   patience,
 )
+
+test("no log and no metrics hold a secret", async () => {
+  const members = [...cluster.apis, ...cluster.workers]
+  const metrics = await Promise.all(members.map((member) => fetch(`${member.operator_url}/metrics`)))
+  const texts = [
+    ...members.map((member) => member.log()),
+    ...(await Promise.all(metrics.map((each) => each.text()))),
+  ]
+  expect(texts.every((text) => text.length > 100)).toBe(true)
+  const { service_secret, signer_keys, authorizer_key } = cluster.context.config
+  const secrets = [
+    cluster.api_key,
+    service_secret,
+    authorizer_key ?? "",
+    ...signer_keys,
+    ...load.promises.secrets,
+  ]
+  const found = secrets.filter((secret) =>
+    texts.some((text) => text.toLowerCase().includes(secret.toLowerCase())),
+  )
+  expect(found).toEqual([])
+})
+
+test("every request leaves a line in the log, and its id in the history of what it set off", async () => {
+  const lines = cluster.apis.flatMap((api) => api.log().split("\n"))
+  const claims = lines.filter((line) => line.includes('"createClaim"') && line.includes('"status":201'))
+  const logged = new Set(claims.map((line) => String(JSON.parse(line).request_id)))
+  const { read } = cluster.context.db
+  const ids = load.promises.claims.map(({ id }) => id)
+  const begun = await read
+    .select()
+    .from(actorEvents)
+    .where(and(inArray(actorEvents.actor_id, ids), eq(actorEvents.number, 1)))
+  expect(begun.length).toBe(ids.length)
+  expect(begun.filter(({ request_id }) => !logged.has(request_id ?? "")).length).toBe(0)
+})

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import pg from "pg"
 import { loadConfig } from "../src/config.ts"
 import { type Context, inTurn, openWorld } from "../src/context.ts"
 import { type DevChain, freePort, startDevChain } from "../src/dev/chain.ts"
@@ -26,6 +27,7 @@ export type Cluster = {
 export type Member = {
   name: string
   base_url: string
+  operator_url: string
   /** Its log so far. */
   log(): string
   start(): Promise<void>
@@ -63,8 +65,9 @@ export async function startCluster(
       startDevChain({ folder, port: 0, isAwaited: async () => true }),
     ])
     closers.push(postgres.stop, redis.stop, chain.stop)
+    await createDatabase(postgres)
     const settings = {
-      DATABASE_URL: postgres.url("postgres"),
+      DATABASE_URL: postgres.url(databaseName),
       REDIS_URL: redis.url,
       CHAINS: writeChains(folder, chain),
       SIGNER_KEYS: chain.signer_keys.join(","),
@@ -83,9 +86,7 @@ export async function startCluster(
     const names = (kind: string, count: number) =>
       Array.from({ length: count }, (_, index) => `${kind} ${index + 1}`)
     const apis = await Promise.all(names("api", sizes.apis).map((name) => member("api", name)))
-    const workers = await Promise.all(
-      names("worker", sizes.workers).map((name) => member("worker", name)),
-    )
+    const workers = await Promise.all(names("worker", sizes.workers).map((name) => member("worker", name)))
     // All at once, so that they race for the migrations.
     await Promise.all([...apis, ...workers].map((each) => each.start()))
     const world = await openWorld(loadConfig({ ...settings, LOG_LEVEL: "silent" }))
@@ -104,6 +105,16 @@ export async function startCluster(
     await stop()
     throw error
   }
+}
+
+export const databaseName = "service"
+
+export async function createDatabase(postgres: PostgresCluster): Promise<void> {
+  const client = new pg.Client(postgres.url("postgres"))
+  await client.connect()
+  await client.query(`drop database if exists ${databaseName} with (force)`)
+  await client.query(`create database ${databaseName}`)
+  await client.end()
 }
 
 function writeChains(folder: string, chain: DevChain): string {
@@ -136,7 +147,12 @@ async function seed(context: Context, chain: DevChain): Promise<string> {
 const readyLine = /the API is listening|the workers are at work/
 const startPatienceMilliseconds = 30_000
 
-function createMember(folder: string, entry: string, name: string, settings: Record<string, string>): Member {
+function createMember(
+  folder: string,
+  name: string,
+  settings: Record<string, string>,
+  command: string[],
+): Member {
   const logFile = join(folder, `${name}.log`)
   writeFileSync(logFile, "")
   const log = () => readFileSync(logFile, "utf8")
@@ -152,6 +168,7 @@ function createMember(folder: string, entry: string, name: string, settings: Rec
   return {
     name,
     base_url: `http://127.0.0.1:${settings.PORT}`,
+    operator_url: `http://127.0.0.1:${settings.OPERATOR_PORT}`,
     log,
     async start() {
       const before = log().length

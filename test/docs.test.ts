@@ -85,6 +85,18 @@ describe("the documentation", () => {
     }
   })
 
+  test("shows commands that bash understands", async () => {
+    const commands: string[] = []
+    for (const { operation } of routes) {
+      const { text } = await read(`/docs/operations/${operation}`)
+      const [, command = ""] = /<code>(curl [^<]*)<\/code>/.exec(text) ?? []
+      expect(command).not.toBe("")
+      commands.push(command.replace(/&#(\d+);/g, (_, point) => String.fromCharCode(point)))
+    }
+    const child = Bun.spawn(["bash", "-n"], { stdin: new Blob([commands.join("\n")]), stderr: "pipe" })
+    expect(await new Response(child.stderr).text()).toBe("")
+  })
+
   test("escapes what it shows", async () => {
     const { text } = await read("/docs/operations/createTap")
     expect(text).toContain("Authorization: Bearer $API_KEY&#34;")

@@ -15,7 +15,15 @@ for (const program of ["buildah", "debootstrap"])
 
 const root = join(import.meta.dir, "..")
 const folder = mkdtempSync(join(tmpdir(), "images-"))
-const buildah = ["buildah", "--storage-driver", "vfs", "--root", join(folder, "storage"), "--runroot", join(folder, "run")]
+const buildah = [
+  "buildah",
+  "--storage-driver",
+  "vfs",
+  "--root",
+  join(folder, "storage"),
+  "--runroot",
+  join(folder, "run"),
+]
 try {
   await buildBase()
   for (const target of ["api", "worker"]) await buildTarget(target)
@@ -30,12 +38,28 @@ process.exit(0)
 async function buildBase(): Promise<void> {
   const base = join(folder, "base")
   const mirror = values.mirror ? [values.mirror] : []
-  await run(["debootstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", base, ...mirror])
+  // What debootstrap mounts inside the base is gone with its own mount namespace, however it ends.
+  await run([
+    "unshare",
+    "--mount",
+    "debootstrap",
+    "--variant=minbase",
+    "--include=ca-certificates",
+    "bookworm",
+    base,
+    ...mirror,
+  ])
   cpSync(process.execPath, join(base, "usr/local/bin/bun"), { dereference: true })
   // The base trusts whom this machine trusts, which may fetch packages through a proxy of its own.
   const certificates = "/etc/ssl/certs/ca-certificates.crt"
   cpSync(certificates, join(base, certificates), { dereference: true })
-  for (const unused of ["var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"])
+  for (const unused of [
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+  ])
     rmSync(join(base, unused), { recursive: true, force: true })
   await run(["tar", "-C", base, "-cf", `${base}.tar`, "."])
   const container = await output([...buildah, "from", "scratch"])
@@ -48,7 +72,7 @@ async function buildBase(): Promise<void> {
 async function buildTarget(target: string): Promise<void> {
   const npmrc = join(homedir(), ".npmrc")
   const secret = (await Bun.file(npmrc).exists()) ? ["--secret", `id=npmrc,src=${npmrc}`] : []
-  const options = ["--isolation", "chroot", "--layers", "--format", "docker", "--target", target, ...secret]
+  const options = ["--isolation", "chroot", "--format", "docker", "--target", target, ...secret]
   const base = ["--build-arg", "BASE_IMAGE=localhost/service-base"]
   await run([...buildah, "build", ...options, ...base, "-t", `service-${target}`, root])
 }
@@ -56,10 +80,14 @@ async function buildTarget(target: string): Promise<void> {
 /** Starts a container of each image as its Dockerfile says, beside a Postgres, a Redis and a chain of this machine. */
 async function useImages(): Promise<void> {
   const containers = new Map<string, string>()
-  for (const kind of ["api", "worker"]) containers.set(kind, await output([...buildah, "from", `service-${kind}`]))
+  for (const kind of ["api", "worker"])
+    containers.set(kind, await output([...buildah, "from", `service-${kind}`]))
   const commands = new Map<string, ImageSettings>()
   for (const kind of containers.keys())
-    commands.set(kind, JSON.parse(await output([...buildah, "inspect", "--type", "image", `service-${kind}`])).Docker.config)
+    commands.set(
+      kind,
+      JSON.parse(await output([...buildah, "inspect", "--type", "image", `service-${kind}`])).Docker.config,
+    )
 
   const inContainer = (kind: string, settings: Record<string, string>, files: string) => [
     ...[...buildah, "run", "--isolation", "chroot", "--volume", `${files}:${files}:ro`],
@@ -85,7 +113,9 @@ async function useImages(): Promise<void> {
     const broken = await brokenPromises(cluster, load.promises)
     if (broken.length > 0) fail(broken.join("\n"))
     const exitCodes = await Promise.all([...cluster.apis, ...cluster.workers].map((each) => each.stop()))
-    process.stdout.write(`✓ ${load.promises.claims.length} units claimed on the images; ended with ${exitCodes}\n`)
+    process.stdout.write(
+      `✓ ${load.promises.claims.length} units claimed on the images; ended with ${exitCodes}\n`,
+    )
   } finally {
     await cluster.stop()
   }
@@ -94,10 +124,22 @@ async function useImages(): Promise<void> {
 type ImageSettings = { Cmd: string[]; User: string; Healthcheck: { Test: string[] } }
 
 async function run(command: string[]): Promise<void> {
-  process.stdout.write(`▸ ${command.filter((part) => !part.includes("=")).join(" ").slice(0, 150)}\n`)
+  process.stdout.write(
+    `▸ ${command
+      .filter((part) => !part.includes("="))
+      .join(" ")
+      .slice(0, 150)}\n`,
+  )
   const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" })
-  const [printed, complaint, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-  if (exitCode !== 0) throw new Error(`${command[0]} ended with ${exitCode}:\n${printed.slice(-2_000)}\n${complaint.slice(-2_000)}`)
+  const [printed, complaint, exitCode] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ])
+  if (exitCode !== 0)
+    throw new Error(
+      `${command[0]} ended with ${exitCode}:\n${printed.slice(-2_000)}\n${complaint.slice(-2_000)}`,
+    )
   if (command.includes("images")) process.stdout.write(printed)
 }
 

@@ -5,6 +5,8 @@ import { dirname, join } from "node:path"
 export type Cluster = {
   /** The address of a database of this cluster, for its superuser. */
   url(database: string): string
+  /** The path of one of PostgreSQL's programs, such as `pg_dump`. */
+  program(name: string): string
   /** Ends the server as a crash would and starts it again on the same files and port. */
   restart(): Promise<void>
   stop(): Promise<void>
@@ -31,6 +33,7 @@ export async function startPostgres(): Promise<Cluster> {
 
   return {
     url: (database) => `postgres://${user}@127.0.0.1:${port}/${database}`,
+    program: (name) => join(binaries, name),
     async restart() {
       server.kill("SIGQUIT")
       await server.exited

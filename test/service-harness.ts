@@ -29,6 +29,7 @@ import type { Engine } from "./engines.ts"
 export type TestService = {
   context: Context
   secret: string
+  database_url: string
   /** Moves the clock, which otherwise stands still. */
   setTime: (at: Date) => void
   turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
@@ -47,7 +48,8 @@ export async function openService(engine: Engine): Promise<TestService> {
     ...withoutRateLimits,
   })
   const running = await engine.start()
-  const db = openDatabase(await running.newDatabase())
+  const database_url = await running.newDatabase()
+  const db = openDatabase(database_url)
   let now = new Date("2026-03-31T23:59:00.000Z")
   const context: Context = {
     config,
@@ -72,6 +74,7 @@ export async function openService(engine: Engine): Promise<TestService> {
   return {
     context,
     secret: config.service_secret,
+    database_url,
     setTime(at) {
       now = at
     },

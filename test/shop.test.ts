@@ -9,6 +9,8 @@ import { type DevService, startDev } from "../src/dev.ts"
 import { startBrowser } from "./browser.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "service api "))
+const quiet = { PORT: "0", DEV_CHAIN_PORT: "0", OPERATOR_PORT: "0", LOG_LEVEL: "error" }
+const environment = { ...process.env, ...quiet, DATA_DIR: folder }
 let browser: Browser
 let dev: { service: DevService; stop(): Promise<void> }
 let api: ServiceClient
@@ -95,10 +97,16 @@ describe("the same page on an origin that the organization has not registered", 
   })
 })
 
-test("the page of a shop that moves to another port is registered in place of the old one", async () => {
-  const { cors_origins } = await dataOf(api.GET("/v1/settings/cors-origins"))
-  expect(cors_origins).toEqual([dev.service.shop_url])
-})
+test("a shop's page that comes back on another port is registered in place of the old one", async () => {
+  const listed = async () => (await dataOf(api.GET("/v1/settings/cors-origins"))).cors_origins
+  const before = dev.service.shop_url
+  expect(await listed()).toEqual([before])
+  await dev.stop()
+  dev = await startDev(environment)
+  api = createClient({ base_url: dev.service.base_url, token: dev.service.api_key })
+  expect(dev.service.shop_url).not.toBe(before)
+  expect(await listed()).toEqual([dev.service.shop_url])
+}, 60_000)
 
 /** A test chip whose unit is issued. */
 async function issuedChip(): Promise<string> {

@@ -6,6 +6,8 @@ const steps: { name: string; command: string[] }[] = [
   { name: "format and lint", command: ["biome", "check", "--error-on-warnings", "."] },
   { name: "types", command: ["tsc", "-p", "."] },
   { name: "generated contracts", command: [process.execPath, "contracts/compile.ts", "--check"] },
+  { name: "generated client", command: [process.execPath, "src/openapi/generate-client.ts", "--check"] },
+  { name: "generated diagrams", command: [process.execPath, "src/diagrams.ts", "--check"] },
   { name: "tests", command: [process.execPath, "test", "--timeout", "120000"] },
 ]
 
@@ -51,7 +53,11 @@ async function passOn(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream):
 }
 
 /** Debian packages that the tests run for real, with a file by which each is known. */
-const systemPackages = { postgresql: "/usr/lib/postgresql/*/bin/initdb" }
+const systemPackages = {
+  postgresql: "/usr/lib/postgresql/*/bin/initdb",
+  "redis-server": "/usr/bin/redis-server",
+  chromium: "/usr/bin/chromium",
+}
 
 function installSystemPackages(): void {
   const missing = Object.entries(systemPackages)

@@ -1,7 +1,13 @@
-import { formatTransactionReceipt, type Hex, type RpcTransactionReceipt, type TransactionReceipt } from "viem"
+import {
+  type Address,
+  formatTransactionReceipt,
+  type Hex,
+  type RpcTransactionReceipt,
+  type TransactionReceipt,
+} from "viem"
 import { settleEffect } from "../src/actors/runtime.ts"
 import { LeaseLost } from "../src/chain/lanes.ts"
-import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
+import { CallReverted, ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import {
   effectsOf,
   releaseEffect,
@@ -14,6 +20,7 @@ import { bump, bumpedFees, sendAttempt, signAndSend, tellSubmitted } from "./bro
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
+import { tryCall } from "./try-call.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
@@ -113,6 +120,8 @@ async function advanceTransaction(
   const { confirmation_depth, finality_depth } = lane.chain.config
   const isConfirmed = transaction.status === "confirmed" || transaction.status === "reverted"
   if (!isConfirmed && depth >= confirmation_depth) return await confirm(lane, transaction, found)
+  const isUndone = transaction.status === "confirmed" && found.receipt?.status === "reverted"
+  if (isUndone) return await sendAnew(lane, transaction, place)
   const status = isConfirmed ? (depth >= finality_depth ? "final" : transaction.status) : "mined"
   if (status === transaction.status && transaction.block_hash === place.block_hash) return
   lane.checkpoint("receipt", transaction.kind)
@@ -135,6 +144,22 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
   const change = { status, ...nowhere }
   await inLane(lane, (turn) => updateTransaction(turn, lane.lease, transaction.id, change))
   return { ...transaction, ...change }
+}
+
+/**
+ * After a reorganization it was mined again and reverted, because what it builds on came back later: the same content
+ * is sent with a new nonce, as soon as it can succeed.
+ */
+async function sendAnew(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
+  const { nonce, kind, to, call } = transaction
+  const verdict = await tryCall(lane.chain, lane.signer.address, { to: to as Address, data: call as Hex })
+  if (!(verdict instanceof CallReverted))
+    return await inLane(lane, (turn) =>
+      displaceTransaction(turn, lane.lease, transaction, { status: "reverted", ...place }),
+    )
+  lane.notices.push(
+    `nonce ${nonce} (${kind}) had succeeded and reverted after a reorganization; it is sent anew when ${verdict.reason} is over`,
+  )
 }
 
 /** A transaction that is not mined does not rest: the same bytes go out again, at last with higher fees. */
@@ -195,7 +220,7 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
     if (transaction.status === "signed") await tellSubmitted(turn, transaction, place.hash)
     for (const [index, effect] of members.entries()) {
       const result = results[index]
-      if (result === "again") await releaseEffect(turn, effect.id)
+      if (result === "again") await releaseEffect(turn, effect)
       else if (result) await settleEffect(turn, effect.id, result)
     }
     await job.afterwards?.(turn, mined, results)

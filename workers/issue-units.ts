@@ -12,12 +12,13 @@ import type { IssueUnitInput } from "../machines/unit-token.ts"
 import type { EffectResult } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
-import { reach } from "../src/chain/rpc.ts"
+import { CallReverted, reach } from "../src/chain/rpc.ts"
 import type { TransactionRow } from "../src/chain/transactions.ts"
 import type { Queries } from "../src/db/database.ts"
 import { bulkPairings, collections, transactions } from "../src/db/schema.ts"
 import { failure } from "./failures.ts"
 import type { Effect, Job } from "./job.ts"
+import { tryCall } from "./try-call.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
 const maxUnits = 100
@@ -61,12 +62,12 @@ export const issueUnits: Job = {
     ["IssuedDifferently", "InvalidChip"].includes(reason) ? failure("unit.issuance_reverted", reason) : null,
 
   /** Serials are read from the logs of the block, never assumed; a success without them is not a success. */
-  async results(chain, queries, { transaction, effects, receipt }) {
+  async results(chain, _queries, { transaction, effects, receipt }) {
     const issued =
       receipt.status === "success"
         ? (serialsIn(receipt, transaction) ?? (await serialsIssuedBefore(chain, transaction)))
         : null
-    if (!issued && (await isBehindGap(queries, transaction))) return effects.map(() => "again")
+    if (!issued && (await canSucceedLater(chain, transaction, effects))) return effects.map(() => "again")
     return effects.map((_effect, index): EffectResult => {
       const serial = issued?.serials[index]
       if (serial !== undefined) return { output: { serial, transaction_hash: issued?.transaction_hash } }
@@ -118,14 +119,19 @@ async function isRunningDry(
   return first + chips.length !== next_serial
 }
 
-/** Whether a batch before this one reverted and gave its serials back, so that this one had to revert too. */
-async function isBehindGap(queries: Queries, transaction: TransactionRow): Promise<boolean> {
-  const [collection] = await queries
-    .select({ next_serial: collections.next_serial })
-    .from(collections)
-    .where(and(eq(collections.chain_id, transaction.chain_id), eq(collections.address, transaction.to)))
-  return collection !== undefined && collection.next_serial < issueCall(transaction).first
+/** A batch reverts also because one before it did, or lost its nonce: then it is planned anew, a few times. */
+async function canSucceedLater(
+  chain: ConnectedChain,
+  { lane_id, to, call }: TransactionRow,
+  effects: Effect[],
+): Promise<boolean> {
+  const signer = chain.signers.find((each) => each.lane_id === lane_id)
+  if (!signer || effects.some(({ attempts }) => attempts >= maxPlans)) return false
+  const verdict = await tryCall(chain, signer.address, { to: to as Address, data: call as Hex })
+  return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
 }
+
+const maxPlans = 5
 
 /** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
 function nextBatch(waiting: [Effect, ...Effect[]]): Effect[] {

@@ -90,7 +90,7 @@ export function inLane<T>(lane: Lane, work: (turn: Turn) => Promise<T>): Promise
   return inTurn(lane.context, null, work)
 }
 
-/** A provider of another chain would use up this chain's nonces elsewhere. */
+/** Another chain would use up nonces, and a call to an address without a contract succeeds and does nothing. */
 async function requireRightChain(lane: Lane): Promise<void> {
   if (lane.memory.is_right_chain) return
   const { chain_id } = lane.chain
@@ -99,6 +99,11 @@ async function requireRightChain(lane: Lane): Promise<void> {
   if (wrong !== undefined)
     throw new Error(
       `an RPC address of chain ${chain_id} serves chain ${Number(wrong)}: correct rpc_urls in CHAINS and restart`,
+    )
+  const { factory_address: address } = lane.chain.config
+  if (!(await reach(() => lane.chain.rpc.getCode({ address }))))
+    throw new Error(
+      `chain ${chain_id} has no contract at factory_address ${address}: deploy the factory, or correct it in CHAINS and restart`,
     )
   lane.memory.is_right_chain = true
 }

@@ -84,7 +84,8 @@ async function adopt(lane: HeldLane): Promise<void> {
     await adoptNonce(turn, lane.lease, next)
     for (const transaction of lost)
       await updateTransaction(turn, lane.lease, transaction.id, { status: "confirmed", ...nowhere })
-    for (const transaction of displaced) await displaceTransaction(turn, lane.lease, transaction)
+    for (const transaction of displaced)
+      await displaceTransaction(turn, lane.lease, transaction, { status: "final", ...nowhere })
   })
 }
 

@@ -19,6 +19,7 @@ import { feesNow, signAndSend } from "./broadcast.ts"
 import type { Call, Effect, Job } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
+import { tryCall } from "./try-call.ts"
 
 /** Sixteen transactions of one sender are what public pools promise to hold. */
 const maxInFlight = 16
@@ -123,15 +124,10 @@ function notOperator({ signer, chain }: HeldLane): string {
 async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | CallReverted> {
   // The outcome of a call to the same contract that is on its way is not known yet.
   if (busy.has(call.to)) return call.gas
-  try {
-    const account = lane.signer.address
-    const estimate = await reach(() => lane.chain.rpc.estimateGas({ account, to: call.to, data: call.data }))
-    const withMargin = (estimate * 5n) / 4n
-    return withMargin > call.gas ? withMargin : call.gas
-  } catch (error) {
-    if (error instanceof CallReverted) return error
-    throw error
-  }
+  const estimate = await tryCall(lane.chain, lane.signer.address, call)
+  if (estimate instanceof CallReverted) return estimate
+  const withMargin = (estimate * 5n) / 4n
+  return withMargin > call.gas ? withMargin : call.gas
 }
 
 /**

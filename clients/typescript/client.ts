@@ -83,12 +83,12 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   for (let attempt = 0; ; attempt++) {
     const answer = await fetchOnce(options, request.clone() as Request).catch((error: Error) => error)
     const wait = waitMilliseconds(answer, attempt)
-    if (wait === null || request.signal.aborted || performance.now() + wait > deadline) {
+    if (wait === null || performance.now() + wait > deadline) {
       if (answer instanceof Error) throw answer
       return answer
     }
     if (!(answer instanceof Error)) await answer.body?.cancel()
-    await new Promise((resolve) => setTimeout(resolve, wait))
+    await pause(wait, request.signal)
   }
 }
 
@@ -98,6 +98,17 @@ async function fetchOnce(options: ClientOptions, request: Request): Promise<Resp
   if (!addressed.headers.has("authorization"))
     addressed.headers.set("authorization", `Bearer ${await told(options.token)}`)
   return await (options.fetch ?? fetch)(addressed)
+}
+
+/** Ends early when the caller aborts; the next attempt then fails as aborted. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  const end = () => resolve()
+  signal.addEventListener("abort", end)
+  await promise
+  signal.removeEventListener("abort", end)
+  clearTimeout(timer)
 }
 
 /** How long to wait before the same request is worth sending again; null when it is not. */

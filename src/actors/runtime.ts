@@ -92,14 +92,23 @@ export const initEvent = "xstate.init"
 /** Runs a journal through its machine again and answers the snapshot that must be the stored one. */
 export function replay(machineName: MachineName, journal: JournalEvent[]): unknown {
   const { machine }: Lifecycle = lifecycles[machineName]
+  const last = replaySteps(machineName, journal).at(-1)
+  return last && JSON.parse(JSON.stringify(machine.getPersistedSnapshot(last)))
+}
+
+/** The same, with the snapshot after each of the journal's entries. */
+export function replaySteps(machineName: MachineName, journal: JournalEvent[]): AnyMachineSnapshot[] {
+  const { machine }: Lifecycle = lifecycles[machineName]
   const [init, ...events] = journal
   if (init?.type !== initEvent) throw new Error(`a journal begins with ${initEvent}`)
   let [snapshot] = initialTransition(machine, init.input)
+  const steps = [snapshot]
   for (const event of events) {
     const [next] = transition(machine, restore(machine, machine.getPersistedSnapshot(snapshot)), event)
     snapshot = next
+    steps.push(snapshot)
   }
-  return JSON.parse(JSON.stringify(machine.getPersistedSnapshot(snapshot)))
+  return steps
 }
 
 async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {

@@ -2,11 +2,15 @@ import {
   BaseError,
   ContractFunctionRevertedError,
   createPublicClient,
+  decodeErrorResult,
   defineChain,
+  type Hex,
+  isHex,
   type PublicClient,
   type Transport,
 } from "viem"
 import type { ChainConfig } from "../config.ts"
+import { collectionAbi, factoryAbi } from "./contracts.generated.ts"
 
 /** Reads of one chain, over all its configured providers. */
 export type Rpc = PublicClient
@@ -62,5 +66,17 @@ function revertOf(error: unknown): CallReverted | null {
   const revert = error.walk((cause) => cause instanceof ContractFunctionRevertedError)
   if (revert instanceof ContractFunctionRevertedError)
     return new CallReverted(revert.data?.errorName ?? revert.reason ?? "no reason")
-  return rawMessage(error).includes("execution reverted") ? new CallReverted("no reason") : null
+  if (!rawMessage(error).includes("execution reverted")) return null
+  return new CallReverted(reasonIn(error) ?? "no reason")
+}
+
+/** The name of the contracts' error in the bytes with which a call reverted. */
+function reasonIn(error: BaseError): string | null {
+  const answer = error.walk((cause) => isHex((cause as { data?: unknown }).data)) as { data: Hex } | null
+  if (!answer) return null
+  try {
+    return decodeErrorResult({ abi: [...collectionAbi, ...factoryAbi], data: answer.data }).errorName
+  } catch {
+    return null
+  }
 }

@@ -145,11 +145,11 @@ export async function effectsOf(queries: Queries, transactionId: string) {
 }
 
 /** Lets an effect wait for another transaction. */
-export async function releaseEffect(turn: Turn, effectId: string): Promise<void> {
+export async function releaseEffect(turn: Turn, effect: typeof effects.$inferSelect): Promise<void> {
   await turn.tx
     .update(effects)
-    .set({ transaction_id: null })
-    .where(and(eq(effects.id, effectId), eq(effects.status, "open")))
+    .set({ transaction_id: null, attempts: effect.attempts + 1, due_at: turn.at })
+    .where(and(eq(effects.id, effect.id), eq(effects.status, "open")))
 }
 
 /** Moves a transaction on; the fields are those of the row that the new status knows. */
@@ -167,13 +167,14 @@ export async function updateTransaction(
 }
 
 /**
- * Gives a transaction whose nonce somebody else used up to a new one with the same content and the next nonce; the
- * old one ends without a hash. The contracts make it harmless should the old bytes ever come back.
+ * Sends a transaction's content anew, with the lane's next nonce and the effects of the old one. The contracts make
+ * it harmless should the old bytes ever come back.
  */
 export async function displaceTransaction(
   turn: Turn,
   lease: Lease,
   transaction: TransactionRow,
+  old: Partial<TransactionRow>,
 ): Promise<void> {
   const id = newId()
   const nonce = await takeNonce(turn, lease)
@@ -194,7 +195,7 @@ export async function displaceTransaction(
     updated_at: turn.at,
   })
   await turn.tx.update(effects).set({ transaction_id: id }).where(eq(effects.transaction_id, transaction.id))
-  await updateTransaction(turn, lease, transaction.id, { status: "final", hash: null })
+  await updateTransaction(turn, lease, transaction.id, old)
 }
 
 /** Transactions that were final, from a nonce on: none, unless the chain lost what it never should. */

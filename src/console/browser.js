@@ -4,6 +4,10 @@ const connection = document.querySelector("[data-connection]")
 const overview = document.querySelector("[data-counts]")
 const story = document.querySelector("[data-live]")
 
+story
+  ?.querySelector("a:has(> .current:not(.compound))")
+  ?.scrollIntoView({ block: "nearest", inline: "center" })
+
 if (overview) every(1_000, showCounts)
 if (story) every(2_000, showStory)
 

@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm"
+import { eq, inArray } from "drizzle-orm"
 import { getAddress, isAddress } from "viem"
 import { findActor } from "../actors/waiting.ts"
 import type { Queries } from "../db/database.ts"
@@ -72,7 +72,7 @@ async function byChip(queries: Queries, text: string): Promise<Hit[]> {
   const [chip] = await queries
     .select({ chip_id: chips.chip_id, unit_id: chips.unit_id, reserved_for: chips.reserved_for })
     .from(chips)
-    .where(eq(name.length === 10 ? chips.chip_id : chips.uid, name))
+    .where(name.length === 10 ? eq(chips.chip_id, name) : inArray(chips.uid, [name, name.toLowerCase()]))
   if (!chip) return []
   const replacements = await queries
     .select({ id: chipReplacements.id, unit_id: chipReplacements.unit_id })

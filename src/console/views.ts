@@ -89,7 +89,7 @@ ${
 <thead><tr><th scope="col">Id</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Organization</th></tr></thead>
 <tbody>${rows.map(
         (row) =>
-          html`<tr><td><a href="/console/actors/${row.id}">${row.id}</a></td><td>${row.state}</td><td>${moment(row.updated_at.toISOString())} <span class="soft">${ageOf(row.updated_at, now)}</span></td><td class="soft">${row.organization_id}</td></tr>`,
+          html`<tr><td><a class="mono" href="/console/actors/${row.id}">${row.id}</a></td><td>${row.state}</td><td>${moment(row.updated_at.toISOString())} <span class="soft">${ageOf(row.updated_at, now)}</span></td><td class="soft mono">${row.organization_id}</td></tr>`,
       )}</tbody>
 </table></div>`
 }

@@ -16,7 +16,7 @@ export type ShopSettings = {
  * browser. It listens on the port if that is free, else on any.
  */
 export function startShop(settings: ShopSettings, port: number): Shop {
-  const server = listen(settings, port) ?? listen(settings, 0)
+  const server = (port < 65_536 ? listen(settings, port) : null) ?? listen(settings, 0)
   if (!server) throw new Error("there is no free port for the shop page")
   return { shop_url: `http://localhost:${server.port}`, stop: () => server.stop(true) }
 }

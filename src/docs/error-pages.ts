@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts"
 import { type ErrorCode, errorCatalogue } from "../errors.ts"
-import { type Document, errorExample } from "../openapi/document.ts"
+import { errorExample } from "../openapi/components.ts"
+import type { Document } from "../openapi/document.ts"
 import { errorTexts } from "./error-texts.ts"
 import { type Html, html, prose } from "./html.ts"
 import { type Asked, codeBlock, curlOf, table } from "./reference.ts"

@@ -1,8 +1,8 @@
 import { crashes, matrix, type Outcome, otherFaults, run, type Scenario } from "./scenarios.ts"
 
 /**
- * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT] [--at-once N]`: plays the whole matrix, or what
- * `bun test` plays, or the scenarios whose name has the text, and prints a table. Ends with 1 when anything was lost, repeated or out of order.
+ * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT | --named NAME] [--at-once N]`: plays the whole matrix,
+ * or what `bun test` plays, or the scenarios whose name has the text or is the name, and prints a table. Ends with 1 when anything was lost, repeated or out of order.
  */
 export async function playAll(
   scenarios: Scenario[],
@@ -41,8 +41,9 @@ function line({ name, faults, duplicates, missing, seconds }: Outcome): string {
 if (import.meta.main) {
   const isJson = process.argv.includes("--json")
   const only = optionOf("--only")
+  const named = optionOf("--named")
   const chosen = (process.argv.includes("--quick") ? [...crashes, ...otherFaults] : matrix).filter(
-    ({ name }) => only === undefined || name.includes(only),
+    ({ name }) => (only === undefined || name.includes(only)) && (named === undefined || name === named),
   )
   const begin = performance.now()
   if (!isJson) process.stdout.write(`${"scenario".padEnd(84)} verdict duplicates  missing  seconds\n`)

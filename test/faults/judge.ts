@@ -152,6 +152,9 @@ async function noncesAndHashes(stage: Stage, foreign: Hex[]): Promise<string[]> 
       if (!stored.has(hash) && !foreign.includes(hash))
         faults.push(`${hash} is on chain and was never stored`)
     const rows = await read.select().from(transactions)
+    const known = new Set(rows.map(({ hash }) => hash))
+    for (const { hash } of own)
+      if (stored.has(hash) && !known.has(hash)) faults.push(`${hash} was mined after it was given up`)
     const highest = rows
       .filter(({ lane_id }) => lane_id.endsWith(address))
       .reduce((most, { nonce }) => Math.max(most, nonce + 1), 0)

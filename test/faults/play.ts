@@ -238,7 +238,8 @@ function startWallet({ anvil }: Stage, call: { to: Address; data: Hex }) {
   const insist = async () => {
     const maxFeePerGas = 100_000_000_000n
     const request = {
-      ...call,
+      to: call.to,
+      data: call.data,
       type: "eip1559",
       chainId: 31_337,
       nonce: 0,

@@ -1,0 +1,265 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { count, eq } from "drizzle-orm"
+import {
+  type Address,
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  encodeFunctionData,
+  getContractAddress,
+  type Hex,
+  http,
+  keccak256,
+  parseEventLogs,
+  publicActions,
+  stringToHex,
+  toHex,
+} from "viem"
+import { mnemonicToAccount } from "viem/accounts"
+import { foundry } from "viem/chains"
+import { collectionAbi, factoryAbi, factoryBytecode } from "../src/chain/contracts.generated.ts"
+import { pairChip } from "../src/chips/service.ts"
+import { createCollection } from "../src/collections/service.ts"
+import { loadConfig } from "../src/config.ts"
+import { inTurn, openWorld, type World } from "../src/context.ts"
+import { collections, units } from "../src/db/schema.ts"
+import { freePort } from "../src/dev/chain.ts"
+import { newId } from "../src/ids.ts"
+import { createOrganization } from "../src/organizations/service.ts"
+import { createUnit } from "../src/units/service.ts"
+import { startWorkers } from "../workers/start.ts"
+
+// What the engine issues in a second on one lane, against a loop that does nothing but send the same transactions.
+const blockSeconds = 1
+const batchSize = 100
+const window = 16
+const batches = 96
+
+type Measured = {
+  /** From the block of the first batch to that of the last, both included. */
+  units_per_second: number
+  blocks: number
+  /** From the first moment until the last unit was known to be issued, as far as the measured one looks. */
+  seconds: number
+}
+
+const accountAt = (addressIndex: number) =>
+  mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex })
+
+function keyAt(addressIndex: number): Hex {
+  const key = accountAt(addressIndex).getHdKey().privateKey
+  if (!key) throw new Error("the mnemonic gives no key")
+  return toHex(key)
+}
+
+/** Signs ahead, keeps sixteen on their way, looks at nothing but the nonce. */
+async function measureBareLoop(url: string, factory: Address): Promise<Measured> {
+  const account = accountAt(9)
+  const chain = createPublicClient({ chain: foundry, transport: http(url), cacheTime: 0 })
+  const wallet = createWalletClient({ account, chain: foundry, transport: http(url) })
+  const salt = keccak256(stringToHex("bare"))
+  const args = [salt, "Bare", "BARE"] as const
+  const contract = await chain.readContract({
+    address: factory,
+    abi: factoryAbi,
+    functionName: "addressOf",
+    args,
+  })
+  const deployment = await wallet.writeContract({
+    address: factory,
+    abi: factoryAbi,
+    functionName: "deploy",
+    args,
+  })
+  await chain.waitForTransactionReceipt({ hash: deployment })
+
+  const begin = performance.now()
+  for (let sent = 0, used = 0; used < batches; used = (await nonceOf(chain, account.address)) - 1) {
+    for (; sent < batches && sent - used < window; sent++) {
+      const first = sent * batchSize + 1
+      const chips = Array.from({ length: batchSize }, (_, index) => first + index)
+      const serializedTransaction = await account.signTransaction({
+        type: "eip1559",
+        chainId: foundry.id,
+        nonce: sent + 1,
+        to: contract,
+        data: encodeFunctionData({ abi: collectionAbi, functionName: "issue", args: [BigInt(first), chips] }),
+        gas: 150_000n + 12_000n * BigInt(batchSize),
+        maxFeePerGas: 10_000_000_000n,
+        maxPriorityFeePerGas: 1_000_000_000n,
+      })
+      await chain.sendRawTransaction({ serializedTransaction })
+    }
+    await Bun.sleep(50)
+  }
+  const seconds = (performance.now() - begin) / 1_000
+  return { ...(await throughput(url, contract)), seconds }
+}
+
+async function nonceOf(chain: ReturnType<typeof createPublicClient>, address: Address): Promise<number> {
+  return await chain.getTransactionCount({ address, blockTag: "latest" })
+}
+
+/** Units that wait singly, which the lane joins into batches, until each is active in the database. */
+async function measureEngine(world: World): Promise<Measured> {
+  const { context } = world
+  const collectionId = await enqueue(world)
+  const workers = startWorkers(world)
+  try {
+    const { url, address } = await deployed(world, collectionId)
+    await pairAll(world, collectionId)
+    const begin = performance.now()
+    context.wake(`lane:${context.chains.get(foundry.id)?.issuanceLaneId(collectionId)}`)
+    await until(async () => {
+      const [active] = await context.db.read
+        .select({ units: count() })
+        .from(units)
+        .where(eq(units.token_status, "active"))
+      return Number(active?.units) === batches * batchSize
+    })
+    const seconds = (performance.now() - begin) / 1_000
+    return { ...(await throughput(url, address)), seconds }
+  } finally {
+    await workers.stop()
+  }
+}
+
+const unitIds: string[] = []
+const caller = { kind: "api_key", credential_id: newId(), session: null, organization_id: "" }
+
+async function enqueue({ context }: World): Promise<string> {
+  const collection = await inTurn(context, null, async (turn) => {
+    const organization = await createOrganization(turn, {
+      name: "Bench",
+      default_chain_id: foundry.id,
+      allowed_chain_ids: [foundry.id],
+    })
+    caller.organization_id = organization.id
+    return await createCollection(turn, context.chains, caller as never, { name: "Engine" })
+  })
+  for (let batch = 0; batch < batches; batch++)
+    await inTurn(context, null, async (turn) => {
+      for (let index = 0; index < batchSize; index++)
+        unitIds.push((await createUnit(turn, caller as never, { collection_id: collection.id })).id)
+    })
+  return collection.id
+}
+
+async function deployed({ context }: World, collectionId: string) {
+  let address: Address | undefined
+  await until(async () => {
+    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collectionId))
+    if (row?.status === "active") address = row.address as Address
+    return address !== undefined
+  })
+  return { url: String(context.config.chains[0]?.rpc_urls[0]), address: address as Address }
+}
+
+/** In one database transaction, so that the lane finds all of them waiting at once. */
+async function pairAll({ context }: World, _collectionId: string): Promise<void> {
+  await inTurn(context, null, async (turn) => {
+    for (const unit_id of unitIds)
+      await pairChip(turn, context.config.service_secret, caller as never, { unit_id, is_test: true })
+  })
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 180_000
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error("the units were not issued in time")
+    await Bun.sleep(50)
+  }
+}
+
+async function throughput(url: string, contract: Address) {
+  const chain = createPublicClient({ chain: foundry, transport: http(url) })
+  const logs = await chain.getLogs({ address: contract, fromBlock: 0n })
+  const numbers = parseEventLogs({ abi: collectionAbi, logs, eventName: "Issued" }).map((log) =>
+    Number(log.blockNumber),
+  )
+  if (numbers.length !== batches)
+    throw new Error(`${numbers.length} batches were issued instead of ${batches}`)
+  const blocks = Math.max(...numbers) - Math.min(...numbers) + 1
+  return { units_per_second: Math.round((batches * batchSize) / (blocks * blockSeconds)), blocks }
+}
+
+async function startChain(): Promise<{ url: string; factory: Address; stop: () => Promise<void> }> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const arch = process.arch === "x64" ? "amd64" : process.arch
+  const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
+  const flags = ["--port", String(port), "--silent", "--block-time", String(blockSeconds), "--order", "fifo"]
+  const child = Bun.spawn([path, ...flags], { stdio: ["ignore", "ignore", "inherit"] })
+  const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(url) }).extend(
+    publicActions,
+  )
+  while (!(await client.getChainId().catch(() => null))) await Bun.sleep(50)
+  const wallet = createWalletClient({ account: accountAt(0), chain: foundry, transport: http(url) })
+  const hash = await wallet.deployContract({
+    abi: factoryAbi,
+    bytecode: factoryBytecode,
+    args: [accountAt(0).address, accountAt(3).address, [1, 2, 9].map((index) => accountAt(index).address)],
+  })
+  await client.waitForTransactionReceipt({ hash })
+  return {
+    url,
+    factory: getContractAddress({ from: accountAt(0).address, nonce: 0n }),
+    async stop() {
+      child.kill("SIGKILL")
+      await child.exited
+    },
+  }
+}
+
+function configFor(folder: string, url: string, factory_address: Address) {
+  const CHAINS = join(folder, "chains.json")
+  const chain = {
+    rpc_urls: [url],
+    factory_address,
+    confirmation_depth: 2,
+    finality_depth: 12,
+    block_time_seconds: blockSeconds,
+  }
+  writeFileSync(CHAINS, JSON.stringify({ [foundry.id]: chain }))
+  return loadConfig({
+    CHAINS,
+    DATA_DIR: folder,
+    SERVICE_SECRET: "not a secret: 0123456789 abcdefghij",
+    SIGNER_KEYS: [keyAt(1), keyAt(2)].join(","),
+    AUTHORIZER_KEY: keyAt(3),
+    LOG_LEVEL: "error",
+  })
+}
+
+const folder = mkdtempSync(join(tmpdir(), "bench-"))
+const chain = await startChain()
+try {
+  const bare = await measureBareLoop(chain.url, chain.factory)
+  const world = await openWorld(configFor(folder, chain.url, chain.factory))
+  const engine = await measureEngine(world)
+  await world.close()
+  const ratio = Math.round((engine.units_per_second / bare.units_per_second) * 100) / 100
+  const measured = {
+    block_seconds: blockSeconds,
+    batch_size: batchSize,
+    window,
+    batches,
+    bare,
+    engine,
+    ratio,
+  }
+  process.stdout.write(
+    process.argv.includes("--json")
+      ? `${JSON.stringify(measured, null, 2)}\n`
+      : `issuance on one lane, ${blockSeconds} s blocks, batches of ${batchSize}, ${window} in flight, ${batches * batchSize} units
+  a bare viem loop   ${bare.units_per_second} units/s in ${bare.blocks} blocks (${bare.seconds.toFixed(1)} s until mined)
+  the engine         ${engine.units_per_second} units/s in ${engine.blocks} blocks (${engine.seconds.toFixed(1)} s until confirmed and applied)
+  ratio              ${Math.round(ratio * 100)} % (at least 70 % is asked for)\n`,
+  )
+  process.exitCode = ratio >= 0.7 ? 0 : 1
+} finally {
+  await chain.stop()
+  rmSync(folder, { recursive: true, force: true })
+}

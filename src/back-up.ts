@@ -1,0 +1,35 @@
+import { Database } from "bun:sqlite"
+import { existsSync } from "node:fs"
+import { ConfigError, loadConfig, processEnvironment } from "./config.ts"
+import { withDevEnvironment } from "./dev-environment.ts"
+import { complain, say } from "./run.ts"
+import { StartError } from "./start-error.ts"
+
+/**
+ * Copies a SQLite database as it is at this moment into a new file, beside a service that goes on writing. To restore
+ * is to put the file in the database's place while no service runs.
+ */
+function backUp(databaseUrl: string, file: string): void {
+  const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1]
+  if (!path) throw new StartError("DATABASE_URL names a Postgres: back it up with pg_dump --format custom")
+  if (!existsSync(path)) throw new StartError(`there is no database at ${path}; is DATA_DIR right?`)
+  if (existsSync(file)) throw new StartError(`${file} exists; name a file that does not`)
+  const db = new Database(path, { readonly: true })
+  try {
+    db.exec("pragma busy_timeout = 10000")
+    db.query("vacuum into ?").run(file)
+  } finally {
+    db.close()
+  }
+}
+
+try {
+  const [file] = process.argv.slice(2)
+  if (!file) throw new StartError("usage: bun src/back-up.ts FILE")
+  backUp(loadConfig(withDevEnvironment(processEnvironment)).database_url, file)
+  say(`The database is copied to ${file}. Keep SERVICE_SECRET beside it: without, chip keys cannot be read.`)
+} catch (error) {
+  if (!(error instanceof StartError || error instanceof ConfigError)) throw error
+  complain(error.message)
+  process.exit(1)
+}
