@@ -18,7 +18,16 @@ export async function startServer(context: Context): Promise<Server> {
     base_url: api_base_url,
     /** Requests under way are finished first. */
     async stop() {
-      await app.stop()
+      const { server } = app
+      if (!server) return
+      const deadline = performance.now() + patienceMilliseconds
+      void server.stop()
+      // Without this, a connection that is only kept open would be waited for.
+      while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(20)
+      await server.stop(true)
     },
   }
 }
+
+/** Longer than any request takes, and short enough for the rest of a stop. */
+const patienceMilliseconds = 6_000

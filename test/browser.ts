@@ -7,7 +7,7 @@ export function useBrowser(): { newPage(options?: PageOptions): Promise<VisitedP
   let browser: Browser | undefined
   const contexts: BrowserContext[] = []
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: findChromium(), args: flags })
+    browser = await startBrowser()
   }, 30_000)
   afterAll(async () => {
     for (const context of contexts) await context.close()
@@ -33,6 +33,10 @@ export function useBrowser(): { newPage(options?: PageOptions): Promise<VisitedP
       return { page, requested, complaints }
     },
   }
+}
+
+export async function startBrowser(): Promise<Browser> {
+  return await chromium.launch({ executablePath: findChromium(), args: flags })
 }
 
 export type PageOptions = { width?: number; scheme?: "light" | "dark"; bypassCSP?: boolean }

@@ -202,7 +202,8 @@ function objectsOf(schema: TSchema): Arbitrary<unknown> {
     name,
     fc.oneof({ arbitrary: valuesOf(field), weight: 2 }, { arbitrary: meaningful(name, field), weight: 3 }),
   ])
-  return fc.record(Object.fromEntries(fields), { requiredKeys: required })
+  const model: Record<string, Arbitrary<unknown>> = Object.fromEntries(fields)
+  return fc.record(model, { requiredKeys: required })
 }
 
 /** Where a field may hold what is in the service, such a value. */
@@ -232,14 +233,11 @@ function broken(values: Arbitrary<unknown>): Arbitrary<unknown> {
 
 async function send(route: Route, { credential, params, query, body, headers }: Wanted): Promise<Answer> {
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name] ?? "")
-  const texts = Object.entries(query).map(([name, value]) => [
-    name,
-    typeof value === "string" ? value : JSON.stringify(value),
+  const pairs = Object.entries(query).map(([name, value]): [string, string] => [
+    name.toWellFormed(),
+    (typeof value === "string" ? value : JSON.stringify(value)).toWellFormed(),
   ])
-  const search =
-    texts.length > 0
-      ? `?${new URLSearchParams(texts.map(([name = "", value = ""]) => [name.toWellFormed(), value.toWellFormed()]))}`
-      : ""
+  const search = pairs.length > 0 ? `?${new URLSearchParams(pairs)}` : ""
   service.chain.owner = route.operation === "createTransfer" ? alice : null
   const token = tokenFor(route, credential, params.unit_id)
   const asked =

@@ -33,7 +33,8 @@ export async function startPostgres(): Promise<Cluster> {
 
   return {
     url: (database) => `postgres://${user}@127.0.0.1:${port}/${database}`,
-    program: (name) => join(binaries, name),
+    program: (name) =>
+      Bun.which(name, { PATH: `${binaries}:${process.env.PATH}:${newestPackage()}` }) ?? name,
     async restart() {
       server.kill("SIGQUIT")
       await server.exited
@@ -54,9 +55,14 @@ const debianFolder = "/usr/lib/postgresql"
 function findBinaries(): string {
   const onPath = Bun.which("postgres")
   if (onPath && Bun.which("initdb", { PATH: dirname(onPath) })) return dirname(onPath)
-  const newest = versionsOf(debianFolder).at(-1)
-  if (newest) return join(debianFolder, newest, "bin")
+  const newest = newestPackage()
+  if (newest) return newest
   throw new Error("these tests need the PostgreSQL server, 15 or later: apt-get install postgresql")
+}
+
+function newestPackage(): string | null {
+  const newest = versionsOf(debianFolder).at(-1)
+  return newest ? join(debianFolder, newest, "bin") : null
 }
 
 function versionsOf(folder: string): string[] {

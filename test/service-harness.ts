@@ -29,7 +29,6 @@ import type { Engine } from "./engines.ts"
 export type TestService = {
   context: Context
   secret: string
-  database_url: string
   /** Moves the clock, which otherwise stands still. */
   setTime: (at: Date) => void
   turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
@@ -40,7 +39,7 @@ export const chainId = 31_337
 const laneId = "issuance"
 
 /** Starts the engine, for a database of the tests' own. */
-export async function openService(engine: Engine): Promise<TestService> {
+export async function openService(engine: Engine): Promise<TestService & { database_url: string }> {
   const folder = mkdtempSync(join(tmpdir(), "service-api-"))
   const config = loadConfig({
     SERVICE_SECRET: "a secret of tests that is long enough",

@@ -9,8 +9,13 @@ import { settleEffect } from "../src/actors/runtime.ts"
 import { LeaseLost } from "../src/chain/lanes.ts"
 import { CallReverted, ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import {
+  displaceTransaction,
   effectsOf,
+  finalizeTransactions,
+  findTransaction,
+  openTransactions,
   releaseEffect,
+  settledTransactions,
   updateTransaction,
   type WatchedTransaction,
 } from "../src/chain/transactions.ts"
@@ -27,36 +32,121 @@ const resendBlocks = 2
 /** How often fees are raised before a person has to look. */
 const maxAttempts = 8
 
-/**
- * Moves what is on its way on by what the chain says of it now. True when everything was looked at: a question that
- * failed teaches nothing about its transaction and stops no other one.
- */
-export async function advanceTransactions(
-  lane: HeldLane,
-  due: WatchedTransaction[],
-  watched: WatchedTransaction[],
-): Promise<boolean> {
-  const lowestOpen = watched.find(({ block_hash }) => block_hash === null)
-  const places = await Promise.allSettled(due.map((transaction) => findPlace(lane, transaction)))
-  let isAllSeen = true
-  for (const [index, transaction] of due.entries()) {
-    const place = places[index]
-    try {
-      if (place?.status !== "fulfilled") throw place?.reason
-      await advanceTransaction(lane, transaction, place.value, transaction === lowestOpen)
-    } catch (error) {
-      if (error instanceof LeaseLost || error instanceof DatabaseUnavailable) throw error
-      isAllSeen = false
-      if (!(error instanceof ChainUnreachable)) noteFailure(lane, transaction, error)
-      else lane.context.log.debug({ nonce: transaction.nonce, ...loggable(error) }, "is asked again")
-    }
-  }
-  return isAllSeen
+/** What a round learnt of a lane's transactions. */
+export type Looked = {
+  /** By nonce; a question that failed teaches nothing about its transaction and stops no other one. */
+  seen: { transaction: WatchedTransaction; found: Found | null }[]
+  lowest_open: WatchedTransaction | undefined
+  is_complete: boolean
 }
 
-function noteFailure(lane: HeldLane, { nonce, kind }: WatchedTransaction, error: unknown): void {
-  const { error: failure } = loggable(error)
-  lane.notices.push(`nonce ${nonce} (${kind}) cannot be moved on and is tried again: ${failure}`)
+/** Asks the chain where everything is that is not final, and notes what was mined, lost and is final now. */
+export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
+  const { read } = lane.context.db
+  const watched = [...(await lostTransactions(lane)), ...(await openTransactions(read, lane.lease.lane_id))]
+  const places = await Promise.allSettled(watched.map((transaction) => findPlace(lane, transaction)))
+  const looked: Looked = {
+    seen: [],
+    lowest_open: watched.find(({ block_hash }) => block_hash === null),
+    is_complete: true,
+  }
+  for (const [index, transaction] of watched.entries()) {
+    const place = places[index]
+    if (place?.status === "fulfilled") looked.seen.push({ transaction, found: place.value })
+    else noteFailure(lane, looked, transaction, place?.reason)
+  }
+  await noteMined(lane, looked.seen)
+  return looked
+}
+
+/** Those whose results were given and whose block was replaced; those that are deep enough end here. */
+async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
+  const { read } = lane.context.db
+  const settled = await settledTransactions(read, lane.lease.lane_id)
+  const final: string[] = []
+  const lost: WatchedTransaction[] = []
+  for (const { id, block_number, block_hash } of settled) {
+    const isThere =
+      block_number !== null && block_hash !== null && (await isCanonical(lane, block_number, block_hash))
+    if (!isThere) lost.push(await findTransaction(read, id))
+    else if (Number(lane.head) - block_number + 1 >= lane.chain.config.finality_depth) final.push(id)
+  }
+  if (final.length > 0) await inLane(lane, (turn) => finalizeTransactions(turn, lane.lease, final))
+  return lost
+}
+
+async function noteMined(lane: HeldLane, seen: Looked["seen"]): Promise<void> {
+  const mined = seen.flatMap(({ transaction, found }) => {
+    const isNew = ["signed", "sent"].includes(transaction.status)
+    const isMoved = transaction.status === "mined" && transaction.block_hash !== found?.place.block_hash
+    return found && (isNew || isMoved) ? [{ transaction, place: found.place }] : []
+  })
+  if (mined.length === 0) return
+  for (const { transaction } of mined) lane.checkpoint("receipt", transaction.kind)
+  await inLane(lane, async (turn) => {
+    for (const { transaction, place } of mined) {
+      await updateTransaction(turn, lane.lease, transaction.id, { status: "mined", ...place })
+      if (transaction.status === "signed") await tellSubmitted(turn, transaction, place.hash)
+    }
+  })
+  for (const { transaction } of mined) lane.checkpoint("mined", transaction.kind)
+}
+
+/** Sends what no block holds: for the first time, again, or with higher fees. */
+export async function sendOn(lane: HeldLane, looked: Looked): Promise<void> {
+  for (const { transaction, found } of looked.seen) {
+    const isFirst = transaction.status === "allocated"
+    if (found && !isFirst) continue
+    await attempt(lane, looked, transaction, async () => {
+      if (isFirst) return await signAndSend(lane, transaction)
+      const isLowestOpen = transaction === looked.lowest_open
+      await pushOn(lane, await takeOutOfBlock(lane, transaction), isLowestOpen)
+    })
+  }
+}
+
+/** Gives the results of what is deep enough, for about half a block's time; false when there is more to do. */
+export async function giveResults(lane: HeldLane, looked: Looked): Promise<boolean> {
+  const { confirmation_depth, block_time_seconds } = lane.chain.config
+  const deadline = performance.now() + block_time_seconds * 500
+  for (const { transaction, found } of looked.seen) {
+    if (!found || transaction.status === "allocated") continue
+    const depth = Number(lane.head) - found.place.block_number + 1
+    const isOpen = transaction.status !== "confirmed" && transaction.status !== "reverted"
+    if (isOpen && depth < confirmation_depth) continue
+    if (performance.now() > deadline) return false
+    await attempt(lane, looked, transaction, () =>
+      isOpen ? confirm(lane, transaction, found) : takeBack(lane, transaction, found),
+    )
+  }
+  return looked.is_complete
+}
+
+/** What goes wrong with one transaction stops no other one. */
+async function attempt(
+  lane: HeldLane,
+  looked: Looked,
+  transaction: WatchedTransaction,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    noteFailure(lane, looked, transaction, error)
+  }
+}
+
+function noteFailure(
+  lane: HeldLane,
+  looked: Looked,
+  { nonce, kind }: WatchedTransaction,
+  error: unknown,
+): void {
+  if (error instanceof LeaseLost || error instanceof DatabaseUnavailable) throw error
+  looked.is_complete = false
+  const failure = loggable(error)
+  if (error instanceof ChainUnreachable) lane.context.log.debug({ nonce, ...failure }, "is asked again")
+  else lane.notices.push(`nonce ${nonce} (${kind}) cannot be moved on and is tried again: ${failure.error}`)
 }
 
 /** Where a transaction is in the chain that the lane follows. */
@@ -105,31 +195,14 @@ function placeOf(receipt: TransactionReceipt): Place {
   }
 }
 
-/** Only the lowest open nonce may get higher fees. */
-async function advanceTransaction(
-  lane: HeldLane,
-  transaction: WatchedTransaction,
-  found: Found | null,
-  isLowestOpen: boolean,
-): Promise<void> {
-  if (transaction.status === "allocated") return await signAndSend(lane, transaction)
-  if (!found) return await pushOn(lane, await takeOutOfBlock(lane, transaction), isLowestOpen)
-
-  const { place } = found
-  const depth = Number(lane.head) - place.block_number + 1
-  const { confirmation_depth, finality_depth } = lane.chain.config
-  const isConfirmed = transaction.status === "confirmed" || transaction.status === "reverted"
-  if (!isConfirmed && depth >= confirmation_depth) return await confirm(lane, transaction, found)
+/** It was lost and is in a block again. */
+async function takeBack(lane: HeldLane, transaction: WatchedTransaction, found: Found): Promise<void> {
   const isUndone = transaction.status === "confirmed" && found.receipt?.status === "reverted"
-  if (isUndone) return await sendAnew(lane, transaction, place)
-  const status = isConfirmed ? (depth >= finality_depth ? "final" : transaction.status) : "mined"
-  if (status === transaction.status && transaction.block_hash === place.block_hash) return
-  lane.checkpoint("receipt", transaction.kind)
-  await inLane(lane, async (turn) => {
-    await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
-    if (transaction.status === "signed") await tellSubmitted(turn, transaction, place.hash)
-  })
-  lane.checkpoint("mined", transaction.kind)
+  if (isUndone) return await sendAnew(lane, transaction, found.place)
+  const { status } = transaction
+  await inLane(lane, (turn) =>
+    updateTransaction(turn, lane.lease, transaction.id, { status, ...found.place }),
+  )
 }
 
 /** A reorganization threw it out: the results that were given stand, and the same bytes bring it back. */

@@ -9,10 +9,9 @@ import {
 } from "../src/chain/lanes.ts"
 import { reach } from "../src/chain/rpc.ts"
 import type { Signer } from "../src/chain/signers.ts"
-import { watchedTransactions } from "../src/chain/transactions.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import type { Turn } from "../src/db/turn.ts"
-import { advanceTransactions } from "./advance-transactions.ts"
+import { giveResults, lookAtTransactions, sendOn } from "./advance-transactions.ts"
 import { compareNonces } from "./nonces.ts"
 import { sendWaitingEffects } from "./send-effects.ts"
 import type { Checkpoint } from "./step.ts"
@@ -68,12 +67,13 @@ export async function tickLane(lane: Lane): Promise<void> {
   const held: HeldLane = { ...lane, ...round }
 
   await compareNonces(held, leased)
-  const watched = await watchedTransactions(lane.context.db.read, leased.lease.lane_id)
   const isNewBlock = head !== lane.memory.seen_head
-  const due = isNewBlock ? watched : watched.filter(({ status }) => status === "allocated")
-  const isAllSeen = await advanceTransactions(held, due, watched)
-  if (isAllSeen) lane.memory.seen_head = head
+  const places = isNewBlock ? await lookAtTransactions(held) : null
+  if (places) await sendOn(held, places)
   if (!held.is_halted) await sendWaitingEffects(held)
+  // Giving results takes longest, so it comes last: the pool is full meanwhile.
+  const isAllSeen = places === null || (await giveResults(held, places))
+  if (isAllSeen) lane.memory.seen_head = head
   await noteStatus(held, leased)
 }
 

@@ -5,9 +5,9 @@ import {
   finalFrom,
   isInFlight,
   nonceAfterLast,
+  openTransactions,
   updateTransaction,
   type WatchedTransaction,
-  watchedTransactions,
 } from "../src/chain/transactions.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 
@@ -77,7 +77,7 @@ async function adopt(lane: HeldLane): Promise<void> {
   const pending = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "pending" }))
   const lost = await finalFrom(read, lane_id, lane.used_nonces)
   const displaced: WatchedTransaction[] = []
-  for (const transaction of await watchedTransactions(read, lane_id))
+  for (const transaction of await openTransactions(read, lane_id))
     if (isInFlight(transaction) && (await isUsedByOther(lane, transaction))) displaced.push(transaction)
   const next = Math.max(lane.used_nonces, pending, await nonceAfterLast(read, lane_id))
   await inLane(lane, async (turn) => {

@@ -7,9 +7,9 @@ import {
   type Fees,
   findTransaction,
   isInFlight,
+  openTransactions,
   reservedWei,
   type WatchedTransaction,
-  watchedTransactions,
 } from "../src/chain/transactions.ts"
 import { DatabaseUnavailable } from "../src/db/database.ts"
 import { effects } from "../src/db/schema.ts"
@@ -28,7 +28,7 @@ const planningDepth = 1_600
 
 /** Turns waiting effects into transactions, oldest first, as long as the pool holds them and the money lasts. */
 export async function sendWaitingEffects(lane: HeldLane): Promise<void> {
-  const open = await watchedTransactions(lane.context.db.read, lane.lease.lane_id)
+  const open = await openTransactions(lane.context.db.read, lane.lease.lane_id)
   const inFlight = open.filter(isInFlight)
   let room = maxInFlight - inFlight.length
   if (room <= 0 || lane.pause !== null) return

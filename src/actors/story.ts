@@ -66,7 +66,7 @@ async function workOfActor(queries: Queries, actor: ActorRow): Promise<Work[]> {
     .select()
     .from(effects)
     .where(eq(effects.actor_id, actor.id))
-    .orderBy(asc(effects.created_at), asc(effects.id))
+    .orderBy(asc(effects.id))
   return await workOf(queries, rows)
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, inArray, isNotNull, isNull, max, ne, type SQL } from "drizzle-orm"
+import { and, asc, eq, gte, inArray, isNotNull, isNull, max, type SQL } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import type { Queries } from "../db/database.ts"
 import { effects, transactionAttempts, transactions } from "../db/schema.ts"
@@ -91,9 +91,32 @@ export async function storeAttempt(
   return stored
 }
 
-/** All transactions of a lane that are not final, by nonce, each with all its attempts. */
-export async function watchedTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
-  return await withAttempts(queries, and(eq(transactions.lane_id, laneId), ne(transactions.status, "final")))
+/** All transactions of a lane whose results are not known yet, by nonce, each with all its attempts. */
+export async function openTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
+  const isOpen = inArray(transactions.status, ["allocated", "signed", "sent", "mined"])
+  return await withAttempts(queries, and(eq(transactions.lane_id, laneId), isOpen))
+}
+
+/** What tells whether a transaction whose results were given is still where it was. */
+export type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
+
+/** The transactions of a lane whose results were given and that are not final, by nonce. */
+export async function settledTransactions(queries: Queries, laneId: string): Promise<SettledTransaction[]> {
+  const { id, nonce, block_number, block_hash } = transactions
+  return await queries
+    .select({ id, nonce, block_number, block_hash })
+    .from(transactions)
+    .where(and(eq(transactions.lane_id, laneId), inArray(transactions.status, ["confirmed", "reverted"])))
+    .orderBy(asc(nonce))
+}
+
+/** Ends the watch over transactions. */
+export async function finalizeTransactions(turn: Turn, lease: Lease, ids: string[]): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(transactions)
+    .set({ status: "final", updated_at: turn.at })
+    .where(inArray(transactions.id, ids))
 }
 
 export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {

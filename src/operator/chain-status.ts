@@ -1,4 +1,4 @@
-import { asc, count, inArray } from "drizzle-orm"
+import { asc, count, desc, eq, inArray, min } from "drizzle-orm"
 import { type Address, createPublicClient, fallback, formatEther, http } from "viem"
 import { rawMessage } from "../chain/rpc.ts"
 import type { ChainConfig } from "../config.ts"
@@ -19,7 +19,9 @@ export const chainStatus: Command = {
         context.config.chains.map((chain) => askChain(context.db.read, chain, rows)),
       )
       const accounts = new Map(chains.flatMap((chain) => chain.accounts))
-      const laneStatuses = rows.map((lane) => ({ ...lane, ...(accounts.get(lane.id) ?? unknownAccount) }))
+      const laneStatuses = rows
+        .map((lane) => ({ ...lane, ...(accounts.get(lane.id) ?? unknownAccount) }))
+        .map((lane) => ({ ...lane, runway_transactions: runway(lane) }))
       const document = { chains: chains.map(({ status }) => status), lanes: laneStatuses }
       return { document, text: `chains\n${chainTable(document.chains)}\n\nlanes\n${laneTable(laneStatuses)}` }
     },
@@ -34,12 +36,18 @@ const unknownAccount: Account = { nonce_latest: null, nonce_pending: null, balan
 
 async function lanesWithWork(queries: Queries) {
   const open = await queries
-    .select({ lane_id: transactions.lane_id, transactions: count() })
+    .select({
+      lane_id: transactions.lane_id,
+      transactions: count(),
+      oldest: min(transactions.created_at),
+    })
     .from(transactions)
     .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
     .groupBy(transactions.lane_id)
-  const openByLane = new Map(open.map((each) => [each.lane_id, Number(each.transactions)]))
+  const openByLane = new Map(open.map((each) => [each.lane_id, each]))
   const rows = await queries.select().from(lanes).orderBy(asc(lanes.chain_id), asc(lanes.id))
+  const costs = new Map<string, bigint | null>()
+  for (const { id } of rows) costs.set(id, await usualCost(queries, id))
   return rows.map((lane) => ({
     id: lane.id,
     chain_id: lane.chain_id,
@@ -48,9 +56,30 @@ async function lanesWithWork(queries: Queries) {
     status: lane.status,
     reason: lane.reason,
     next_nonce: lane.next_nonce,
-    open_transactions: openByLane.get(lane.id) ?? 0,
+    open_transactions: Number(openByLane.get(lane.id)?.transactions ?? 0),
+    oldest_open_at: openByLane.get(lane.id)?.oldest?.toISOString() ?? null,
+    usual_cost_wei: costs.get(lane.id)?.toString() ?? null,
     leased_until: lane.leased_until?.toISOString() ?? null,
   }))
+}
+
+/** What a lane's last transactions could cost at the most, on average; null when it never sent one. */
+async function usualCost(queries: Queries, laneId: string): Promise<bigint | null> {
+  const last = await queries
+    .select({ gas: transactions.gas, max_fee_per_gas: transactions.max_fee_per_gas })
+    .from(transactions)
+    .where(eq(transactions.lane_id, laneId))
+    .orderBy(desc(transactions.nonce))
+    .limit(20)
+  if (last.length === 0) return null
+  const sum = last.reduce((wei, { gas, max_fee_per_gas }) => wei + BigInt(gas) * BigInt(max_fee_per_gas), 0n)
+  return sum / BigInt(last.length)
+}
+
+/** How many more transactions a balance pays for, at the usual cost. */
+function runway({ usual_cost_wei, balance_wei }: LaneWithWork & Account): number | null {
+  if (balance_wei === null || !usual_cost_wei || usual_cost_wei === "0") return null
+  return Number(BigInt(balance_wei) / BigInt(usual_cost_wei))
 }
 
 /** What a chain says now, in at most a few seconds, and how far this service has read it. */
@@ -103,9 +132,21 @@ function chainTable(chains: ChainStatus[]): string {
   )
 }
 
-function laneTable(rows: (LaneWithWork & Account)[]): string {
+function laneTable(rows: (LaneWithWork & Account & { runway_transactions: number | null })[]): string {
   return table(
-    ["LANE", "PURPOSE", "STATUS", "NEXT NONCE", "ON CHAIN", "PENDING", "OPEN", "BALANCE", "REASON"],
+    [
+      "LANE",
+      "PURPOSE",
+      "STATUS",
+      "NEXT NONCE",
+      "ON CHAIN",
+      "PENDING",
+      "OPEN",
+      "OLDEST",
+      "BALANCE",
+      "RUNWAY",
+      "REASON",
+    ],
     rows.map((lane) => [
       lane.id,
       lane.purpose,
@@ -114,7 +155,9 @@ function laneTable(rows: (LaneWithWork & Account)[]): string {
       lane.nonce_latest,
       lane.nonce_pending,
       lane.open_transactions,
+      lane.oldest_open_at,
       lane.balance_wei === null ? null : formatEther(BigInt(lane.balance_wei)),
+      lane.runway_transactions === null ? null : `${lane.runway_transactions} transactions`,
       lane.reason,
     ]),
   )
