@@ -950,6 +950,18 @@ describe("idempotency", () => {
     )
   })
 
+  test("the same key for another claim: 409 on the key, before the state of the unit is looked at", async () => {
+    const fresh = await createVisitor(service, maker)
+    const claim = (recipient: string) =>
+      ask(service, `POST /v1/units/${fresh.unit_id}/claims`, {
+        as: fresh.token,
+        body: { recipient },
+        headers: { "idempotency-key": "claim" },
+      })
+    expect((await claim(alice)).status).toBe(201)
+    await refused("idempotency.key_conflict", () => claim(bob))
+  })
+
   test("the same key after a refusal: the request runs", async () => {
     const key = newId()
     await refused("validation.failed", () => create(key, ""))

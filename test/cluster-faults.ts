@@ -85,7 +85,8 @@ function isSame(one: Lease, other: Lease): boolean {
 
 /** A machine that is busy renews late: then the silent lease goes on with the owner it had. */
 async function isTakenOver(cluster: Cluster, silent: Lease[]): Promise<boolean> {
-  for (;;) {
+  const deadline = performance.now() + 40_000
+  while (performance.now() < deadline) {
     const now = await leases(cluster)
     for (const lease of silent) {
       const found = now.find(({ id }) => id === lease.id)
@@ -93,6 +94,7 @@ async function isTakenOver(cluster: Cluster, silent: Lease[]): Promise<boolean> 
     }
     await Bun.sleep(200)
   }
+  throw new Error(`nobody takes over: ${JSON.stringify(silent)}`)
 }
 
 async function leases(cluster: Cluster): Promise<Lease[]> {

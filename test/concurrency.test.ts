@@ -97,6 +97,18 @@ describe.each(engines)("over $name", (engine) => {
     expect(tally(answers)).toEqual({ created: 1, "claim.in_progress": 19 })
   }, 20_000)
 
+  test("one claim sent 20 times with one key is one claim, and nobody hears of another one", async () => {
+    for (let time = 0; time < 5; time++) {
+      const { unit_id, token } = await createVisitor(service, maker)
+      const question = { as: token, body: { recipient: alice }, headers: { "idempotency-key": newId() } }
+      const answers = await atOnce(20, (at) => ask(at, `POST /v1/units/${unit_id}/claims`, question))
+      const made = answers.filter(({ status }) => status === 201)
+      expect(new Set(made.map(({ text }) => text)).size).toBe(1)
+      const others = answers.filter(({ status }) => status !== 201)
+      expect(others.map(({ code }) => code)).toEqual(others.map(() => "idempotency.in_progress"))
+    }
+  }, 20_000)
+
   test("one unit paired 20 times has one chip", async () => {
     const { id } = await newUnit(
       service.behind,

@@ -148,6 +148,8 @@ describe("a wrong value stops the start with one line that names the variable:",
     ["SERVICE_SECRET", "short"],
     ["OPERATOR_PORT", "ninety"],
     ["OPERATOR_HOST", "a/b"],
+    ["OPERATOR_TOKEN", "f3a9c1d7e5b80246"],
+    ["OPERATOR_TOKEN", "ab".repeat(16)],
     ["TRUSTED_PROXIES", "11"],
     ["TRUSTED_PROXIES", "yes"],
     ["RATE_LIMIT_API_KEY", "100"],
@@ -166,10 +168,19 @@ describe("a wrong value stops the start with one line that names the variable:",
     })
 })
 
+test("an operator port that others can reach needs OPERATOR_TOKEN", () => {
+  for (const OPERATOR_HOST of ["0.0.0.0", "::", "10.0.0.1", "127.example.com"]) {
+    expect(complaintAbout({ SERVICE_SECRET, OPERATOR_HOST })).toStartWith("OPERATOR_TOKEN is needed")
+    const OPERATOR_TOKEN = SERVICE_SECRET
+    expect(loadConfig({ SERVICE_SECRET, OPERATOR_HOST, OPERATOR_TOKEN }).operator_host).toBe(OPERATOR_HOST)
+  }
+})
+
 describe("a wrong value that is a secret is not in the text:", () => {
   const cases: [variable: string, text: string, secret: string][] = [
     ["SERVICE_SECRET", "hunter2-hunter2", "hunter2"],
     ["SERVICE_SECRET", "ababababababababababababababababababab", "abab"],
+    ["OPERATOR_TOKEN", "hunter2-hunter2", "hunter2"],
     ["SIGNER_KEYS", `${key},0xdeadbeef`, "deadbeef"],
     ["SIGNER_KEYS", `${key},${key}`, "1a1a"],
     ["AUTHORIZER_KEY", "0xdeadbeef", "deadbeef"],

@@ -4,7 +4,7 @@ import { and, asc, count, eq } from "drizzle-orm"
 import type { Locator, Page } from "playwright-core"
 import type { AnyStateMachine, AnyStateNode } from "xstate"
 import { lifecycles, type MachineName } from "../src/actors/lifecycles.ts"
-import { settleEffect, startActor } from "../src/actors/runtime.ts"
+import { pathOf, settleEffect, startActor } from "../src/actors/runtime.ts"
 import type { Caller } from "../src/caller.ts"
 import { consolePages } from "../src/console/routes.ts"
 import { search } from "../src/console/search.ts"
@@ -208,6 +208,12 @@ describe("the charts", () => {
   })
 })
 
+test("the state by which actors are counted is that of their snapshots", async () => {
+  const rows = await scene.service.context.db.read.select().from(actors)
+  expect(rows.length).toBeGreaterThan(9)
+  for (const { state, snapshot } of rows) expect(state).toBe(pathOf((snapshot as { value: unknown }).value))
+})
+
 describe("an actor's page", () => {
   test("has a timeline that equals its journal", async () => {
     const { page } = await browser.newPage()
@@ -271,8 +277,10 @@ describe("an actor's page", () => {
     await page.goto(`${scene.server.url}/console/actors/${unit.id}`)
     await page.getByRole("button", { name: "Try again" }).click()
     await page.locator('h1 .badge:text-is("pending.issuing")').waitFor()
+    await page.locator("#entry-2 summary").press("Enter")
     await settle(service, unit.id, { serial: 1, transaction_hash: "0x05" })
     await page.locator('h1 .badge:text-is("active.unclaimed")').waitFor()
+    expect(await page.locator("#entry-2[open] summary:focus").count()).toBe(1)
   })
 
   test("reopens the halted lane that it waits for", async () => {

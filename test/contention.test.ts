@@ -24,7 +24,7 @@ describe.each(engines)("many at once on $name", (engine) => {
 
   test("of those who want one external id, by POST and by PATCH, one gets it and the others are refused", async () => {
     const collection = await activeCollection(service, caller)
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 20; round++) {
       const external_id = `wanted ${round}`
       const units = await Promise.all([1, 2, 3, 4].map(() => newUnit(service, caller, collection)))
       const answers = await Promise.all([

@@ -7,7 +7,7 @@ import { createChipReplacement, getChipReplacement } from "../src/chip-replaceme
 import { pairChip } from "../src/chips/service.ts"
 import { createCollection } from "../src/collections/service.ts"
 import { inTurn } from "../src/context.ts"
-import { chips, collections, effects, units } from "../src/db/schema.ts"
+import { chips, collections, effects, lanes, transactions, units } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { newId } from "../src/ids.ts"
 import { createOrganization } from "../src/organizations/service.ts"
@@ -61,6 +61,23 @@ describe("a lane", () => {
     const [poison] = await read.select().from(effects).where(eq(effects.invoke_id, "poison"))
     expect(poison?.status).toBe("open")
     expect(poison?.last_error).toContain(`there is no collection ${nowhere}`)
+  }, 30_000)
+
+  test("pauses before it sends what it cannot pay for, and goes on when its signer has money again", async () => {
+    const { stage, turn, caller } = await openEngine()
+    const { client } = stage.anvil
+    const address = accountAt(2).address
+    await client.setBalance({ address, value: 1n })
+    const issued = issuedUnit(stage, turn, caller)
+    const { read } = stage.world.context.db
+    const laneNow = async () => (await read.select().from(lanes).where(eq(lanes.address, address)))[0]
+    await until(async () => (await laneNow())?.status === "paused")
+    expect((await laneNow())?.reason).toContain(`${address} lacks`)
+    expect(await read.select().from(transactions)).toEqual([])
+    await client.setBalance({ address, value: 10n ** 18n })
+    await issued
+    await until(async () => (await laneNow())?.reason === null)
+    expect(await laneNow()).toMatchObject({ status: "open", reason: null })
   }, 30_000)
 
   test("refuses the writes of a holder that was frozen past its lease", async () => {

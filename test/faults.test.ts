@@ -2,12 +2,12 @@ import { beforeAll, describe, expect, test } from "bun:test"
 import { playAll } from "./faults/chaos.ts"
 import { crashes, type Outcome, otherFaults, type Scenario } from "./faults/scenarios.ts"
 
-// Two runs at once, each with a chain, a database and worker processes of its own.
+// A few runs at once, each with a chain, a database and worker processes of its own.
 const scenarios = [...crashes, ...otherFaults]
 const outcomes = new Map(scenarios.map(({ name }) => [name, Promise.withResolvers<Outcome>()]))
 
 beforeAll(() => {
-  void playAll(scenarios, 2, (outcome) => outcomes.get(outcome.name)?.resolve(outcome))
+  void playAll(scenarios, 3, (outcome) => outcomes.get(outcome.name)?.resolve(outcome))
 })
 
 async function expectFaultless({ name }: Scenario): Promise<void> {

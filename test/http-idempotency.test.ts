@@ -323,6 +323,32 @@ describe.each(engines)("on $name", (engine) => {
       expect(answer.status).toBe(201)
     })
 
+    test("what another process did with it meanwhile is the answer, not that it is in the way", async () => {
+      const key = newKey()
+      const begun = Promise.withResolvers<void>()
+      const end = Promise.withResolvers<void>()
+      stages.prepare = async () => {
+        begun.resolve()
+        await end.promise
+        throw new ApiError("claim.in_progress")
+      }
+      const slow = askProbe(key, { value: 1 })
+      await begun.promise
+      Object.assign(stages, nothing)
+      const second = createApp(service.context, [...routes, probe]).listen({ hostname: "127.0.0.1", port: 0 })
+      const beside = { ...service, base_url: `http://127.0.0.1:${second.server?.port}` }
+      const quick = await ask(beside, "POST /v1/probe", {
+        as: customer.key,
+        body: { value: 1 },
+        headers: { "idempotency-key": key },
+      })
+      end.resolve()
+      const answer = await slow
+      await second.stop(true)
+      expect([quick.status, isReplay(quick)]).toEqual([201, false])
+      expect([answer.status, isReplay(answer), answer.text]).toEqual([201, true, quick.text])
+    })
+
     test("a refusal lets go of the key", async () => {
       const key = newKey()
       stages.prepare = async () => {

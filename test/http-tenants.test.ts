@@ -27,7 +27,9 @@ beforeAll(async () => {
   customer = await createCustomer(service)
   visitor = await createVisitor(service, customer)
   const stranger = await createCustomer(service)
-  const [claimed, replaced] = [await createVisitor(service, stranger), await createVisitor(service, stranger)]
+  const claimed = await createVisitor(service, stranger)
+  const replaced = await createVisitor(service, stranger)
+  const transferred = await createVisitor(service, stranger)
   const claim = await ask(service, `POST /v1/units/${claimed.unit_id}/claims`, {
     as: claimed.token,
     body: { recipient },
@@ -36,6 +38,12 @@ beforeAll(async () => {
     as: stranger.key,
     body: { is_test: true },
   })
+  service.chain.owner = recipient
+  const transfer = await ask(service, `POST /v1/units/${transferred.unit_id}/transfers`, {
+    as: transferred.token,
+    body: { recipient: "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC" },
+  })
+  service.chain.owner = null
   const collection = await ask(service, "POST /v1/collections", {
     as: stranger.key,
     body: { name: "Theirs" },
@@ -48,8 +56,17 @@ beforeAll(async () => {
     claim_id: String(claim.body.id),
     replacement_id: String(replacement.body.id),
     collection_id: String(collection.body.id),
-    // A transfer takes a claimed unit: to the routes its id is one more id that is not ours.
-    transfer_id: newId(),
+    transfer_id: String(transfer.body.id),
+    "unit_id of a transfer": transferred.unit_id,
+    "unit_id of a replacement": replaced.unit_id,
+  }
+  for (const [id, path, visitor] of [
+    [theirs.claim_id, "claims", claimed],
+    [theirs.replacement_id, "chip-replacements", replaced],
+    [theirs.transfer_id, "transfers", transferred],
+  ] as const) {
+    const own = await ask(service, `GET /v1/units/${visitor.unit_id}/${path}/${id}`, { as: stranger.key })
+    expect(own.status).toBe(200)
   }
 })
 afterAll(() => service.close())
@@ -83,7 +100,9 @@ describe("an address with ids of another organization is answered like one that 
       const address = path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => idOf(name))
       return ask(service, `${method} ${address}`, { as, body: bodies[operation] })
     }
-    const answer = await send((name) => String(theirs[name]))
+    const parent = /\{(transfer|replacement)_id\}/.exec(path)?.[1]
+    const idOf = (name: string) => theirs[`${name} of a ${parent}`] ?? theirs[name]
+    const answer = await send((name) => String(idOf(name)))
     expect(answer.status).toBe(404)
     expect(withoutRequestId(answer)).toEqual(withoutRequestId(await send(nobodys)))
   })

@@ -7,6 +7,7 @@ import { startActor } from "../src/actors/runtime.ts"
 import type { Caller } from "../src/caller.ts"
 import { actorEvents, actors, claims, effects } from "../src/db/schema.ts"
 import { type InspectionFeed, startInspectionFeed } from "../src/inspection/feed.ts"
+import { useBrowser } from "./browser.ts"
 import { engines } from "./engines.ts"
 import { claimRow } from "./scene.ts"
 import {
@@ -188,6 +189,28 @@ describe("the feed", () => {
     expect(await statusOf({ ...upgrade, origin: "http://localhost:3000" })).toBe(403)
     expect(await statusOf({ host: "evil.example" })).toBe(403)
     expect(await (await fetch(url)).text()).toContain("nothing leaves this machine")
+  })
+})
+
+describe("the feed's page", () => {
+  const browser = useBrowser()
+
+  test("listens again after the feed was away, and asks nobody else before its button is pressed", async () => {
+    await pairedUnit()
+    const first = startFeed()
+    const { page, requested } = await browser.newPage()
+    const contacted: string[] = [...requested]
+    page.on("websocket", (socket) => contacted.push(socket.url()))
+    await page.goto(first.url)
+    await page.locator("#status:has-text('messages so far')").waitFor()
+    await first.stop()
+    feeds = []
+    await page.locator("#status:has-text('connecting again')").waitFor()
+    await pairedUnit()
+    startFeed([], Number(new URL(first.url).port))
+    await page.locator("#status:has-text('messages so far')").waitFor()
+    contacted.push(...requested)
+    expect(contacted.filter((address) => new URL(address).hostname !== "127.0.0.1")).toEqual([])
   })
 })
 

@@ -7,7 +7,7 @@ import {
   setLaneStatus,
   takeLease,
 } from "../src/chain/lanes.ts"
-import { reach } from "../src/chain/rpc.ts"
+import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import type { Signer } from "../src/chain/signers.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import type { Turn } from "../src/db/turn.ts"
@@ -70,11 +70,24 @@ export async function tickLane(lane: Lane): Promise<void> {
   const isNewBlock = head !== lane.memory.seen_head
   const places = isNewBlock ? await lookAtTransactions(held) : null
   if (places) await sendOn(held, places)
-  if (!held.is_halted) await sendWaitingEffects(held)
+  const unsent = held.is_halted ? null : await unreachable(() => sendWaitingEffects(held))
   // Giving results takes longest, so it comes last: the pool is full meanwhile.
   const isAllSeen = places === null || (await giveResults(held, places))
   if (isAllSeen) lane.memory.seen_head = head
-  await noteStatus(held, leased)
+  const isNews = places !== null || held.pause !== null || leased.lane.status === "paused"
+  if (isNews) await noteStatus(held, leased)
+  if (unsent) throw unsent
+}
+
+/** A provider that fails to take something new must not keep back the results of what it took. */
+async function unreachable(work: () => Promise<void>): Promise<ChainUnreachable | null> {
+  try {
+    await work()
+    return null
+  } catch (error) {
+    if (error instanceof ChainUnreachable) return error
+    throw error
+  }
 }
 
 /** Gives the lane back at the end, so that its next holder need not wait for the lease to run out. */

@@ -3,13 +3,13 @@
 const connection = document.querySelector("[data-connection]")
 const overview = document.querySelector("[data-counts]")
 const story = document.querySelector("[data-live]")
-
-story
-  ?.querySelector("a:has(> .current:not(.compound))")
-  ?.scrollIntoView({ block: "nearest", inline: "center" })
+let shown = story?.innerHTML
 
 if (overview) every(1_000, showCounts)
-if (story) every(2_000, showStory)
+if (story) {
+  showCurrentState()
+  every(2_000, showStory)
+}
 
 /** @param {number} milliseconds @param {() => Promise<void>} work */
 function every(milliseconds, work) {
@@ -53,14 +53,35 @@ function set(element, text) {
   requestAnimationFrame(() => element.classList.add("changed"))
 }
 
-let shown = story?.innerHTML
-
 async function showStory() {
   const text = await (await ask(location.pathname)).text()
   const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-live]")
-  if (!fresh || fresh.innerHTML === shown || story.contains(document.activeElement)) return
+  if (!fresh || fresh.innerHTML === shown) return
   const open = [...story.querySelectorAll("details[open]")].map(({ id }) => id)
+  const focused = story.contains(document.activeElement) ? nameOf(document.activeElement) : null
   shown = fresh.innerHTML
   story.replaceChildren(...fresh.childNodes)
   for (const id of open) document.getElementById(id)?.setAttribute("open", "")
+  const again = [...story.querySelectorAll("a, button, summary, pre, [tabindex]")]
+  again.find((element) => nameOf(element) === focused)?.focus({ preventScroll: true })
+  showCurrentState()
+}
+
+/** What tells an element from the others, before and after the story is told anew. */
+function nameOf(element) {
+  return [
+    element.tagName,
+    element.closest("details")?.id,
+    element.getAttribute("href"),
+    element.ariaLabel,
+  ].join()
+}
+
+/** Moves the chart sideways, never the page. */
+function showCurrentState() {
+  const state = story.querySelector(".state.current:not(.compound)")
+  const frame = state?.closest(".scroll")
+  if (!frame) return
+  const { left, width } = state.getBoundingClientRect()
+  frame.scrollLeft += left + width / 2 - frame.getBoundingClientRect().left - frame.clientWidth / 2
 }

@@ -86,9 +86,10 @@ export function createAnswerRequest(context: Context, limits: RateLimits): Answe
       ? keyedRequest(request, caller, { operation: route.operation, params: given, body })
       : null
     const kept = keyed && (await findKeptAnswer(context, keyed))
-    if (kept) return replay(kept)
+    if (kept && kept !== "conflict") return replay(kept)
 
     const query = checkForm(route, request, given, body)
+    if (kept === "conflict") throw new ApiError("idempotency.key_conflict")
     const ask = () =>
       perform(context, route, caller, { params: given, query, body }, keyed, visit.request_id).catch(
         (error) => countRefusal(error, body, visit),
@@ -135,7 +136,15 @@ async function perform(
   if (run.kind === "read") return success(route, await run.read(context, caller, input))
   if (run.kind === "open") throw new Error("an open route has no caller")
 
-  const prepared = await run.prepare(context, caller, input)
+  let prepared: unknown
+  try {
+    prepared = await run.prepare(context, caller, input)
+  } catch (error) {
+    // Another process may have done this very request meanwhile: then what is in the way is its own work.
+    const kept = keyed && (await findKeptAnswer(context, keyed))
+    if (kept && kept !== "conflict") return replay(kept)
+    throw error
+  }
   const secret = context.config.service_secret
   return await inTurn(context, requestId, async (turn) => {
     const write = async () => success(route, await run.write(turn, context, caller, input, prepared))

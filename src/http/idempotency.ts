@@ -28,11 +28,17 @@ export function keyedRequest(
   return { scope: scopeOf(caller), key: parseKey(header), operation: asked.operation, fingerprint }
 }
 
-/** The kept answer to the same request, so that it can be given again; null when there is none. */
-export async function findKeptAnswer(context: Context, asked: KeyedRequest): Promise<KeptAnswer | null> {
+/**
+ * The kept answer to the same request, so that it can be given again; `conflict` when another request has the key,
+ * and null when it is free.
+ */
+export async function findKeptAnswer(
+  context: Context,
+  asked: KeyedRequest,
+): Promise<KeptAnswer | "conflict" | null> {
   const [row] = await context.db.read.select().from(idempotencyKeys).where(ofKey(asked))
-  if (!row || isOver(row, context.clock()) || row.fingerprint !== asked.fingerprint) return null
-  return keptAnswer(context.config.service_secret, row)
+  if (!row || isOver(row, context.clock())) return null
+  return row.fingerprint === asked.fingerprint ? keptAnswer(context.config.service_secret, row) : "conflict"
 }
 
 /**

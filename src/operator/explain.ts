@@ -85,10 +85,18 @@ function textOf(story: Story): string {
       each.attempts.map(({ hash }) => hash).join(", "),
     ]),
   )
+  const others = table(
+    ["ID", "MACHINE", "STATE"],
+    story.related.map((each) => [each.id, each.machine, each.state]),
+  )
   return [
-    fields({ id, machine, organization: organization_id, state, "waits for": waits_for }),
+    fields({
+      ...{ id, machine, organization: organization_id, state, since: story.since, "waits for": waits_for },
+      retry: story.retryable.map(({ id: retried, would }) => `${retried} to ${would}`).join("; "),
+    }),
     `journal\n${journal}`,
     `effects\n${work}`,
     `transactions\n${sent}`,
+    `same unit\n${others}`,
   ].join("\n\n")
 }

@@ -21,6 +21,8 @@ export type Faults = {
   is_forked: boolean
   /** For 300 ms of every second everything is answered with 429. */
   limits: boolean
+  /** Whether it advises the same tip always, whatever a block costs. */
+  has_steady_tip: boolean
 }
 
 export const noFaults: Faults = {
@@ -30,6 +32,7 @@ export const noFaults: Faults = {
   lag_blocks: 0,
   is_forked: false,
   limits: false,
+  has_steady_tip: false,
 }
 
 export type ProviderProxy = {
@@ -53,6 +56,8 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
   const proxy = { faults: { ...noFaults }, sent: [] as ProviderProxy["sent"], struck: 0 }
   let sends = 0
   let receipts = 0
+  // By sender and nonce, because anvil forgets what costs less than the next block, and public pools do not.
+  const taken = new Map<string, TransactionSerializedEIP1559>()
 
   async function answer(request: Request): Promise<Response> {
     const { faults } = proxy
@@ -66,6 +71,8 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
       proxy.struck += 1
       return refused(call, -32603, "internal error")
     }
+    if (call.method === "eth_maxPriorityFeePerGas" && faults.has_steady_tip)
+      return Response.json({ ...call, result: "0x3b9aca00" })
     if (faults.lag_blocks > 0) return await answerLate(call, faults.lag_blocks)
     const said = await ask(anvilUrl, call)
     return Response.json(faults.is_forked ? otherFork(call, said) : said)
@@ -84,9 +91,11 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
     const sender = await recoverTransactionAddress({ serializedTransaction: raw })
     const { nonce = 0, to = null } = parseTransaction(raw)
     proxy.sent.push({ hash, sender, to, nonce })
-    const refusal = await poolRefusal(anvilUrl, sender, raw)
+    const place = `${sender} ${nonce}`
+    const refusal = await poolRefusal(anvilUrl, sender, raw, taken.get(place))
     if (refusal) return refused(call, -32000, refusal)
-    const said = await ask(anvilUrl, call)
+    const said = (await ask(anvilUrl, call)) as { error?: unknown }
+    if (!said.error) taken.set(place, raw)
     if (faults.lose_every > 0 && sends % faults.lose_every === 0) {
       proxy.struck += 1
       return new Response("", { status: 504 })
@@ -148,7 +157,7 @@ function refused({ id }: Call, code: number, message: string): Response {
   return Response.json({ jsonrpc: "2.0", id, error: { code, message } })
 }
 
-type Pooled = { hash: Hex; maxFeePerGas: Hex; maxPriorityFeePerGas: Hex }
+type Pooled = { hash: Hex }
 type PoolContent = Record<"pending" | "queued", Record<string, Record<string, Pooled>>>
 
 const placesPerSender = 16
@@ -158,6 +167,7 @@ async function poolRefusal(
   url: string,
   sender: Address,
   raw: TransactionSerializedEIP1559,
+  before: TransactionSerializedEIP1559 | undefined,
 ): Promise<string | null> {
   const wanted = parseTransaction(raw)
   const nonce = wanted.nonce ?? 0
@@ -173,7 +183,9 @@ async function poolRefusal(
         for (const [at, pooled] of Object.entries(byNonce)) pool.set(Number(at), pooled)
   const present = pool.get(nonce)
   if (present?.hash === keccak256(raw)) return "already known"
-  if (present) return isRaised(present, wanted) ? null : "replacement transaction underpriced"
+  if (before && before !== raw && !isRaised(parseTransaction(before), wanted))
+    return "replacement transaction underpriced"
+  if (present) return null
   if (pool.size >= placesPerSender) return "txpool is full: the sender has sixteen transactions"
   for (let below = used; below < nonce; below++)
     if (!pool.has(below)) return `nonce too high: ${below} is missing, gapped transactions are refused`
@@ -182,9 +194,10 @@ async function poolRefusal(
 
 type Fees = { maxFeePerGas?: bigint | undefined; maxPriorityFeePerGas?: bigint | undefined }
 
-function isRaised(present: Pooled, { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n }: Fees): boolean {
+function isRaised(before: Fees, wanted: Fees): boolean {
+  const isMore = (one = 0n, other = 0n) => one * 10n >= other * 11n
   return (
-    maxFeePerGas * 10n >= BigInt(present.maxFeePerGas) * 11n &&
-    maxPriorityFeePerGas * 10n >= BigInt(present.maxPriorityFeePerGas) * 11n
+    isMore(wanted.maxFeePerGas, before.maxFeePerGas) &&
+    isMore(wanted.maxPriorityFeePerGas, before.maxPriorityFeePerGas)
   )
 }

@@ -44,6 +44,7 @@ export async function run(scenario: Scenario): Promise<Outcome> {
     if (kill) for (const worker of [...workers]) void replaceWhenDead(stage, workers, worker)
     const events = scenario.events?.() ?? {}
     const spike = scenario.spike ? holdPricesUp() : null
+    for (const { faults } of stage.proxies) faults.has_steady_tip = scenario.spike === true
     const both: Events = {
       async beforeBlock(current) {
         await spike?.(current)
@@ -258,7 +259,13 @@ export const otherFaults: Scenario[] = [
     must: ["the providers agreed again"],
   },
   { name: "bursts of 429", faults: { limits: true } },
-  { name: "pool evicts", events: evicting, must: ["the pool forgot a transaction"] },
+  {
+    name: "pool evicts",
+    // No bump comes to the rescue: the same bytes have to go out again.
+    depths: { ...usualDepths, bump_after_blocks: 1_000 },
+    events: evicting,
+    must: ["the pool forgot a transaction"],
+  },
   { name: "prices rise", spike: true, must: ["prices rose"] },
   {
     name: "reorganization of depth 1",

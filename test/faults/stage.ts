@@ -46,7 +46,7 @@ export type Worker = {
   said(): string
 }
 
-export type Depths = { confirmation_depth: number; finality_depth: number }
+export type Depths = { confirmation_depth: number; finality_depth: number; bump_after_blocks?: number }
 
 export const leaseMilliseconds = 600
 
@@ -71,10 +71,10 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
       name: "fault test",
       rpc_urls,
       factory_address,
-      ...depths,
       block_time_seconds: 0.15,
       max_fee_per_gas_gwei: 1_000,
       bump_after_blocks: 3,
+      ...depths,
     }
     writeFileSync(path, JSON.stringify({ [foundry.id]: chain }))
     return path
