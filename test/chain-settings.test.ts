@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { loadConfig } from "../src/config.ts"
 
-const CHAINS = join(import.meta.dir, "../chains.example.json")
+const CHAINS = join(import.meta.dir, "../src/chain/public-chains.json")
 const { chains } = loadConfig({ SERVICE_SECRET: "not a secret: 0123456789 abcdefghij", CHAINS })
 
 describe("the example of chain settings", () => {

@@ -15,7 +15,7 @@ afterEach(async () => {
 })
 
 test("every metric that an alert asks for is there, or is there once there is something to tell of", async () => {
-  const rules = readFileSync(join(import.meta.dir, "../deploy/alerts.yaml"), "utf8")
+  const rules = readFileSync(join(import.meta.dir, "../src/operator-port/alerts.yaml"), "utf8")
   const asked = new Set(rules.match(/\bservice_\w+/g))
   const told = await (await ask(await open({ withRedis: true }), "/metrics")).text()
   expect(asked.size).toBeGreaterThan(8)
