@@ -321,6 +321,7 @@ create table effects (
   attempts bigint not null,
   due_at timestamptz(3) not null,
   last_error text,
+  request_id text,
   created_at timestamptz(3) not null,
   closed_at timestamptz(3)
 );

@@ -18,7 +18,7 @@ export function createApp(context: Context, mounted: readonly Route[] = routes) 
   const answerRequest = createAnswerRequest(context, limits)
   const origins = corsOriginsOf(context)
   const addresses = addressesOf(mounted)
-  const visits = new WeakMap<Request, Visit & { since: number }>()
+  const visits = new WeakMap<Request, TimedVisit>()
 
   function send(request: Request, set: ResponseSettings, answer: Answer): string | undefined {
     set.status = answer.status
@@ -49,6 +49,7 @@ export function createApp(context: Context, mounted: readonly Route[] = routes) 
         headers: set.headers as Visit["headers"],
         peer: () => server?.requestIP(request)?.address ?? "",
         since: performance.now(),
+        traceparent: request.headers.get("traceparent"),
       })
       Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
       if (request.headers.has("origin")) await origins.refresh()
@@ -127,22 +128,32 @@ function methodsAt(addresses: readonly Address[], request: Request): string[] {
   return addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
 }
 
-/** One line for each request; never a header, a body or the value of a parameter. */
-function logVisit(context: Context, visit: (Visit & { since: number }) | undefined, answer: Answer): void {
+type TimedVisit = Visit & { since: number; traceparent: string | null }
+
+/** One line and one span for each request; never a header, a body or the value of a parameter. */
+function logVisit(context: Context, visit: TimedVisit | undefined, { status, code }: Answer): void {
   if (!visit) return
-  const { request_id, operation, caller, since } = visit
+  const { request_id, operation, caller, since, traceparent } = visit
   const milliseconds = Math.round((performance.now() - since) * 100) / 100
-  countRequest({ operation, status: answer.status, code: answer.code, milliseconds })
+  countRequest({ operation, status, code, milliseconds })
   context.log.info(
     {
       request_id,
       organization_id: caller?.organization_id ?? null,
       credential_id: caller?.credential_id ?? null,
       operation,
-      status: answer.status,
-      code: answer.code,
+      status,
+      code,
       milliseconds,
     },
     "request",
   )
+  context.tracing.record({
+    name: operation ?? "request",
+    kind: "server",
+    since,
+    attributes: { "http.response.status_code": status, request_id, ...(code && { "error.type": code }) },
+    is_failed: status >= 500,
+    traceparent,
+  })
 }

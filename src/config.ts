@@ -11,6 +11,8 @@ export type Config = {
   /** `sqlite:<path>` or `postgres://…`. */
   database_url: string
   redis_url: string | null
+  /** Where spans are sent by OTLP over HTTP, without the path `/v1/traces`; null where nobody asks for them. */
+  traces_url: string | null
   chains: ChainConfig[]
   /** One key serves all purposes; of several the first is for claims and chip replacements, the others issue. */
   signer_keys: Hex[]
@@ -68,6 +70,7 @@ export function loadConfig(environment: Environment): Config {
     data_dir,
     database_url: databaseUrl(environment, data_dir),
     redis_url: redisUrl(environment),
+    traces_url: webAddress(environment, "OTEL_EXPORTER_OTLP_ENDPOINT"),
     chains: chains(environment),
     signer_keys: signerKeys(environment),
     authorizer_key: authorizerKey(environment),

@@ -6,6 +6,7 @@ import { migrate } from "./db/migrate.ts"
 import { openDatabase } from "./db/open.ts"
 import type { Turn } from "./db/turn.ts"
 import { createLog, type Log } from "./log.ts"
+import { createTracing, noTracing, type Tracing } from "./tracing.ts"
 import { createWakeUps, type WakeUps } from "./wake.ts"
 import { createRedisWakeUps } from "./wake-redis.ts"
 
@@ -18,6 +19,7 @@ export type Context = {
   chains: Chains
   wake: (queue: string) => void
   log: Log
+  tracing: Tracing
 }
 
 /** The world of a process, opened: what its parts share and what only the workers need. */
@@ -30,15 +32,17 @@ export type World = {
 
 /** Opens everything a configuration names, in order; the database is migrated. Throws `DatabaseUnavailable`. */
 export async function openWorld(config: Config): Promise<World> {
+  const log = createLog(config.log_level)
+  const tracing = config.traces_url ? await createTracing(config.traces_url, log) : noTracing
   const db = openDatabase(config.database_url)
   const chains = createChains(config)
-  const log = createLog(config.log_level)
   const wakeUps = config.redis_url ? createRedisWakeUps(config.redis_url, log) : createWakeUps()
   const clock = () => new Date()
-  const context: Context = { config, db, clock, chains, wake: wakeUps.wake, log }
+  const context: Context = { config, db, clock, chains, wake: wakeUps.wake, log, tracing }
   const close = async () => {
     await wakeUps.close()
     await db.close()
+    await tracing.close()
   }
   try {
     await migrate(db, clock())

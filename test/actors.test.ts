@@ -585,6 +585,15 @@ for (const engine of engines)
         ])
       })
 
+      test("and the effect name the request, also where its result comes back without one", async () => {
+        const { db, context, id } = await openWithErrand()
+        const [effect] = await effectsIn(db, id)
+        expect(effect?.request_id).toBe("req_1")
+        const result = { output: { found: "milk" } }
+        await inTurn(context, null, (turn) => settleEffect(turn, String(effect?.id), result))
+        expect((await journalIn(db, id)).at(-1)).toMatchObject({ to_state: "found", request_id: "req_1" })
+      })
+
       test("of sessions is not kept", async () => {
         const { db, turn, scene } = await open()
         const id = await turn((turn) => startSession(turn, scene))

@@ -15,6 +15,7 @@ import {
 } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
 import { createLog } from "../src/log.ts"
+import { noTracing } from "../src/tracing.ts"
 
 export const startOfTime = new Date("2030-01-01T00:00:00.000Z")
 
@@ -35,6 +36,7 @@ export function createTestContext(db: Database): TestContext {
     chains: new Map(),
     wake: (queue) => woken.push(queue),
     log: createLog("silent"),
+    tracing: noTracing,
     woken,
     advance(milliseconds) {
       now = new Date(now.getTime() + milliseconds)

@@ -21,6 +21,7 @@ import { newId } from "../src/ids.ts"
 import { wrapChipKeys } from "../src/sun/chip-keys.ts"
 import type { SunChip } from "../src/sun/message.ts"
 import { createVirtualChip } from "../src/sun/virtual-chip.ts"
+import { noTracing } from "../src/tracing.ts"
 import type { CreateUnitBody } from "../src/units/model.ts"
 import { createUnit, type UnitView } from "../src/units/service.ts"
 import type { Engine } from "./engines.ts"
@@ -57,6 +58,7 @@ export async function openService(engine: Engine): Promise<TestService & { datab
     chains,
     wake: () => {},
     log: { debug() {}, info() {}, warn() {}, error() {} },
+    tracing: noTracing,
   }
   await migrate(db, now)
   await db.transaction((tx) =>

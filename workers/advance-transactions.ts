@@ -25,6 +25,7 @@ import { bump, bumpedFees, sendAttempt, signAndSend, tellSubmitted } from "./bro
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
+import { noteStep } from "./note-step.ts"
 import { tryCall } from "./try-call.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
@@ -105,10 +106,10 @@ export async function sendOn(lane: HeldLane, looked: Looked): Promise<void> {
   }
 }
 
-/** Gives the results of what is deep enough, for about half a block's time; false when there is more to do. */
+/** Gives the results of what is deep enough, for about a quarter of a block's time; false when there is more to do. */
 export async function giveResults(lane: HeldLane, looked: Looked): Promise<boolean> {
   const { confirmation_depth, block_time_seconds } = lane.chain.config
-  const deadline = performance.now() + block_time_seconds * 500
+  const deadline = performance.now() + block_time_seconds * 250
   for (const { transaction, found } of looked.seen) {
     if (!found || transaction.status === "allocated") continue
     const depth = Number(lane.head) - found.place.block_number + 1
@@ -270,6 +271,7 @@ async function raiseFees(lane: HeldLane, transaction: WatchedTransaction): Promi
 
 /** At the confirmation depth the results reach the actors, together with the transaction's own status. */
 async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: Found): Promise<void> {
+  const since = performance.now()
   const { place } = found
   const receipt = found.receipt ?? (await receiptOf(lane, place.hash as Hex))
   if (receipt?.blockHash !== place.block_hash) return
@@ -299,4 +301,5 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
     await job.afterwards?.(turn, mined, results)
   })
   lane.checkpoint("apply", transaction.kind)
+  noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
 }

@@ -15,6 +15,7 @@ import {
 import type { Turn } from "../src/db/turn.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
+import { traceSend } from "./note-step.ts"
 
 /** Signs the frozen content, which gives the same bytes every time, stores them, and only then sends them. */
 export async function signAndSend(lane: HeldLane, transaction: WatchedTransaction): Promise<void> {
@@ -59,6 +60,7 @@ export async function sendAttempt(
   transaction: WatchedTransaction,
   attempt: AttemptRow,
 ): Promise<void> {
+  const since = performance.now()
   const failure = await sendRaw(lane, attempt.raw as Hex)
   lane.checkpoint(attempt.kind === "bump" ? "bump.broadcast" : "broadcast", transaction.kind)
   const outcome = failure === null ? "known" : classifySendError(failure)
@@ -72,6 +74,7 @@ export async function sendAttempt(
     if (isNew) await tellSubmitted(turn, transaction, attempt.hash)
   })
   lane.checkpoint("mark", transaction.kind)
+  traceSend(lane.context, since, transaction, outcome)
   const { nonce } = transaction
   if (outcome === "no_funds")
     lane.pause ??= `${lane.signer.address} cannot pay for its transaction with nonce ${nonce}: send it more, it goes on by itself`

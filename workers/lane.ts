@@ -74,6 +74,7 @@ export async function tickLane(lane: Lane): Promise<void> {
   // Giving results takes longest, so it comes last: the pool is full meanwhile.
   const isAllSeen = places === null || (await giveResults(held, places))
   if (isAllSeen) lane.memory.seen_head = head
+  else if (places?.is_complete) lane.context.wake(`lane:${lane.signer.lane_id}`)
   const isNews = places !== null || held.pause !== null || leased.lane.status === "paused"
   if (isNews) await noteStatus(held, leased)
   if (unsent) throw unsent

@@ -19,6 +19,7 @@ import { feesNow, signAndSend } from "./broadcast.ts"
 import type { Call, Effect, Job } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
+import { noteStep } from "./note-step.ts"
 import { tryCall } from "./try-call.ts"
 
 /** Sixteen transactions of one sender are what public pools promise to hold. */
@@ -175,6 +176,7 @@ async function putOffBroken(lane: HeldLane, effect: Effect, error: unknown): Pro
 }
 
 async function allocate(lane: HeldLane, job: Job, call: Call, fees: Fees): Promise<WatchedTransaction> {
+  const since = performance.now()
   const id = await inLane(lane, async (turn) => {
     await call.reserve?.(turn)
     return await allocateTransaction(turn, lane.lease, {
@@ -188,5 +190,7 @@ async function allocate(lane: HeldLane, job: Job, call: Call, fees: Fees): Promi
     })
   })
   lane.checkpoint("allocate", job.src)
-  return await findTransaction(lane.context.db.read, id)
+  const transaction = await findTransaction(lane.context.db.read, id)
+  noteStep(lane.context, { name: "allocate", since, outcome: "allocated" }, transaction, call.members)
+  return transaction
 }

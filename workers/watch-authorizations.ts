@@ -8,6 +8,7 @@ import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import { chainCursors, effects } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
+import { noteSettled } from "./note-step.ts"
 import type { Checkpoint } from "./step.ts"
 
 /** How many blocks are read at once when the service was away for long. */
@@ -37,13 +38,14 @@ export async function watchAuthorizations(
   }
 }
 
-type Watch = { effect_id: string; input: WatchAuthorizationInput }
+type Watch = { effect_id: string; request_id: string | null; input: WatchAuthorizationInput }
 
 /** A round of one chain, which looks no further than a block at the confirmation depth. */
 type Round = { context: Context; chain: ConnectedChain; checkpoint: Checkpoint; deepest: bigint }
 
 async function readBlocks(round: Round, watched: Watch[], first: bigint, last: bigint): Promise<void> {
   const { context, chain, checkpoint } = round
+  const since = performance.now()
   const block = await reach(() => chain.headers.at(last))
   const changes = await ownershipChanges(chain, watched, first, last)
   const outcomes: { watch: Watch; output: WatchAuthorizationOutput }[] = []
@@ -57,6 +59,7 @@ async function readBlocks(round: Round, watched: Watch[], first: bigint, last: b
     await moveCursor(turn, chain, block)
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
+  for (const { watch, output } of outcomes) noteSettled(context, since, watch, output.outcome)
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
 }
@@ -132,7 +135,12 @@ async function outcomeInLogs(
   { chain, deepest }: Round,
   watch: WatchAuthorizationInput,
 ): Promise<WatchAuthorizationOutput> {
-  const changes = await ownershipChanges(chain, [{ effect_id: "", input: watch }], 0n, deepest)
+  const changes = await ownershipChanges(
+    chain,
+    [{ effect_id: "", request_id: null, input: watch }],
+    0n,
+    deepest,
+  )
   const use = changes.find(({ digest }) => digest === watch.authorization_digest)
   const transaction_hash = (use ?? changes.at(-1))?.transaction_hash
   if (!transaction_hash) throw new ChainUnreachable(`the logs of ${watch.contract_address} are not all there`)
@@ -154,11 +162,11 @@ async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput
 
 async function openWatches(context: Context, chain: ConnectedChain): Promise<Watch[]> {
   const rows = await context.db.read
-    .select({ effect_id: effects.id, input: effects.input })
+    .select({ effect_id: effects.id, request_id: effects.request_id, input: effects.input })
     .from(effects)
     .where(and(eq(effects.queue, `chain:${chain.chain_id}`), eq(effects.status, "open")))
     .orderBy(asc(effects.id))
-  return rows.map(({ effect_id, input }) => ({ effect_id, input: input as WatchAuthorizationInput }))
+  return rows.map((row) => ({ ...row, input: row.input as WatchAuthorizationInput }))
 }
 
 /** The last block that was read and is still part of the chain; a lost one leads back by the finality depth. */

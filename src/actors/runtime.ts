@@ -47,7 +47,10 @@ export async function sendEvent(
   return await applyEvent(turn, actorId, event)
 }
 
-/** Closes an open effect and gives its result to the actor. False when it was closed or cancelled before. */
+/**
+ * Closes an open effect and gives its result to the actor, as a consequence of the request that caused the effect.
+ * False when it was closed or cancelled before.
+ */
 export async function settleEffect(turn: Turn, effectId: string, result: EffectResult): Promise<boolean> {
   const isOpen = and(eq(effects.id, effectId), eq(effects.status, "open"))
   const [owner] = await turn.tx.select({ actor_id: effects.actor_id }).from(effects).where(isOpen)
@@ -62,10 +65,15 @@ export async function settleEffect(turn: Turn, effectId: string, result: EffectR
         : { status: "failed", closed_at: turn.at, last_error: result.error.message },
     )
     .where(isOpen)
-    .returning({ actor_id: effects.actor_id, invoke_id: effects.invoke_id })
+    .returning({
+      actor_id: effects.actor_id,
+      invoke_id: effects.invoke_id,
+      request_id: effects.request_id,
+    })
   if (!effect) return false
   const type = `xstate.${"output" in result ? "done" : "error"}.actor.${effect.invoke_id}`
-  await applyEvent(turn, effect.actor_id, { type, ...result, actorId: effect.invoke_id })
+  const caused = { ...turn, request_id: turn.request_id ?? effect.request_id }
+  await applyEvent(caused, effect.actor_id, { type, ...result, actorId: effect.invoke_id })
   return true
 }
 
@@ -199,6 +207,7 @@ async function insertEffect(turn: Turn, actorId: string, params: Record<string, 
     queue,
     attempts: 0,
     due_at: turn.at,
+    request_id: turn.request_id,
     created_at: turn.at,
   })
   turn.wake(queue)

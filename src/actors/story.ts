@@ -207,6 +207,7 @@ function presentEffect({ effect }: Work) {
     due_at: effect.due_at.toISOString(),
     last_error: effect.last_error,
     transaction_id: effect.transaction_id,
+    request_id: effect.request_id,
     created_at: effect.created_at.toISOString(),
     closed_at: effect.closed_at?.toISOString() ?? null,
   }

@@ -308,6 +308,8 @@ export const effects = pgTable("effects", {
   attempts: count().notNull(),
   due_at: instant().notNull(),
   last_error: text().$defaultFn(absent),
+  /** The request that caused it, through however many steps. */
+  request_id: text().$defaultFn(absent),
   created_at: instant().notNull(),
   closed_at: instant().$defaultFn(absent),
 })

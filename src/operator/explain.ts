@@ -64,7 +64,7 @@ function textOf(story: Story): string {
     ]),
   )
   const work = table(
-    ["EFFECT", "WHAT", "STATUS", "ATTEMPTS", "DUE", "LAST ERROR"],
+    ["EFFECT", "WHAT", "STATUS", "ATTEMPTS", "DUE", "LAST ERROR", "REQUEST"],
     story.effects.map((effect) => [
       effect.id,
       effect.src,
@@ -72,6 +72,7 @@ function textOf(story: Story): string {
       effect.attempts,
       effect.due_at,
       effect.last_error,
+      effect.request_id,
     ]),
   )
   const sent = table(

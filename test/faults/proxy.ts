@@ -11,7 +11,7 @@ import {
 export type Faults = {
   /** Every n-th transaction reaches the pool, and its sender is told nothing of it. */
   lose_every: number
-  /** Every n-th transaction is turned away with 503. */
+  /** One of n transactions, without a rhythm, is turned away with 503. */
   refuse_every: number
   /** Every second question for a receipt ends in an error. */
   receipt_errors: boolean
@@ -67,7 +67,11 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
     }
     const call = (await request.json()) as Call
     if (call.method === "eth_sendRawTransaction") return await take(call)
-    if (call.method === "eth_getTransactionReceipt" && faults.receipt_errors && receipts++ % 2 === 0) {
+    if (
+      call.method === "eth_getTransactionReceipt" &&
+      faults.receipt_errors &&
+      scattered(receipts++) % 2 === 0
+    ) {
       proxy.struck += 1
       return refused(call, -32603, "internal error")
     }
@@ -84,7 +88,7 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
     const hash = keccak256(raw)
     await onSend(hash)
     sends += 1
-    if (faults.refuse_every > 0 && sends % faults.refuse_every === 0) {
+    if (faults.refuse_every > 0 && scattered(sends) % faults.refuse_every === 0) {
       proxy.struck += 1
       return new Response("no", { status: 503 })
     }
@@ -137,6 +141,11 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
     url: `http://127.0.0.1:${server.port}`,
     stop: () => server.stop(true),
   })
+}
+
+/** The same numbers in every run, in which nobody's turn comes round again and again. */
+function scattered(count: number): number {
+  return Math.imul(count, 2_654_435_761) >>> 20
 }
 
 async function ask(url: string, call: Call): Promise<unknown> {
