@@ -9,7 +9,6 @@ export const failureCodes = {
     "The chain refused the contract; the operator of the service can retry it.",
   "unit.issuance_reverted": "The chain refused the issuance; the operator of the service can retry it.",
   "claim.already_claimed": "Somebody else claimed the unit first. Read its owner from the chain.",
-  "claim.reverted": "The chain refused the claim. The unit is unclaimed: claim it again.",
   "chip_replacement.locked":
     "The unit was claimed meanwhile, which locks its chip. It keeps the chip it has.",
   "chip_replacement.reverted": "The chain refused the swap. The unit keeps its chip: replace it again.",

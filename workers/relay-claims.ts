@@ -49,7 +49,7 @@ export const relayClaims: Job = {
     const claims = await claimsOf(queries, effects)
     const logs = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs: receipt.logs })
     return await Promise.all(
-      effects.map(async (effect): Promise<EffectResult> => {
+      effects.map(async (effect): Promise<EffectResult | "again"> => {
         const claim = claims.find((each) => each.effect.id === effect.id)
         if (!claim) throw new Error(`unit ${inputOf(effect).unit_id} is claimed before it has a serial`)
         const here = logs.some(
@@ -59,9 +59,9 @@ export const relayClaims: Job = {
         const { owner } = await chain.ownershipOf(claim.contract, claim.serial)
         const earlier = owner && isAddressEqual(owner, claim.recipient) && (await claimedBefore(chain, claim))
         if (earlier) return { output: { transaction_hash: earlier } }
-        return {
-          error: failure(owner ? "claim.already_claimed" : "claim.reverted", receipt.transactionHash),
-        }
+        // Still in custody, as after the chain lost the issuance for a while: nothing stands against the claim.
+        if (!owner) return "again"
+        return { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
     )
   },
