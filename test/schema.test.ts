@@ -80,6 +80,13 @@ const unique: Conflict[] = [
     ],
   },
   {
+    rule: "a collection's serial is found once",
+    rows: (scene) => [
+      [schema.foundSerials, foundSerialRow(scene)],
+      [schema.foundSerials, foundSerialRow(scene)],
+    ],
+  },
+  {
     rule: "a counter of a chip under one key is used once",
     rows: (scene) => tapped(scene, [{ counter: 5 }, { counter: 5 }]),
   },
@@ -338,6 +345,7 @@ function referringRows(scene: Scene): { before: Row[]; row: Row; columns: string
       row: [schema.units, unitRow(scene)],
       columns: ["organization_id", "collection_id", "product_id"],
     },
+    { before: [], row: [schema.foundSerials, foundSerialRow(scene)], columns: ["collection_id"] },
     { before: [], row: [schema.chips, chip], columns: ["organization_id", "unit_id"] },
     {
       before: [],
@@ -537,6 +545,16 @@ async function ask(db: Database, question: ReturnType<typeof sql>): Promise<unkn
 
 function lastOf(rows: Row[]): Record<string, unknown> {
   return rows.at(-1)?.[1] ?? {}
+}
+
+function foundSerialRow({ collection_id }: Scene) {
+  return {
+    collection_id,
+    serial: 3,
+    chip_id: "04AABBCCDD",
+    transaction_hash: `0x${"0".repeat(64)}`,
+    found_at: startOfTime,
+  }
 }
 
 function issuedUnitRow(scene: Scene, serial: number) {

@@ -66,6 +66,9 @@ export const lanes = pgTable("lanes", {
   lease_owner: text().$defaultFn(absent),
   lease_epoch: count().notNull(),
   leased_until: instant().$defaultFn(absent),
+  /** The newest block that was seen at the finality depth. */
+  final_block_number: count().$defaultFn(absent),
+  final_block_hash: text().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 
@@ -81,8 +84,23 @@ export const collections = pgTable("collections", {
   next_serial: count().notNull(),
   status: text({ enum: ["deploying", "active", "failed"] }).notNull(),
   redirect_url: text().$defaultFn(absent),
+  /** Where its contract's logs begin; null where that is not known. */
+  deployed_block: count().$defaultFn(absent),
   created_at: instant().notNull(),
 })
+
+/** Serials that the chain had and the database had not, with the chips they are bound to. */
+export const foundSerials = pgTable(
+  "found_serials",
+  {
+    collection_id: uuid().notNull(),
+    serial: count().notNull(),
+    chip_id: text().notNull(),
+    transaction_hash: text().notNull(),
+    found_at: instant().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.collection_id, table.serial] })],
+)
 
 export const units = pgTable("units", {
   id: uuid().primaryKey(),
@@ -279,6 +297,8 @@ export const transactions = pgTable("transactions", {
   block_number: count().$defaultFn(absent),
   block_hash: text().$defaultFn(absent),
   sent_block: count().$defaultFn(absent),
+  /** When a person gave up its nonce. */
+  cancel_requested_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
@@ -293,6 +313,10 @@ export const transactionAttempts = pgTable("transaction_attempts", {
   first_sent_block: count().$defaultFn(absent),
   send_count: count().notNull(),
   last_error: text().$defaultFn(absent),
+  /** Uses up the nonce without doing anything. */
+  is_cancel: flag()
+    .notNull()
+    .$defaultFn(() => false),
   created_at: instant().notNull(),
 })
 
