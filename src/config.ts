@@ -46,6 +46,8 @@ export type ChainConfig = {
   max_fee_per_gas_gwei: number
   /** Blocks without a receipt after which the lowest open nonce is sent again with higher fees. */
   bump_after_blocks: number
+  /** The most blocks whose logs are asked for at once: what the chain's providers take. */
+  log_range_blocks: number
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent"
@@ -215,7 +217,7 @@ function isRpcUrl(url: unknown): boolean {
   return typeof url === "string" && /^https?:\/\/\S+$/.test(url) && URL.canParse(url)
 }
 
-const countsBlocks = ["confirmation_depth", "finality_depth", "bump_after_blocks"]
+const countsBlocks = ["confirmation_depth", "finality_depth", "bump_after_blocks", "log_range_blocks"]
 
 const chainNumbers = {
   confirmation_depth: 12,
@@ -223,6 +225,7 @@ const chainNumbers = {
   block_time_seconds: 12,
   max_fee_per_gas_gwei: 500,
   bump_after_blocks: 4,
+  log_range_blocks: 2_000,
 }
 
 /** The order of secp256k1 (SEC 2, section 2.4.1): a private key is above 0 and below it. */

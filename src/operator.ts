@@ -3,6 +3,7 @@ import { openWorld } from "./context.ts"
 import { DatabaseUnavailable, driverError } from "./db/database.ts"
 import { withDevEnvironment } from "./dev-environment.ts"
 import { ApiError, type ErrorDetails } from "./errors.ts"
+import { cancel } from "./operator/cancel.ts"
 import { chainStatus } from "./operator/chain-status.ts"
 import { chipCommands } from "./operator/chips.ts"
 import { type Command, type Output, parseValues, UsageError } from "./operator/command.ts"
@@ -12,7 +13,15 @@ import { retry } from "./operator/retry.ts"
 import { stuck } from "./operator/stuck.ts"
 import { ChipFileError } from "./organizations/chip-file.ts"
 
-const commands: Command[] = [...organizationCommands, ...chipCommands, chainStatus, stuck, retry, explain]
+const commands: Command[] = [
+  ...organizationCommands,
+  ...chipCommands,
+  chainStatus,
+  stuck,
+  retry,
+  cancel,
+  explain,
+]
 
 /** Runs one command of the operator CLI. Answers the exit code: 0 done, 1 refused or failed, 2 wrong usage. */
 async function runOperator(words: string[]): Promise<number> {
@@ -59,7 +68,8 @@ function usage(words: string[]): string {
   const sameTopic = commands.filter((command) => command.name.split(" ")[0] === words[0])
   const shown = [meant, sameTopic, commands].find((each) => each.length > 0) ?? []
   const lines = shown.map(({ name, takes }) => `  operator ${name} ${takes}`.trimEnd())
-  return `usage:\n${lines.join("\n")}\n\n  --json prints one JSON document; exit code 0 done, 1 refused or failed, 2 wrong usage\n`
+  const about = meant.flatMap((command) => (command.about ? [`\n${command.about}\n`] : []))
+  return `usage:\n${lines.join("\n")}\n${about.join("")}\n  --json prints one JSON document; exit code 0 done, 1 refused or failed, 2 wrong usage\n`
 }
 
 type Failure = { lines: string[]; document: { code: string; message: string; details?: ErrorDetails } }

@@ -215,6 +215,7 @@ describe("the file of CHAINS", () => {
         block_time_seconds: 12,
         max_fee_per_gas_gwei: 500,
         bump_after_blocks: 4,
+        log_range_blocks: 2_000,
       },
     ])
   })
@@ -229,6 +230,7 @@ describe("the file of CHAINS", () => {
       block_time_seconds: 0.25,
       max_fee_per_gas_gwei: 0.5,
       bump_after_blocks: 20,
+      log_range_blocks: 10_000,
     }
     const CHAINS = write({ "1": chain })
     expect(loadConfig({ SERVICE_SECRET, CHAINS }).chains).toEqual([
@@ -253,6 +255,7 @@ describe("the file of CHAINS", () => {
       { "1": { ...good, factory_address: factory_address.replace("Fb", "FB") } },
     ],
     ["a depth of zero", { "1": { ...good, confirmation_depth: 0 } }],
+    ["half a block of logs", { "1": { ...good, log_range_blocks: 0.5 } }],
     ["half a block of depth", { "1": { ...good, confirmation_depth: 1.5 } }],
     ["a depth that is a text", { "1": { ...good, finality_depth: "65" } }],
     ["finality before confirmation", { "1": { ...good, confirmation_depth: 10, finality_depth: 9 } }],

@@ -315,6 +315,7 @@ const unreachableChain = {
   factory_address: "0x5FbDB2315678afecb367f032d93F642f64180aa3" as const,
   max_fee_per_gas_gwei: 1,
   bump_after_blocks: 4,
+  log_range_blocks: 2_000,
 }
 
 describe("all pages", () => {

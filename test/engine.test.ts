@@ -1,19 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test"
-import { and, eq } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import type { Caller } from "../src/caller.ts"
 import { assertLease, LeaseLost, takeLease } from "../src/chain/lanes.ts"
 import { createChipReplacement, getChipReplacement } from "../src/chip-replacements/service.ts"
-import { pairChip } from "../src/chips/service.ts"
-import { createCollection } from "../src/collections/service.ts"
-import { inTurn } from "../src/context.ts"
-import { chips, collections, effects, lanes, transactions, units } from "../src/db/schema.ts"
-import type { Turn } from "../src/db/turn.ts"
+import { createClaim, getClaim, prepareClaim } from "../src/claims/service.ts"
+import { chainCursors, chips, effects, lanes, transactions } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
-import { createOrganization } from "../src/organizations/service.ts"
-import { createUnit } from "../src/units/service.ts"
-import { startWorkers, type Workers } from "../workers/start.ts"
-import { accountAt, openStage, type Stage } from "./faults/stage.ts"
+import { watchAuthorizations } from "../workers/watch-authorizations.ts"
+import { issuedUnit, openEngine, type RunningWorkers, until } from "./engine-harness.ts"
+import { accountAt, type Stage } from "./faults/stage.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -22,8 +17,9 @@ afterEach(async () => {
 
 describe("a chip replacement", () => {
   test("of a unit that was claimed meanwhile fails with a code and frees the new chip", async () => {
-    const { stage, turn, caller } = await openEngine()
-    const { unit_id, address } = await issuedUnit(stage, turn, caller)
+    const running = await openForTest()
+    const { stage, turn, caller } = running
+    const { unit_id, address } = await issuedUnit(running)
     await claimFromWallet(stage, address)
     const { world } = stage
     const secret = world.context.config.service_secret
@@ -39,10 +35,52 @@ describe("a chip replacement", () => {
   }, 30_000)
 })
 
+describe("an authorization whose use was in blocks that were passed over", () => {
+  for (const [outcome, isOurs] of [
+    ["claimed", true],
+    ["failed", false],
+  ] as const)
+    test(`is found in the logs when its deadline is over: ${outcome}`, async () => {
+      const running = await openForTest()
+      const { stage, context, caller, turn } = running
+      const { unit_id, address } = await issuedUnit(running)
+      await running.workers.stop()
+      const recipient = accountAt(7).address
+      const body = { recipient, execution: "client_broadcast" } as const
+      const prepared = await prepareClaim(context, caller, unit_id, body)
+      const { id, transaction } = await turn((t) => createClaim(t, caller, unit_id, body, prepared))
+      if (isOurs) await sendFromWallet(stage, transaction?.to as Address, transaction?.data as Hex)
+      else await claimFromWallet(stage, address)
+      const { client } = stage.anvil
+      await client.increaseTime({ seconds: 31 * 60 })
+      await client.mine({ blocks: 2 })
+      const { number, hash } = await client.getBlock()
+      await turn(({ tx, at }) =>
+        tx
+          .insert(chainCursors)
+          .values({ chain_id: 31_337, block_number: Number(number), block_hash: hash, updated_at: at })
+          .onConflictDoUpdate({
+            target: chainCursors.chain_id,
+            set: { block_number: Number(number), block_hash: hash },
+          }),
+      )
+      await client.mine({ blocks: 3 })
+      const chain = stage.world.chains.get(31_337)
+      if (!chain) throw new Error("the chain is configured")
+      await watchAuthorizations(context, chain, () => {})
+      const claim = await getClaim(context.db.read, caller, unit_id, id)
+      expect([claim.status, claim.failure?.code ?? null]).toEqual(
+        isOurs ? ["claimed", null] : ["failed", "claim.superseded"],
+      )
+      expect(claim.transaction_hash !== null).toBe(isOurs)
+    }, 30_000)
+})
+
 describe("a lane", () => {
   test("goes on for others when one effect cannot be planned, and says why in its row", async () => {
-    const { stage, turn, caller } = await openEngine()
-    const { unit_id } = await issuedUnit(stage, turn, caller)
+    const running = await openForTest()
+    const { stage, turn } = running
+    const { unit_id } = await issuedUnit(running)
     const { read } = stage.world.context.db
     const [done] = await read.select().from(effects).where(eq(effects.actor_id, unit_id))
     const nowhere = newId()
@@ -57,18 +95,19 @@ describe("a lane", () => {
         closed_at: null,
       }),
     )
-    await issuedUnit(stage, turn, caller)
+    await issuedUnit(running)
     const [poison] = await read.select().from(effects).where(eq(effects.invoke_id, "poison"))
     expect(poison?.status).toBe("open")
     expect(poison?.last_error).toContain(`there is no collection ${nowhere}`)
   }, 30_000)
 
   test("pauses before it sends what it cannot pay for, and goes on when its signer has money again", async () => {
-    const { stage, turn, caller } = await openEngine()
+    const running = await openForTest()
+    const { stage } = running
     const { client } = stage.anvil
     const address = accountAt(2).address
     await client.setBalance({ address, value: 1n })
-    const issued = issuedUnit(stage, turn, caller)
+    const issued = issuedUnit(running)
     const { read } = stage.world.context.db
     const laneNow = async () => (await read.select().from(lanes).where(eq(lanes.address, address)))[0]
     await until(async () => (await laneNow())?.status === "paused")
@@ -81,7 +120,7 @@ describe("a lane", () => {
   }, 30_000)
 
   test("refuses the writes of a holder that was frozen past its lease", async () => {
-    const { stage, turn, workers } = await openEngine()
+    const { stage, turn, workers } = await openForTest()
     await workers.stop()
     const [signer] = stage.world.chains.get(31_337)?.signers ?? []
     const laneId = String(signer?.lane_id)
@@ -96,7 +135,7 @@ describe("a lane", () => {
   })
 
   test("is taken over from a holder whose clock was ahead, once it has been silent for the lease", async () => {
-    const { stage, turn, workers } = await openEngine()
+    const { stage, turn, workers } = await openForTest()
     await workers.stop()
     const [signer] = stage.world.chains.get(31_337)?.signers ?? []
     const laneId = String(signer?.lane_id)
@@ -109,47 +148,10 @@ describe("a lane", () => {
   })
 })
 
-async function openEngine() {
-  const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
-  closers.push(stage.close)
-  const { context } = stage.world
-  const workers: Workers = startWorkers(stage.world)
-  closers.push(workers.stop)
-  const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
-  closers.push(async () => clearInterval(blocks))
-  const turn = <T>(work: (turn: Turn) => Promise<T>) => inTurn(context, null, work)
-  const organization = await turn((t) =>
-    createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
-  )
-  const caller: Caller = {
-    organization_id: organization.id,
-    kind: "api_key",
-    credential_id: newId(),
-    session: null,
-  }
-  return { stage, turn, caller, workers }
-}
-
-type RunTurn = <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
-
-async function issuedUnit({ world }: Stage, turn: RunTurn, caller: Caller) {
-  const { context } = world
-  const { read } = context.db
-  const { id, address } = await turn((t) => createCollection(t, context.chains, caller, { name: "Autumn" }))
-  await until(async () => {
-    const [row] = await read.select().from(collections).where(eq(collections.id, id))
-    return row?.status === "active"
-  })
-  const unit = await turn((t) => createUnit(t, caller, { collection_id: id }))
-  await turn((t) => pairChip(t, context.config.service_secret, caller, { unit_id: unit.id, is_test: true }))
-  await until(async () => {
-    const [row] = await read
-      .select()
-      .from(units)
-      .where(and(eq(units.id, unit.id), eq(units.token_status, "active")))
-    return row !== undefined
-  })
-  return { unit_id: unit.id, address: address as Address }
+async function openForTest(): Promise<RunningWorkers> {
+  const running = await openEngine()
+  closers.push(running.close)
+  return running
 }
 
 /** Somebody claims serial 1 with an authorization of which the database knows nothing. */
@@ -158,15 +160,16 @@ async function claimFromWallet({ world, anvil }: Stage, contract: Address): Prom
   const deadline_at = new Date("2100-01-01T00:00:00.000Z")
   const chain = world.chains.get(31_337)
   const signed = await chain?.authorizeClaim({ contract, serial: 1, recipient: account.address, deadline_at })
-  const data = signed?.transaction.data as Hex
-  await anvil.client.sendTransaction({ account, to: contract, data, gas: 300_000n })
-  await until(async () => (await chain?.ownershipOf(contract, 1))?.owner === account.address)
+  await sendFromWallet({ world, anvil }, contract, signed?.transaction.data as Hex)
 }
 
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 15_000
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error("it did not happen in time")
-    await Bun.sleep(30)
-  }
+async function sendFromWallet(
+  { world, anvil }: Pick<Stage, "world" | "anvil">,
+  contract: Address,
+  data: Hex,
+): Promise<void> {
+  const account = accountAt(7)
+  await anvil.client.sendTransaction({ account, to: contract, data, gas: 300_000n })
+  const chain = world.chains.get(31_337)
+  await until(async () => (await chain?.ownershipOf(contract, 1))?.owner === account.address)
 }

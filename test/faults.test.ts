@@ -17,9 +17,9 @@ async function expectFaultless({ name }: Scenario): Promise<void> {
 }
 
 describe("a worker that dies loses nothing and repeats nothing", () => {
-  test.each(crashes)("$name", expectFaultless, 60_000)
+  test.each(crashes)("$name", expectFaultless, 120_000)
 })
 
 describe("the chain engine gets everything done once", () => {
-  test.each(otherFaults)("with $name", expectFaultless, 60_000)
+  test.each(otherFaults)("with $name", expectFaultless, 120_000)
 })

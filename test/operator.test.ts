@@ -3,16 +3,27 @@ import { createHash } from "node:crypto"
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { eq } from "drizzle-orm"
+import { eq, sql } from "drizzle-orm"
 import { exportPKCS8, exportSPKI, generateKeyPair } from "jose"
 import { settleEffect } from "../src/actors/runtime.ts"
 import type { Caller } from "../src/caller.ts"
+import { releaseLease, takeLease } from "../src/chain/lanes.ts"
+import { allocateTransaction, findTransaction, storeAttempt } from "../src/chain/transactions.ts"
 import { sunChipOf } from "../src/chips/proof.ts"
 import { createCollection } from "../src/collections/service.ts"
 import { loadConfig } from "../src/config.ts"
 import { inTurn, openWorld, type World } from "../src/context.ts"
 import { isWellFormed } from "../src/credentials.ts"
-import { apiKeys, chips, effects, lanes, organizations } from "../src/db/schema.ts"
+import {
+  apiKeys,
+  chips,
+  effects,
+  foundSerials,
+  lanes,
+  organizations,
+  transactions,
+  units,
+} from "../src/db/schema.ts"
 import { readDevEnvironment, writeDevEnvironment } from "../src/dev-environment.ts"
 import { newId } from "../src/ids.ts"
 import { startChain } from "./contracts-harness.ts"
@@ -116,6 +127,12 @@ describe("usage", () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
       expect(stdout).toContain("operator chips import --organization ID --file F.json|F.csv")
     }
+  })
+
+  test("of a command says what else there is to know of it", async () => {
+    const { stdout } = await runPlain({}, "chips", "import", "--help")
+    expect(stdout).toContain("run the same command again: it goes on where it stopped")
+    expect((await runPlain({}, "--help")).stdout).not.toContain("run the same command again")
   })
 
   const wrong: Record<string, { words: string[]; says: string }> = {
@@ -386,7 +403,7 @@ describe("chips", () => {
     expect(await storedChips()).toEqual(before)
   })
 
-  test("that are known to any organization are refused alike, and the rest with them", async () => {
+  test("that are stored with other values or for another organization are refused alike, and the rest with them", async () => {
     const [own, foreign, alike] = [chipForFile(), chipForFile(), chipForFile()]
     const { document: other } = await operator("organizations", "create", "--name", "Other")
     const known = [
@@ -395,18 +412,60 @@ describe("chips", () => {
     ]
     for (const { to, file } of known) await operator("chips", "import", "--organization", to, "--file", file)
     const before = await storedChips()
-    const again = [chipForFile(), own, chipForFile(), foreign, { ...chipForFile(), uid: alike.uid }]
+    const again = [
+      chipForFile(),
+      { ...own, file_key: "0c".repeat(16) },
+      { ...own, chip_id: chipForFile().chip_id, uid: alike.uid },
+      foreign,
+      chipForFile(),
+    ]
     const file = writeFile("again.json", JSON.stringify(again))
     const { code, document, stdout } = await operator("chips", "import", ...of(), "--file", file)
     expect(code).toBe(1)
     expect(document.error.details.formErrors).toEqual(
-      [1, 3, 4].map(
+      [1, 2, 3].map(
         (index) =>
-          `entry ${index + 1}: chip ${again[index]?.chip_id.toUpperCase()} or its uid has been imported before`,
+          `entry ${index + 1}: chip ${again[index]?.chip_id.toUpperCase()} or its uid is stored already, with other values or for another organization`,
       ),
     )
     expect(stdout).not.toContain(other.id)
     expect(await storedChips()).toEqual(before)
+  })
+
+  test("that are stored alike are left as they are, also when their counters have moved on", async () => {
+    const [used, fresh] = [chipForFile(), chipForFile()]
+    await operator("chips", "import", ...of(), "--file", writeFile("first.json", JSON.stringify([used])))
+    const ofUsed = eq(chips.chip_id, used.chip_id.toUpperCase())
+    await world.context.db.transaction((tx) => tx.update(chips).set({ counter: 7 }).where(ofUsed))
+    const [before] = await world.context.db.read.select().from(chips).where(ofUsed)
+    const importing = (...entries: object[]) =>
+      operator("chips", "import", ...of(), "--file", writeFile("more.json", JSON.stringify(entries)))
+    expect((await importing(used, fresh)).document).toMatchObject({ imported: 1, already_imported: 1 })
+    expect((await importing({ ...used, counter: 7 })).document).toMatchObject({ already_imported: 1 })
+    expect((await importing({ ...used, counter: 8 })).code).toBe(1)
+    expect(await world.context.db.read.select().from(chips).where(ofUsed)).toEqual(before ? [before] : [])
+  })
+
+  test("of a long file that is cut short are stored in part, and the same file again goes on there", async () => {
+    const entries = Array.from({ length: 5_300 }, chipForFile)
+    const file = writeFile("long.json", JSON.stringify(entries))
+    const last = entries.at(-1)?.chip_id.toUpperCase()
+    const before = (await storedChips()).length
+    const { db } = world.context
+    await db.transaction((tx) =>
+      tx.execute(
+        sql.raw(
+          `create trigger full_disk before insert on chips when new.chip_id = '${last}' begin select raise(abort, 'no room'); end`,
+        ),
+      ),
+    )
+    const cut = await operator("chips", "import", ...of(), "--file", file)
+    await db.transaction((tx) => tx.execute(sql`drop trigger full_disk`))
+    expect(cut).toMatchObject({ code: 1, stderr: "operator: no room\n" })
+    expect((await storedChips()).length - before).toBe(5_000)
+    const { document } = await operator("chips", "import", ...of(), "--file", file)
+    expect(document).toEqual({ organization_id: organizationId, imported: 300, already_imported: 5_000 })
+    expect((await storedChips()).length - before).toBe(5_300)
   })
 
   test("are retired when nobody uses them, and only by their own organization", async () => {
@@ -423,19 +482,20 @@ describe("chips", () => {
   })
 })
 
+/** The service as it was ten minutes ago. */
+const earlier = (): TestService => {
+  const clock = () => new Date(Date.now() - 10 * 60_000)
+  const context = { ...world.context, clock }
+  return { context, secret, setTime() {}, turn: (work) => inTurn(context, null, work), async close() {} }
+}
+const caller = (): Caller => ({
+  organization_id: organizationId,
+  kind: "api_key",
+  credential_id: newId(),
+  session: null,
+})
+
 describe("work", () => {
-  const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000)
-  /** The service as it was ten minutes ago. */
-  const earlier = (): TestService => {
-    const context = { ...world.context, clock: () => minutesAgo(10) }
-    return { context, secret, setTime() {}, turn: (work) => inTurn(context, null, work), async close() {} }
-  }
-  const caller = (): Caller => ({
-    organization_id: organizationId,
-    kind: "api_key",
-    credential_id: newId(),
-    session: null,
-  })
   const pairedUnit = async () => {
     const service = earlier()
     const unit = await newUnit(service, caller(), await activeCollection(service, caller()))
@@ -445,6 +505,24 @@ describe("work", () => {
   const openEffect = async (actorId: string) => {
     const rows = await world.context.db.read.select().from(effects).where(eq(effects.actor_id, actorId))
     return rows.find(({ status }) => status === "open")
+  }
+  /** As the lane leaves it between storing and sending. */
+  const signedTransaction = async (actorId: string) => {
+    const effect = await openEffect(actorId)
+    const fees = { max_fee_per_gas: 2n, max_priority_fee_per_gas: 1n }
+    return await earlier().turn(async (turn) => {
+      const laneId = effect?.queue.slice("lane:".length) ?? ""
+      const held = await takeLease(turn, laneId, { owner: "test", lease_milliseconds: 60_000 })
+      if (!held) throw new Error("the lane was not free")
+      await turn.tx.update(lanes).set({ next_nonce: 7 })
+      const wanted = { chain_id: chainId, kind: "issueUnit", to: "0x01", data: "0x", gas: 1n, fees } as const
+      const made = await allocateTransaction(turn, held.lease, { ...wanted, effect_ids: [effect?.id ?? ""] })
+      await storeAttempt(turn, held.lease, await findTransaction(turn.tx, made), {
+        ...{ hash: "0x02", raw: "0x03", kind: "first", fees },
+      })
+      await releaseLease(turn, held.lease)
+      return made
+    })
   }
   const fail = async (actorId: string) => {
     const effect = await openEffect(actorId)
@@ -483,6 +561,27 @@ describe("work", () => {
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })
 
+  test("whose transaction is not mined can be given up, which its reason says from then on", async () => {
+    const id = await pairedUnit()
+    expect((await operator("cancel", id)).document.error.message).toContain("has a transaction on its way")
+    const transactionId = await signedTransaction(id)
+    expect((await stuckEntry(id)).reason).toContain("with nonce 7 is signed and not mined")
+    for (const given of [id, transactionId])
+      expect(await operator("cancel", given)).toMatchObject({
+        code: 0,
+        document: { id: transactionId, nonce: 7 },
+      })
+    expect((await stuckEntry(id)).reason).toBe("nonce 7 is given up, and what uses it up is not mined yet")
+    const mined = { status: "mined", block_number: 1, block_hash: "0x01", hash: "0x02" } as const
+    await earlier().turn(({ tx }) => tx.update(transactions).set(mined))
+    const late = await operator("cancel", transactionId)
+    expect([late.code, late.document.error.message]).toEqual([
+      1,
+      `Transaction ${transactionId} is not waiting to be mined: there is nothing to give up.`,
+    ])
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+  })
+
   test("that failed for good is stuck until it is retried", async () => {
     const id = await pairedUnit()
     await fail(id)
@@ -512,7 +611,7 @@ describe("work", () => {
     const [chip] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, id))
     const session = sessionOf(caller(), chip?.chip_id ?? "", id)
     const context = contextWithChain(earlier(), { owner: alice, isReachable: true })
-    const { id: transferId } = await transfer(earlier(), context, session, id, { recipient: bob })
+    const { id: transferId } = await transfer({ ...earlier(), context }, session, id, { recipient: bob })
     expect(await stuckEntry(transferId)).toBeUndefined()
     expect((await operator("explain", transferId)).document.waits_for).toContain(
       "somebody's wallet may submit it",
@@ -579,6 +678,23 @@ describe("chain status", () => {
       { chain_id: chainId, status: "open", nonce_latest: null, balance_wei: null },
     ])
     expect(stdout).not.toContain(signerKey.slice(2))
+  })
+
+  test("counts the serials that only the chain has, until units take them", async () => {
+    const unit = await newUnit(earlier(), caller(), await activeCollection(earlier(), caller()))
+    const collection_id = unit.collection_id ?? ""
+    const found_at = new Date()
+    const found = [3, 4].map((serial) => ({
+      ...{ collection_id, serial, chip_id: `04000000A${serial}`, transaction_hash: "0x01", found_at },
+    }))
+    await earlier().turn(({ tx }) => tx.insert(foundSerials).values(found))
+    const unasked = async () => (await operator("chain", "status")).document.unasked_serials
+    expect(await unasked()).toEqual([{ collection_id, serials: 2 }])
+    const { stdout } = await runPlain({}, "chain", "status")
+    expect(stdout).toContain("serials that the chain has and no unit")
+    const issued = { token_status: "active", serial: 4 } as const
+    await earlier().turn(({ tx }) => tx.update(units).set(issued).where(eq(units.id, unit.id)))
+    expect(await unasked()).toEqual([{ collection_id, serials: 1 }])
   })
 
   test("shows the nonces and balances of a chain that does", async () => {

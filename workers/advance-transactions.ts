@@ -13,6 +13,7 @@ import {
   effectsOf,
   finalizeTransactions,
   findTransaction,
+  isCancelled,
   openTransactions,
   releaseEffect,
   settledTransactions,
@@ -21,7 +22,7 @@ import {
 } from "../src/chain/transactions.ts"
 import { DatabaseUnavailable } from "../src/db/database.ts"
 import { loggable } from "../src/log.ts"
-import { bump, bumpedFees, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
+import { raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
@@ -250,21 +251,27 @@ async function pushOn(lane: HeldLane, transaction: WatchedTransaction, isLowestO
     isLowestOpen &&
     transaction.nonce >= lane.used_nonces &&
     blocksSince(last.first_sent_block ?? Number(lane.head)) >= lane.chain.config.bump_after_blocks
-  if (isWaitingLong && (await raiseFees(lane, transaction))) return
+  const isGivenUp = transaction.cancel_requested_at !== null && !last.is_cancel
+  if ((isWaitingLong || isGivenUp) && (await raiseFees(lane, transaction))) return
   const sentBlock = transaction.status === "signed" ? null : transaction.sent_block
   if (blocksSince(sentBlock) >= resendBlocks) await sendAttempt(lane, transaction, last)
 }
 
 /** False when the fees cannot be raised: the bytes that are out stay in play, and a person is told. */
 async function raiseFees(lane: HeldLane, transaction: WatchedTransaction): Promise<boolean> {
-  const last = transaction.attempts.at(-1)
-  const fees = last && transaction.attempts.length < maxAttempts ? await bumpedFees(lane, last) : null
+  const { id, nonce, attempts } = transaction
+  const kind = transaction.cancel_requested_at === null ? "bump" : "cancel"
+  const alike = attempts.filter(({ is_cancel }) => is_cancel === (kind === "cancel"))
+  const last = attempts.at(-1)
+  const fees = last && alike.length < maxAttempts ? await raisedFees(lane, last, kind) : null
   if (fees) {
-    await bump(lane, transaction, fees)
+    await replace(lane, transaction, kind, fees)
     return true
   }
   lane.notices.push(
-    `nonce ${transaction.nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei in CHAINS, or wait for lower fees`,
+    kind === "cancel"
+      ? `nonce ${nonce} is given up and its cancel is not mined at the highest fee: raise max_fee_per_gas_gwei in CHAINS, or wait for lower fees`
+      : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`,
   )
   return false
 }
@@ -287,8 +294,11 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
   const members = await effectsOf(queries, transaction.id)
   const job = jobFor(transaction.kind)
   const mined = { transaction, effects: members, receipt }
-  const results = await job.results(lane.chain, queries, mined)
-  const status = receipt.status === "success" ? "confirmed" : "reverted"
+  const isGivenUp = isCancelled(transaction, place.hash)
+  const results = isGivenUp
+    ? members.map(() => "again" as const)
+    : await job.results(lane.chain, queries, mined)
+  const status = receipt.status === "success" && !isGivenUp ? "confirmed" : "reverted"
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
@@ -301,5 +311,10 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
     await job.afterwards?.(turn, mined, results)
   })
   lane.checkpoint("apply", transaction.kind)
-  noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
+  noteStep(
+    lane.context,
+    { name: "confirm", since, outcome: isGivenUp ? "cancelled" : status },
+    transaction,
+    members,
+  )
 }

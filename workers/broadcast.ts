@@ -1,11 +1,13 @@
 import { type Address, type Hex, keccak256 } from "viem"
 import { sendEvent } from "../src/actors/runtime.ts"
-import { ChainUnreachable, rawMessage, reach } from "../src/chain/rpc.ts"
-import { classifySendError } from "../src/chain/send-errors.ts"
+import { ChainUnreachable, isSilence, rawMessage, reach } from "../src/chain/rpc.ts"
+import { classifySendError, type SendOutcome } from "../src/chain/send-errors.ts"
 import {
+  type AttemptKind,
   type AttemptRow,
   effectsOf,
   type Fees,
+  kindOf,
   noteSend,
   storeAttempt,
   type TransactionRow,
@@ -16,6 +18,7 @@ import type { Turn } from "../src/db/turn.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { traceSend } from "./note-step.ts"
+import type { Step } from "./step.ts"
 
 /** Signs the frozen content, which gives the same bytes every time, stores them, and only then sends them. */
 export async function signAndSend(lane: HeldLane, transaction: WatchedTransaction): Promise<void> {
@@ -26,32 +29,51 @@ export async function signAndSend(lane: HeldLane, transaction: WatchedTransactio
   await sendAttempt(lane, transaction, await sign(lane, transaction, "first", fees))
 }
 
-/** Signs the same content with higher fees: stored like the first bytes before anybody sees them. */
-export async function bump(lane: HeldLane, transaction: WatchedTransaction, fees: Fees): Promise<void> {
-  await sendAttempt(lane, transaction, await sign(lane, transaction, "bump", fees))
+/**
+ * Signs the same content, or nothing at all, with higher fees: stored like the first bytes before anybody sees them.
+ */
+export async function replace(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  kind: "bump" | "cancel",
+  fees: Fees,
+): Promise<void> {
+  await sendAttempt(lane, transaction, await sign(lane, transaction, kind, fees))
 }
 
 async function sign(
   lane: HeldLane,
   transaction: WatchedTransaction,
-  kind: "first" | "bump",
+  kind: AttemptKind,
   fees: Fees,
 ): Promise<AttemptRow> {
   const raw = await lane.signer.account.signTransaction({
     type: "eip1559",
     chainId: transaction.chain_id,
     nonce: transaction.nonce,
-    to: transaction.to as Address,
-    data: transaction.call as Hex,
-    gas: BigInt(transaction.gas),
+    ...(kind === "cancel" ? await nothing(lane) : contentOf(transaction)),
     maxFeePerGas: fees.max_fee_per_gas,
     maxPriorityFeePerGas: fees.max_priority_fee_per_gas,
   })
   const attempt = { hash: keccak256(raw), raw, kind, fees }
-  lane.checkpoint(kind === "bump" ? "bump.sign" : "sign", transaction.kind)
+  lane.checkpoint(stepOf("sign", kind), transaction.kind)
   const stored = await inLane(lane, (turn) => storeAttempt(turn, lane.lease, transaction, attempt))
-  lane.checkpoint(kind === "bump" ? "bump.store" : "store", transaction.kind)
+  lane.checkpoint(stepOf("store", kind), transaction.kind)
   return stored
+}
+
+function contentOf({ to, call, gas }: TransactionRow) {
+  return { to: to as Address, data: call as Hex, gas: BigInt(gas) }
+}
+
+/** A call of the signer to itself; its gas is asked for, since some chains charge more than 21,000. */
+async function nothing({ chain, signer: { address } }: HeldLane) {
+  const gas = await reach(() => chain.rpc.estimateGas({ account: address, to: address }))
+  return { to: address, data: "0x", gas: (gas * 5n) / 4n } as const
+}
+
+function stepOf(step: "sign" | "store" | "broadcast", kind: AttemptKind): Step {
+  return kind === "first" ? step : `${kind}.${step}`
 }
 
 /** Sends stored bytes. What the pool answers is noted; an unclear answer is met by the same bytes next time. */
@@ -61,12 +83,12 @@ export async function sendAttempt(
   attempt: AttemptRow,
 ): Promise<void> {
   const since = performance.now()
-  const failure = await sendRaw(lane, attempt.raw as Hex)
-  lane.checkpoint(attempt.kind === "bump" ? "bump.broadcast" : "broadcast", transaction.kind)
-  const outcome = failure === null ? "known" : classifySendError(failure)
+  const { outcome, failure } = await sendRaw(lane, attempt.raw as Hex)
+  lane.checkpoint(stepOf("broadcast", kindOf(attempt)), transaction.kind)
   const isOnItsWay = outcome === "known" || outcome === "nonce_low"
+  const judged_at = raisingHelps.includes(outcome) ? Number(lane.head) : null
   await inLane(lane, async (turn) => {
-    await noteSend(turn, lane.lease, attempt, { head: Number(lane.head), last_error: failure })
+    await noteSend(turn, lane.lease, attempt, { judged_at, last_error: failure })
     if (!isOnItsWay) return
     const isNew = transaction.status === "allocated" || transaction.status === "signed"
     const status = isNew ? "sent" : transaction.status
@@ -79,16 +101,24 @@ export async function sendAttempt(
   if (outcome === "no_funds")
     lane.pause ??= `${lane.signer.address} cannot pay for its transaction with nonce ${nonce}: send it more, it goes on by itself`
   if (outcome === "refused")
-    lane.notices.push(`the node refuses nonce ${nonce}, which is sent again: ${failure}`)
-  if (outcome === "unclear" || outcome === "rate_limited") throw new ChainUnreachable(failure ?? "no answer")
+    lane.notices.push(
+      `the node refuses nonce ${nonce}, which is sent again: ${failure}; to give it up, run: operator cancel ${transaction.id}`,
+    )
+  if (["unclear", "no_answer", "rate_limited"].includes(outcome))
+    throw new ChainUnreachable(failure ?? "no answer")
 }
 
-async function sendRaw(lane: HeldLane, raw: Hex): Promise<string | null> {
+/** After these a transaction that is not mined waits for a better price, or may. */
+const raisingHelps: SendOutcome[] = ["known", "nonce_low", "underpriced", "fee_too_low", "unclear"]
+
+async function sendRaw(lane: HeldLane, raw: Hex): Promise<{ outcome: SendOutcome; failure: string | null }> {
   try {
     await lane.chain.rpc.request({ method: "eth_sendRawTransaction", params: [raw] })
-    return null
+    return { outcome: "known", failure: null }
   } catch (error) {
-    return rawMessage(error)
+    const failure = rawMessage(error)
+    const outcome = classifySendError(failure)
+    return { outcome: outcome === "unclear" && isSilence(error) ? "no_answer" : outcome, failure }
   }
 }
 
@@ -110,14 +140,20 @@ export async function feesNow(lane: HeldLane): Promise<Fees> {
 
 /**
  * Fees that a pool takes for a replacement: an eighth above the last ones on both fields, where public pools ask
- * for a tenth, and never below today's. Null when the cap does not allow it.
+ * for a tenth, and never below today's. Null when the cap does not allow it; a cancel is small and asked for, so it
+ * may go to twice the cap.
  */
-export async function bumpedFees(lane: HeldLane, last: AttemptRow): Promise<Fees | null> {
+export async function raisedFees(
+  lane: HeldLane,
+  last: AttemptRow,
+  kind: "bump" | "cancel",
+): Promise<Fees | null> {
   const now = await feesNow(lane)
   const raised = (fee: string) => (BigInt(fee) * 9n + 7n) / 8n + 1n
   const max_fee_per_gas = most(raised(last.max_fee_per_gas), now.max_fee_per_gas)
   const max_priority_fee_per_gas = most(raised(last.max_priority_fee_per_gas), now.max_priority_fee_per_gas)
-  if (max_fee_per_gas > feeCap(lane)) return null
+  const cap = kind === "cancel" ? 2n * feeCap(lane) : feeCap(lane)
+  if (max_fee_per_gas > cap) return null
   return { max_fee_per_gas, max_priority_fee_per_gas: least(max_priority_fee_per_gas, max_fee_per_gas) }
 }
 

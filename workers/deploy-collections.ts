@@ -1,5 +1,11 @@
 import { eq } from "drizzle-orm"
-import { type Address, encodeFunctionData } from "viem"
+import {
+  type Address,
+  encodeFunctionData,
+  isAddressEqual,
+  parseEventLogs,
+  type TransactionReceipt,
+} from "viem"
 import type { DeployCollectionInput } from "../machines/collection-contract.ts"
 import { collectionSalt } from "../src/chain/collection-address.ts"
 import { factoryAbi } from "../src/chain/contracts.generated.ts"
@@ -43,6 +49,22 @@ export const deployCollections: Job = {
       }),
     )
   },
+
+  /** The contract's logs begin here, unless an earlier transaction deployed it. */
+  async afterwards(turn, { transaction, effects, receipt }) {
+    for (const effect of effects) {
+      const { id, address } = await collectionOf(turn.tx, effect)
+      if (!isDeployedBy(receipt, transaction.to as Address, address as Address)) continue
+      const deployed_block = Number(receipt.blockNumber)
+      await turn.tx.update(collections).set({ deployed_block }).where(eq(collections.id, id))
+    }
+  },
+}
+
+function isDeployedBy({ logs }: TransactionReceipt, factory: Address, contract: Address): boolean {
+  return parseEventLogs({ abi: factoryAbi, eventName: "CollectionDeployed", logs }).some(
+    (log) => isAddressEqual(log.address, factory) && isAddressEqual(log.args.collection, contract),
+  )
 }
 
 async function collectionOf(queries: Queries, effect: Effect) {

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNull } from "drizzle-orm"
+import { and, desc, eq, gt, inArray, isNull, notExists, sql } from "drizzle-orm"
 import {
   type Address,
   decodeFunctionData,
@@ -9,15 +9,17 @@ import {
   type TransactionReceipt,
 } from "viem"
 import type { IssueUnitInput } from "../machines/unit-token.ts"
-import type { EffectResult } from "../src/actors/runtime.ts"
+import { type EffectResult, settleEffect } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
-import { CallReverted, reach } from "../src/chain/rpc.ts"
+import { CallReverted } from "../src/chain/rpc.ts"
 import type { TransactionRow } from "../src/chain/transactions.ts"
 import type { Queries } from "../src/db/database.ts"
-import { bulkPairings, collections, transactions } from "../src/db/schema.ts"
+import { bulkPairings, collections, effects, transactions } from "../src/db/schema.ts"
+import type { Turn } from "../src/db/turn.ts"
 import { failure } from "./failures.ts"
-import type { Effect, Job } from "./job.ts"
+import type { Call, Effect, Job, JobResult, Written } from "./job.ts"
+import { foundSerialsOf, takeUpSerials } from "./take-up-serials.ts"
 import { tryCall } from "./try-call.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
@@ -29,78 +31,108 @@ export const issueUnits: Job = {
 
   lineOf: (effect) => inputOf(effect).collection_id,
 
-  async plan(_chain, queries, waiting) {
-    const { collection_id } = inputOf(waiting[0])
-    const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
-    if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
-    if (await isRunningDry(queries, collection))
-      return { later: waiting.filter((effect) => inputOf(effect).collection_id === collection_id) }
-    const members = nextBatch(waiting)
-    const first = collection.next_serial
-    const after = first + members.length
-    return {
-      members,
-      to: collection.address as Address,
-      data: encodeFunctionData({
-        abi: collectionAbi,
-        functionName: "issue",
-        args: [BigInt(first), members.map((member) => Number.parseInt(inputOf(member).chip_id, 16))],
-      }),
-      gas: 150_000n + 12_000n * BigInt(members.length),
-      async reserve(turn) {
-        const reserved = await turn.tx
-          .update(collections)
-          .set({ next_serial: after })
-          .where(and(eq(collections.id, collection_id), eq(collections.next_serial, first)))
-          .returning({ id: collections.id })
-        if (reserved.length === 0) throw new Error(`serial ${first} of ${collection_id} was taken meanwhile`)
-      },
-    }
+  async plan(chain, queries, waiting) {
+    const collection = await collectionOf(queries, waiting[0])
+    const ofCollection = waiting.filter((effect) => inputOf(effect).collection_id === collection.id)
+    const members = nextBatch(ofCollection)
+    const found = await settleFound(queries, collection, members)
+    if (found) return found
+    const last = await lastOnItsWay(queries, collection)
+    if (last && isRunningDry(last, collection)) return { later: ofCollection }
+    const takenUp = last ? null : await takeUpSerials(chain, queries, collection)
+    if (takenUp === "later") return { later: ofCollection }
+    return takenUp ?? issueBatch(collection, members)
   },
 
-  refusal: (reason) =>
-    ["IssuedDifferently", "InvalidChip"].includes(reason) ? failure("unit.issuance_reverted", reason) : null,
+  refusal: (reason) => (reason === "InvalidChip" ? failure("unit.issuance_reverted", reason) : null),
 
-  /** Serials are read from the logs of the block, never assumed; a success without them is not a success. */
+  /**
+   * Serials are read from the logs of the block, never assumed. A success without them had no effect, because these
+   * units were issued before, as after a restored back-up: planned anew, they get the serials the chain has for them.
+   */
   async results(chain, _queries, { transaction, effects, receipt }) {
-    const issued =
-      receipt.status === "success"
-        ? (serialsIn(receipt, transaction) ?? (await serialsIssuedBefore(chain, transaction)))
-        : null
-    if (!issued && (await canSucceedLater(chain, transaction, effects))) return effects.map(() => "again")
+    const serials = receipt.status === "success" ? serialsIn(receipt, transaction) : null
+    if (!serials && (await canSucceedLater(chain, transaction, effects))) return effects.map(() => "again")
     return effects.map((_effect, index): EffectResult => {
-      const serial = issued?.serials[index]
-      if (serial !== undefined) return { output: { serial, transaction_hash: issued?.transaction_hash } }
+      const serial = serials?.[index]
+      if (serial !== undefined) return { output: { serial, transaction_hash: receipt.transactionHash } }
       return { error: failure("unit.issuance_reverted", receipt.transactionHash) }
     })
   },
 
   async afterwards(turn, { transaction, effects }, results) {
-    const { collection_id, bulk_pairing_id } = inputOf(effects[0] as Effect)
-    const isIssued = results.every((result) => result !== "again" && "output" in result)
-    if (!isIssued) {
-      const { first } = issueCall(transaction)
-      await turn.tx
-        .update(collections)
-        .set({ next_serial: first })
-        .where(and(eq(collections.id, collection_id), gt(collections.next_serial, first)))
-    }
-    if (!isIssued || !bulk_pairing_id) return
+    const { collection_id } = inputOf(effects[0] as Effect)
+    const isIssued = effects.every((effect, index) => effect.status === "done" || isOutput(results[index]))
+    if (isIssued) return await closeBulkPairings(turn, effects)
+    const { first } = issueCall(transaction)
     await turn.tx
-      .update(bulkPairings)
-      .set({ issued_at: turn.at })
-      .where(and(eq(bulkPairings.id, bulk_pairing_id), isNull(bulkPairings.issued_at)))
+      .update(collections)
+      .set({ next_serial: first })
+      .where(and(eq(collections.id, collection_id), gt(collections.next_serial, first)))
   },
 }
 
-/**
- * After a batch reverted, those behind it revert too: its serials were given back, and nothing new is planned on them
- * until none of that is on its way any more.
- */
-async function isRunningDry(
+type CollectionRow = typeof collections.$inferSelect
+
+async function collectionOf(queries: Queries, effect: Effect): Promise<CollectionRow> {
+  const { collection_id } = inputOf(effect)
+  const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
+  if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
+  return collection
+}
+
+/** Gives units the serials that the chain has for their chips already; null where there are none. */
+async function settleFound(
   queries: Queries,
-  { address, chain_id, next_serial }: typeof collections.$inferSelect,
-): Promise<boolean> {
+  { id }: CollectionRow,
+  members: Effect[],
+): Promise<Written | null> {
+  const chipIds = members.map((effect) => inputOf(effect).chip_id)
+  const serials = await foundSerialsOf(queries, id, chipIds)
+  const taken = members.filter((effect) => serials.has(inputOf(effect).chip_id))
+  if (taken.length === 0) return null
+  return {
+    taken,
+    async write(turn) {
+      for (const effect of taken) {
+        const found = serials.get(inputOf(effect).chip_id)
+        if (!found) continue
+        const { serial, transaction_hash } = found
+        await settleEffect(turn, effect.id, { output: { serial, transaction_hash } })
+      }
+      await closeBulkPairings(turn, taken)
+    },
+    warning: null,
+  }
+}
+
+function issueBatch({ id, address, next_serial: first }: CollectionRow, members: Effect[]): Call {
+  const after = first + members.length
+  return {
+    members,
+    to: address as Address,
+    data: encodeFunctionData({
+      abi: collectionAbi,
+      functionName: "issue",
+      args: [BigInt(first), members.map((member) => Number.parseInt(inputOf(member).chip_id, 16))],
+    }),
+    gas: 150_000n + 12_000n * BigInt(members.length),
+    async reserve(turn) {
+      const reserved = await turn.tx
+        .update(collections)
+        .set({ next_serial: after })
+        .where(and(eq(collections.id, id), eq(collections.next_serial, first)))
+        .returning({ id: collections.id })
+      if (reserved.length === 0) throw new Error(`serial ${first} of ${id} was taken meanwhile`)
+    },
+  }
+}
+
+/** The collection's last transaction whose results are not known yet. */
+async function lastOnItsWay(
+  queries: Queries,
+  { address, chain_id }: CollectionRow,
+): Promise<TransactionRow | undefined> {
   const [last] = await queries
     .select()
     .from(transactions)
@@ -114,12 +146,43 @@ async function isRunningDry(
     )
     .orderBy(desc(transactions.nonce))
     .limit(1)
-  if (!last) return false
+  return last
+}
+
+/**
+ * After a batch reverted, those behind it revert too: its serials were given back, and nothing new is planned on them
+ * until none of that is on its way any more.
+ */
+function isRunningDry(last: TransactionRow, { next_serial }: CollectionRow): boolean {
   const { first, chips } = issueCall(last)
   return first + chips.length !== next_serial
 }
 
-/** A batch reverts also because one before it did, or lost its nonce: then it is planned anew, a few times. */
+/** A bulk request is issued when nothing of it is open any more. */
+async function closeBulkPairings(turn: Turn, settled: Effect[]): Promise<void> {
+  const bulks = new Map(settled.map((effect) => [inputOf(effect).bulk_pairing_id, effect.queue]))
+  for (const [bulk_pairing_id, queue] of bulks) {
+    if (bulk_pairing_id === null) continue
+    const isOfBulk = sql`${effects.input} ->> 'bulk_pairing_id' = ${bulk_pairing_id}`
+    const open = turn.tx
+      .select({ id: effects.id })
+      .from(effects)
+      .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isOfBulk))
+    await turn.tx
+      .update(bulkPairings)
+      .set({ issued_at: turn.at })
+      .where(and(eq(bulkPairings.id, bulk_pairing_id), isNull(bulkPairings.issued_at), notExists(open)))
+  }
+}
+
+function isOutput(result: JobResult | undefined): boolean {
+  return result !== undefined && result !== "again" && "output" in result
+}
+
+/**
+ * A batch reverts also because one before it did or lost its nonce, or because the chain has other units at its
+ * serials: then it is planned anew, a few times.
+ */
 async function canSucceedLater(
   chain: ConnectedChain,
   { lane_id, to, call }: TransactionRow,
@@ -134,10 +197,9 @@ async function canSucceedLater(
 const maxPlans = 5
 
 /** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
-function nextBatch(waiting: [Effect, ...Effect[]]): Effect[] {
-  const { collection_id, bulk_pairing_id } = inputOf(waiting[0])
-  const ofCollection = waiting.filter((effect) => inputOf(effect).collection_id === collection_id)
-  const end = ofCollection.findIndex((effect) => inputOf(effect).bulk_pairing_id !== bulk_pairing_id)
+function nextBatch(ofCollection: Effect[]): Effect[] {
+  const bulkPairingId = ofCollection[0] && inputOf(ofCollection[0]).bulk_pairing_id
+  const end = ofCollection.findIndex((effect) => inputOf(effect).bulk_pairing_id !== bulkPairingId)
   return ofCollection.slice(0, end === -1 ? undefined : end).slice(0, maxUnits)
 }
 
@@ -151,9 +213,7 @@ function issueCall(transaction: TransactionRow): { first: number; chips: readonl
   return { first: Number(first), chips }
 }
 
-type Issued = { serials: number[]; transaction_hash: string }
-
-function serialsIn(receipt: TransactionReceipt, transaction: TransactionRow): Issued | null {
+function serialsIn(receipt: TransactionReceipt, transaction: TransactionRow): number[] | null {
   const { chips } = issueCall(transaction)
   const logs = parseEventLogs({ abi: collectionAbi, eventName: ["Issued", "Transfer"], logs: receipt.logs })
   const ours = logs.filter((log) => isAddressEqual(log.address, transaction.to as Address))
@@ -162,28 +222,7 @@ function serialsIn(receipt: TransactionReceipt, transaction: TransactionRow): Is
     .filter((log) => log.eventName === "Transfer")
     .map((log) => Number((log.args as { tokenId: bigint }).tokenId))
   if (!issued || serials.length !== chips.length) return null
-  if ((issued.args as { chips: Hex }).chips.toLowerCase() !== packedChips(chips)) return null
-  return { serials, transaction_hash: receipt.transactionHash }
-}
-
-/** Where the very same units were issued by an earlier transaction, as after a restored back-up. */
-async function serialsIssuedBefore(
-  chain: ConnectedChain,
-  transaction: TransactionRow,
-): Promise<Issued | null> {
-  const { first, chips } = issueCall(transaction)
-  const logs = await reach(() =>
-    chain.rpc.getContractEvents({
-      address: transaction.to as Address,
-      abi: collectionAbi,
-      eventName: "Issued",
-      args: { first: BigInt(first) },
-      fromBlock: 0n,
-    }),
-  )
-  const same = logs.find((log) => log.args.chips?.toLowerCase() === packedChips(chips))
-  if (!same) return null
-  return { serials: chips.map((_chip, index) => first + index), transaction_hash: same.transactionHash }
+  return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chips) ? serials : null
 }
 
 /** Chips as the `Issued` event has them: five bytes each, in order. */

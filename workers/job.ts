@@ -14,7 +14,11 @@ export type Job = {
   /** The name under which machines invoke it. */
   src: string
   /** Forms the next call from what waits, oldest first: the first effect and whichever others go with it. */
-  plan(chain: ConnectedChain, queries: Queries, waiting: [Effect, ...Effect[]]): Promise<Call | Later>
+  plan(
+    chain: ConnectedChain,
+    queries: Queries,
+    waiting: [Effect, ...Effect[]],
+  ): Promise<Call | Later | Written>
   /** What it is called when the call reverts with an error that no waiting mends; null where waiting may. */
   refusal(reason: string): EffectFailure | null
   /** Judges a receipt at the confirmation depth: a result for each effect, in the order of the effects. */
@@ -42,5 +46,14 @@ export type JobResult = EffectResult | "again"
 
 /** Effects that must wait for what is on its way. */
 export type Later = { later: Effect[] }
+
+/** What is written down instead of a call, in one database transaction; then what waits is planned anew. */
+export type Written = {
+  /** The effects that this closes. Without any, it must change what is planned next. */
+  taken: Effect[]
+  write(turn: Turn): Promise<void>
+  /** A line for the operator's log. */
+  warning: [fields: Record<string, unknown>, message: string] | null
+}
 
 export type Mined = { transaction: TransactionRow; effects: Effect[]; receipt: TransactionReceipt }

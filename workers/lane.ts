@@ -12,7 +12,7 @@ import type { Signer } from "../src/chain/signers.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { giveResults, lookAtTransactions, sendOn } from "./advance-transactions.ts"
-import { compareNonces } from "./nonces.ts"
+import { compareWithChain } from "./nonces.ts"
 import { sendWaitingEffects } from "./send-effects.ts"
 import type { Checkpoint } from "./step.ts"
 
@@ -32,8 +32,6 @@ export type LaneMemory = {
   seen_head?: bigint
   /** Set once the providers have said that they serve this chain. */
   is_right_chain?: boolean
-  /** How many reorganizations beyond the finality depth it has halted for. */
-  deep_reorganizations?: number
 }
 
 /** A lane that is held, at a block. */
@@ -66,7 +64,7 @@ export async function tickLane(lane: Lane): Promise<void> {
   const round = { lease: leased.lease, head, used_nonces, is_halted, notices: [], pause: null }
   const held: HeldLane = { ...lane, ...round }
 
-  await compareNonces(held, leased)
+  await compareWithChain(held, leased)
   const isNewBlock = head !== lane.memory.seen_head
   const places = isNewBlock ? await lookAtTransactions(held) : null
   if (places) await sendOn(held, places)

@@ -1,27 +1,32 @@
-import { adoptNonce, haltLane, type LeasedLane } from "../src/chain/lanes.ts"
+import { adoptNonce, haltLane, type LaneRow, type LeasedLane, noteFinalBlock } from "../src/chain/lanes.ts"
 import { reach } from "../src/chain/rpc.ts"
 import {
   displaceTransaction,
+  effectsOf,
   finalFrom,
   isInFlight,
   nonceAfterLast,
   openTransactions,
+  type TransactionRow,
   updateTransaction,
   type WatchedTransaction,
 } from "../src/chain/transactions.ts"
+import type { Queries } from "../src/db/database.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 
 /**
- * Compares what chain and database know of a signer's nonces. Whatever cannot be, halts the lane until a person has
- * told it, by `operator retry`, to take its nonces from the chain again.
+ * Compares what chain and database know of a signer's nonces and of the blocks that are final. Whatever cannot be,
+ * halts the lane until a person has told it, by `operator retry`, to take its nonces from the chain again.
  */
-export async function compareNonces(lane: HeldLane, { lane: row }: LeasedLane): Promise<void> {
+export async function compareWithChain(lane: HeldLane, { lane: row }: LeasedLane): Promise<void> {
   if (row.next_nonce === null) {
     delete lane.memory.seen_head
-    return await adopt(lane)
+    await adopt(lane)
+    return await followFinalBlock(lane, null)
   }
-  const reason = (await reorganizedTooDeep(lane)) ?? (await outOfStep(lane, row.next_nonce))
-  if (reason !== null) await halt(lane, reason)
+  const reason = (await reorganizedTooDeep(lane, row)) ?? (await outOfStep(lane, row.next_nonce))
+  if (reason !== null) return await halt(lane, reason)
+  await followFinalBlock(lane, row.final_block_number)
 }
 
 /** Stops the lane; what is on its way is still watched. */
@@ -59,12 +64,20 @@ async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | nu
   return `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
 }
 
-async function reorganizedTooDeep(lane: HeldLane): Promise<string | null> {
-  const count = lane.chain.headers.deepReorganizations()
-  const isNew = count > (lane.memory.deep_reorganizations ?? 0)
-  lane.memory.deep_reorganizations = count
-  if (!isNew) return null
-  return `chain ${lane.chain.chain_id} replaced more than its last ${lane.chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
+/** Whether the block that was final is another one now; the row knows it through whatever restart. */
+async function reorganizedTooDeep(lane: HeldLane, row: LaneRow): Promise<string | null> {
+  const { final_block_number: number, final_block_hash } = row
+  if (number === null || number > lane.head) return null
+  const { hash } = await lane.chain.headers.at(BigInt(number))
+  if (hash === final_block_hash) return null
+  return `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${lane.chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
+}
+
+async function followFinalBlock(lane: HeldLane, known: number | null): Promise<void> {
+  const number = lane.head - BigInt(lane.chain.config.finality_depth) + 1n
+  if (lane.is_halted || number < 0n || (known !== null && number <= known)) return
+  const block = await lane.chain.headers.at(number)
+  await inLane(lane, (turn) => noteFinalBlock(turn, lane.lease, block))
 }
 
 /**
@@ -80,13 +93,24 @@ async function adopt(lane: HeldLane): Promise<void> {
   for (const transaction of await openTransactions(read, lane_id))
     if (isInFlight(transaction) && (await isUsedByOther(lane, transaction))) displaced.push(transaction)
   const next = Math.max(lane.used_nonces, pending, await nonceAfterLast(read, lane_id))
+  const achieved = await whichAchieved(read, lost)
   await inLane(lane, async (turn) => {
     await adoptNonce(turn, lane.lease, next)
-    for (const transaction of lost)
-      await updateTransaction(turn, lane.lease, transaction.id, { status: "confirmed", ...nowhere })
+    for (const { id } of lost) {
+      const status = achieved.has(id) ? "confirmed" : "reverted"
+      await updateTransaction(turn, lane.lease, id, { status, ...nowhere })
+    }
     for (const transaction of displaced)
       await displaceTransaction(turn, lane.lease, transaction, { status: "final", ...nowhere })
   })
+}
+
+/** Those that something was done by, of transactions whose results were given; others reverted or were cancelled. */
+async function whichAchieved(queries: Queries, given: TransactionRow[]): Promise<Set<string>> {
+  const achieved = new Set<string>()
+  for (const { id } of given)
+    if ((await effectsOf(queries, id)).some(({ status }) => status === "done")) achieved.add(id)
+  return achieved
 }
 
 /** A transaction that no block holds, and that is due to be sent at once. */

@@ -4,7 +4,7 @@ import type { RelayClaimInput } from "../machines/claim.ts"
 import type { EffectResult } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
-import { reach } from "../src/chain/rpc.ts"
+import { searchCollectionLogs } from "../src/chain/logs.ts"
 import type { Queries } from "../src/db/database.ts"
 import { collections, units } from "../src/db/schema.ts"
 import { failure } from "./failures.ts"
@@ -67,7 +67,13 @@ export const relayClaims: Job = {
   },
 }
 
-type Claim = { effect: Effect; contract: Address; serial: number; recipient: Address }
+type Claim = {
+  effect: Effect
+  contract: Address
+  deployed_block: number | null
+  serial: number
+  recipient: Address
+}
 
 function inputOf(effect: Effect): RelayClaimInput {
   return effect.input as RelayClaimInput
@@ -77,7 +83,12 @@ function inputOf(effect: Effect): RelayClaimInput {
 async function claimsOf(queries: Queries, effects: Effect[]): Promise<Claim[]> {
   const inputs = effects.map(inputOf)
   const rows = await queries
-    .select({ unit_id: units.id, serial: units.serial, address: collections.address })
+    .select({
+      unit_id: units.id,
+      serial: units.serial,
+      address: collections.address,
+      deployed_block: collections.deployed_block,
+    })
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
     .where(
@@ -90,8 +101,8 @@ async function claimsOf(queries: Queries, effects: Effect[]): Promise<Claim[]> {
     const { unit_id, recipient } = inputOf(effect)
     const row = rows.find((each) => each.unit_id === unit_id)
     if (!row?.serial) return []
-    const contract = row.address as Address
-    return { effect, contract, serial: row.serial, recipient: recipient as Address }
+    const { serial, address, deployed_block } = row
+    return { effect, contract: address as Address, deployed_block, serial, recipient: recipient as Address }
   })
 }
 
@@ -104,14 +115,13 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
 }
 
 async function claimedBefore(chain: ConnectedChain, claim: Claim): Promise<string | null> {
-  const logs = await reach(() =>
-    chain.rpc.getContractEvents({
-      address: claim.contract,
-      abi: collectionAbi,
-      eventName: "Transfer",
-      args: { from: claim.contract, to: claim.recipient, tokenId: BigInt(claim.serial) },
-      fromBlock: 0n,
-    }),
+  const { contract, deployed_block, recipient, serial } = claim
+  const { number: newest_block } = await chain.headers.follow()
+  const args = { from: contract, to: recipient, tokenId: BigInt(serial) }
+  const [log] = await searchCollectionLogs(
+    chain,
+    { address: contract, deployed_block, newest_block, event_name: "Transfer", args },
+    (found) => found.length > 0,
   )
-  return logs[0]?.transactionHash ?? null
+  return log?.transactionHash ?? null
 }

@@ -16,7 +16,7 @@ import { effects } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { loggable } from "../src/log.ts"
 import { feesNow, signAndSend } from "./broadcast.ts"
-import type { Call, Effect, Job } from "./job.ts"
+import type { Call, Effect, Job, Written } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { noteStep } from "./note-step.ts"
@@ -96,21 +96,38 @@ async function planNext(lane: HeldLane, waiting: [Effect, ...Effect[]], busy: Se
   const [first] = waiting
   const job = jobFor(first.src)
   const sameKind = waiting.filter(({ src }) => src === first.src) as [Effect, ...Effect[]]
-  const none = { taken: idsOf([first]), job, call: null, pause: null }
+  const none = { taken: idsOf(sameLine(job, sameKind)), job, call: null, pause: null }
   try {
     const call = await job.plan(lane.chain, lane.context.db.read, sameKind)
     if ("later" in call) return { ...none, taken: idsOf(call.later) }
-    const taken = idsOf(call.members)
+    if ("write" in call) return { ...none, taken: idsOf(await writeDown(lane, call)) }
     const verdict = await simulate(lane, call, busy)
-    if (typeof verdict === "bigint") return { ...none, taken, call: { ...call, gas: verdict } }
+    if (typeof verdict === "bigint")
+      return { ...none, taken: idsOf(call.members), call: { ...call, gas: verdict } }
     if (verdict.reason === "NotOperator") return { ...none, pause: notOperator(lane) }
     await putOffReverted(lane, job, call, verdict)
-    return { ...none, taken }
+    return { ...none, taken: idsOf([...call.members, ...sameLine(job, sameKind)]) }
   } catch (error) {
     if ([LeaseLost, ChainUnreachable, DatabaseUnavailable].some((kind) => error instanceof kind)) throw error
     await putOffBroken(lane, first, error)
     return none
   }
+}
+
+/** The first effect with those that keep their order behind it. */
+function sameLine(job: Job, waiting: [Effect, ...Effect[]]): Effect[] {
+  const [first] = waiting
+  const line = job.lineOf?.(first)
+  return line === undefined ? [first] : waiting.filter((effect) => job.lineOf?.(effect) === line)
+}
+
+async function writeDown(lane: HeldLane, { taken, write, warning }: Written): Promise<Effect[]> {
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lane.lease)
+    await write(turn)
+  })
+  if (warning) lane.context.log.warn(...warning)
+  return taken
 }
 
 function idsOf(members: Effect[]): Set<string> {

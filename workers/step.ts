@@ -15,6 +15,9 @@ export type Step =
   | "bump.sign"
   | "bump.store"
   | "bump.broadcast"
+  | "cancel.sign"
+  | "cancel.store"
+  | "cancel.broadcast"
   | "watch.read"
   | "watch.settle"
 

@@ -1,18 +1,21 @@
 import { and, asc, eq } from "drizzle-orm"
-import { type Address, isAddressEqual } from "viem"
+import { type Address, type GetLogsReturnType, getAbiItem, isAddressEqual, parseEventLogs } from "viem"
 import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../machines/authorization.ts"
 import { settleEffect } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
+import { searchCollectionLogs } from "../src/chain/logs.ts"
 import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import { type Context, inTurn } from "../src/context.ts"
-import { chainCursors, effects } from "../src/db/schema.ts"
+import type { Queries } from "../src/db/database.ts"
+import { chainCursors, collections, effects } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { noteSettled } from "./note-step.ts"
 import type { Checkpoint } from "./step.ts"
 
-/** How many blocks are read at once when the service was away for long. */
-const blocksAtOnce = 500n
+/** How many blocks are read at once when the service was away: of those that may still be replaced, and of others. */
+const freshAtOnce = 20n
+const finalAtOnce = 500n
 
 /**
  * One round of a chain: reads the blocks that have become deep enough and settles the authorizations they used,
@@ -32,10 +35,20 @@ export async function watchAuthorizations(
   // Without anybody to watch for, nothing before now can matter.
   const from = watched.length === 0 || read === null ? deepest : read + 1n
 
-  for (let first = from; first <= deepest; first += blocksAtOnce) {
-    const last = first + blocksAtOnce - 1n < deepest ? first + blocksAtOnce - 1n : deepest
-    await readBlocks({ context, chain, checkpoint, deepest }, watched, first, last)
+  const final = head - BigInt(chain.config.finality_depth) + 1n
+  for (let first = from; first <= deepest; ) {
+    const last = first <= final ? least(first + finalAtOnce - 1n, final) : first + freshAtOnce - 1n
+    const span = { first, last: least(last, deepest), is_final: first <= final }
+    await readBlocks({ context, chain, checkpoint, deepest }, watched, span)
+    first = span.last + 1n
   }
+}
+
+/** Blocks in a row that are read together; final ones cannot be replaced any more. */
+type Span = { first: bigint; last: bigint; is_final: boolean }
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
 }
 
 type Watch = { effect_id: string; request_id: string | null; input: WatchAuthorizationInput }
@@ -43,11 +56,11 @@ type Watch = { effect_id: string; request_id: string | null; input: WatchAuthori
 /** A round of one chain, which looks no further than a block at the confirmation depth. */
 type Round = { context: Context; chain: ConnectedChain; checkpoint: Checkpoint; deepest: bigint }
 
-async function readBlocks(round: Round, watched: Watch[], first: bigint, last: bigint): Promise<void> {
+async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<void> {
   const { context, chain, checkpoint } = round
   const since = performance.now()
-  const block = await reach(() => chain.headers.at(last))
-  const changes = await ownershipChanges(chain, watched, first, last)
+  const block = await chain.headers.at(span.last)
+  const changes = await ownershipChanges(chain, watched, span)
   const outcomes: { watch: Watch; output: WatchAuthorizationOutput }[] = []
   for (const watch of watched) {
     const output = await outcomeOf(round, watch.input, changes, block)
@@ -66,45 +79,59 @@ async function readBlocks(round: Round, watched: Watch[], first: bigint, last: b
 
 type OwnershipChange = { address: Address; serial: bigint; digest: string | null; transaction_hash: string }
 
-type OwnershipLog = OwnershipChange & { block_number: bigint; block_hash: string }
-
+/** What happened to the watched tokens, in the order of the chain. */
 async function ownershipChanges(
   chain: ConnectedChain,
   watched: Watch[],
-  fromBlock: bigint,
-  toBlock: bigint,
+  span: Span,
 ): Promise<OwnershipChange[]> {
-  const address = [...new Set(watched.map(({ input }) => input.contract_address as Address))]
-  if (address.length === 0) return []
-  const range = { address, abi: collectionAbi, fromBlock, toBlock }
-  const [used, moved] = await Promise.all([
-    reach(() => chain.rpc.getContractEvents({ ...range, eventName: "AuthorizationUsed" })),
-    reach(() => chain.rpc.getContractEvents({ ...range, eventName: "Transfer" })),
-  ])
-  const logs: OwnershipLog[] = [
-    ...used.map((log) => ({
-      address: log.address,
-      serial: log.args.serial ?? 0n,
-      digest: log.args.authorization ?? null,
-      transaction_hash: log.transactionHash,
-      block_number: log.blockNumber,
-      block_hash: log.blockHash,
-    })),
-    ...moved.map((log) => ({
-      address: log.address,
-      serial: log.args.tokenId ?? 0n,
-      digest: null,
-      transaction_hash: log.transactionHash,
-      block_number: log.blockNumber,
-      block_hash: log.blockHash,
-    })),
-  ].filter(({ address: contract, serial }) => watched.some(({ input }) => concerns(input, contract, serial)))
-  // A range may be answered by a provider that follows another fork.
-  for (const log of logs) {
-    const { hash } = await reach(() => chain.headers.at(log.block_number))
-    if (hash !== log.block_hash) throw new ChainUnreachable(`block ${log.block_number} is of another fork`)
-  }
-  return logs
+  const contracts = [...new Set(watched.map(({ input }) => input.contract_address as Address))]
+  if (contracts.length === 0) return []
+  const changes = await (span.is_final ? changesInRange : changesByBlock)(chain, contracts, span)
+  return changes.filter(({ address, serial }) =>
+    watched.some(({ input }) => concerns(input, address, serial)),
+  )
+}
+
+async function changesInRange(
+  chain: ConnectedChain,
+  address: Address[],
+  { first, last }: Span,
+): Promise<OwnershipChange[]> {
+  const range = { address, events: ownershipEvents, fromBlock: first, toBlock: last }
+  return (await reach(() => chain.rpc.getLogs(range))).map(changeOf)
+}
+
+/** By the hash of each block: a provider that follows another fork, or is behind, has no such block. */
+async function changesByBlock(
+  chain: ConnectedChain,
+  address: Address[],
+  { first, last }: Span,
+): Promise<OwnershipChange[]> {
+  const numbers = Array.from({ length: Number(last - first) + 1 }, (_, index) => first + BigInt(index))
+  const changes = await Promise.all(
+    numbers.map(async (number) => {
+      const { hash } = await chain.headers.at(number)
+      const query = { address, events: ownershipEvents, blockHash: hash }
+      return (await reach(() => chain.rpc.getLogs(query))).map(changeOf)
+    }),
+  )
+  return changes.flat()
+}
+
+const ownershipEvents = [
+  getAbiItem({ abi: collectionAbi, name: "AuthorizationUsed" }),
+  getAbiItem({ abi: collectionAbi, name: "Transfer" }),
+] as const
+
+type OwnershipLog = GetLogsReturnType<undefined, typeof ownershipEvents>[number]
+
+function changeOf(log: OwnershipLog): OwnershipChange {
+  const { address, transactionHash } = log
+  const change = { address, transaction_hash: transactionHash ?? "" }
+  return log.eventName === "AuthorizationUsed"
+    ? { ...change, serial: log.args.serial ?? 0n, digest: log.args.authorization ?? null }
+    : { ...change, serial: log.args.tokenId ?? 0n, digest: null }
 }
 
 function concerns(watch: WatchAuthorizationInput, contract: Address, serial: bigint): boolean {
@@ -126,25 +153,44 @@ async function outcomeOf(
   const deadline = BigInt(Math.floor(Date.parse(watch.deadline_at) / 1000))
   if (block.timestamp <= deadline) return null
   // Logs can be missing where a provider was behind; the state at this depth cannot.
-  if ((await nonceAt(round, watch)) === watch.authorization_nonce) return { outcome: "expired" }
-  return await outcomeInLogs(round, watch)
+  const nonce = await nonceAt(round, watch)
+  if (nonce === watch.authorization_nonce) return { outcome: "expired" }
+  return await outcomeInLogs(round, watch, nonce - watch.authorization_nonce)
 }
 
-/** What became of an authorization whose token moved on without our seeing it. */
+/** What became of an authorization whose token changed hands, each time with its next nonce, unseen by us. */
 async function outcomeInLogs(
-  { chain, deepest }: Round,
+  { context, chain, deepest }: Round,
   watch: WatchAuthorizationInput,
+  changes: number,
 ): Promise<WatchAuthorizationOutput> {
-  const changes = await ownershipChanges(
-    chain,
-    [{ effect_id: "", request_id: null, input: watch }],
-    0n,
-    deepest,
+  const search = {
+    address: watch.contract_address as Address,
+    deployed_block: await deployedBlock(context.db.read, watch),
+    newest_block: deepest,
+    event_name: "Transfer",
+    args: { tokenId: BigInt(watch.serial) },
+  } as const
+  const moves = await searchCollectionLogs(chain, search, (found) => found.length >= changes)
+  const hash = moves[changes - 1]?.transactionHash
+  if (!hash) throw new ChainUnreachable(`the logs of ${watch.contract_address} are not all there`)
+  const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
+  const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
+    ({ address, args }) =>
+      concerns(watch, address, args.serial) && args.authorization === watch.authorization_digest,
   )
-  const use = changes.find(({ digest }) => digest === watch.authorization_digest)
-  const transaction_hash = (use ?? changes.at(-1))?.transaction_hash
-  if (!transaction_hash) throw new ChainUnreachable(`the logs of ${watch.contract_address} are not all there`)
-  return { outcome: use ? "used" : "superseded", transaction_hash }
+  return { outcome: isUsed ? "used" : "superseded", transaction_hash: hash }
+}
+
+async function deployedBlock(
+  queries: Queries,
+  { chain_id, contract_address }: WatchAuthorizationInput,
+): Promise<number | null> {
+  const [collection] = await queries
+    .select({ deployed_block: collections.deployed_block })
+    .from(collections)
+    .where(and(eq(collections.chain_id, chain_id), eq(collections.address, contract_address)))
+  return collection?.deployed_block ?? null
 }
 
 async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number> {
@@ -178,7 +224,7 @@ async function lastRead(context: Context, chain: ConnectedChain, deepest: bigint
   if (!cursor) return null
   const read = BigInt(cursor.block_number)
   if (read <= deepest) {
-    const block = await reach(() => chain.headers.at(read))
+    const block = await chain.headers.at(read)
     if (block.hash === cursor.block_hash) return read
   }
   // A provider that is behind is no sign of a reorganization.

@@ -1,6 +1,7 @@
 import { asc, desc, eq } from "drizzle-orm"
 import type { AnyStateMachine } from "xstate"
 import type { AskChain } from "../chain/ask-chain.ts"
+import { kindOf } from "../chain/transactions.ts"
 import { chartOf } from "../charts/chart.ts"
 import type { Queries } from "../db/database.ts"
 import {
@@ -224,12 +225,12 @@ function presentTransaction({ transaction, attempts }: Work) {
     status: transaction.status,
     hash: transaction.hash,
     block_number: transaction.block_number,
-    attempts: attempts.map(({ hash, kind, max_fee_per_gas, send_count, last_error }) => ({
-      hash,
-      kind,
-      max_fee_per_gas,
-      send_count,
-      last_error,
+    attempts: attempts.map((attempt) => ({
+      hash: attempt.hash,
+      kind: kindOf(attempt),
+      max_fee_per_gas: attempt.max_fee_per_gas,
+      send_count: attempt.send_count,
+      last_error: attempt.last_error,
     })),
   }
 }

@@ -49,6 +49,8 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
     return `transaction ${transaction.hash} is in block ${transaction.block_number} and not deep enough yet`
   if (lane && lane.status !== "open")
     return `lane ${lane.id} is ${lane.status}: ${lane.reason ?? "no reason is noted"}`
+  if (transaction?.cancel_requested_at)
+    return `nonce ${transaction.nonce} is given up, and what uses it up is not mined yet${because}`
   if (transaction)
     return `transaction ${attempts.at(-1)?.hash ?? transaction.id} with nonce ${transaction.nonce} is ${transaction.status} and not mined${because}`
   if (effect.src === "watchAuthorization") {

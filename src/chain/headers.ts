@@ -9,8 +9,6 @@ export type HeaderChain = {
   follow(): Promise<Header>
   /** The block at a height. Throws `ChainUnreachable`, also where the chain is not that high. */
   at(blockNumber: bigint): Promise<Header>
-  /** How often, since the process began, blocks were replaced that were deeper than the finality depth. */
-  deepReorganizations(): number
 }
 
 /** Remembers the blocks down to the finality depth; a process that begins knows none. */
@@ -18,7 +16,6 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
   const depth = BigInt(finalityDepth)
   let known = new Map<bigint, Header>()
   let head: Header | null = null
-  let deepReorganizations = 0
   let following: Promise<Header> | undefined
 
   async function followNow(): Promise<Header> {
@@ -35,16 +32,13 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
     return newest
   }
 
-  /** Walks back until a known block; null when all that is known was replaced. */
+  /** Walks back until a known block; null when what is known was replaced down to the finality depth. */
   async function branchTo(newest: Header, last: Header): Promise<{ from: bigint; headers: Header[] } | null> {
     const headers = [newest]
     for (let lowest = newest; ; ) {
       const below = known.get(lowest.number - 1n)
       if (below?.hash === lowest.parent_hash) return { from: lowest.number, headers }
-      if (below && last.number - below.number + 1n >= depth) {
-        deepReorganizations += 1
-        return null
-      }
+      if (below && last.number - below.number + 1n >= depth) return null
       // A young process knows no more.
       if (lowest.number <= lowestKnown(known)) return { from: 0n, headers }
       lowest = await read(rpc, { blockHash: lowest.parent_hash })
@@ -68,7 +62,6 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
       if (head && blockNumber >= head.number - depth) known.set(blockNumber, header)
       return header
     },
-    deepReorganizations: () => deepReorganizations,
   }
 }
 

@@ -59,7 +59,7 @@ function isHeldByOther(turn: Turn, claimant: Claimant, lane: LaneRow): boolean {
   return performance.now() - claimant.rival.since_milliseconds <= claimant.lease_milliseconds
 }
 
-type LaneRow = typeof lanes.$inferSelect
+export type LaneRow = typeof lanes.$inferSelect
 
 export type LeasedLane = { lease: Lease; lane: LaneRow }
 
@@ -91,13 +91,29 @@ export class LeaseLost extends Error {
   override name = "LeaseLost"
 }
 
-/** Sets the next nonce of a lane that has none: it never sent anything, or a person told it to ask the chain. */
+/**
+ * Sets the next nonce of a lane that has none: it never sent anything, or a person told it to ask the chain. Which
+ * block was final is found out anew, too.
+ */
 export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx
     .update(lanes)
-    .set({ next_nonce: nonce })
+    .set({ next_nonce: nonce, final_block_number: null, final_block_hash: null })
     .where(and(heldBy(lease), isNull(lanes.next_nonce)))
+}
+
+/** Remembers the newest block at the finality depth, which no reorganization may replace any more. */
+export async function noteFinalBlock(
+  turn: Turn,
+  lease: Lease,
+  { number, hash }: { number: bigint; hash: string },
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(lanes)
+    .set({ final_block_number: Number(number), final_block_hash: hash })
+    .where(heldBy(lease))
 }
 
 /** Takes the lane's next nonce, which is never given out again. */

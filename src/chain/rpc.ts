@@ -7,6 +7,7 @@ import {
   type Hex,
   isHex,
   type PublicClient,
+  RpcRequestError,
   type Transport,
 } from "viem"
 import type { ChainConfig } from "../config.ts"
@@ -59,6 +60,11 @@ export function rawMessage(error: unknown): string {
     .toLowerCase()
     .replaceAll(/https?:\/\/\S+/g, "(provider)")
     .slice(0, 300)
+}
+
+/** Whether no node said anything: the line failed, or the answer was none of JSON-RPC. */
+export function isSilence(error: unknown): boolean {
+  return !(error instanceof BaseError) || !error.walk((cause) => cause instanceof RpcRequestError)
 }
 
 function revertOf(error: unknown): CallReverted | null {

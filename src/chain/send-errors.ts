@@ -1,6 +1,6 @@
 /**
  * What a refusal to take a transaction means. `known`: the pool has these bytes. `nonce_low`: the nonce is used,
- * perhaps by us. `unclear`: nothing learnt, the same bytes again later.
+ * perhaps by us. `unclear`, in words nobody knows, and `no_answer`: nothing learnt, the same bytes again later.
  */
 export type SendOutcome =
   | "known"
@@ -12,6 +12,7 @@ export type SendOutcome =
   | "rate_limited"
   | "refused"
   | "unclear"
+  | "no_answer"
 
 /** Classifies a node's own words, lower case. A revert text may quote any of the others, so it is looked at first. */
 export function classifySendError(text: string): SendOutcome {

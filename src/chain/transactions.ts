@@ -8,6 +8,8 @@ import { assertLease, type Lease, takeNonce } from "./lanes.ts"
 
 export type TransactionRow = typeof transactions.$inferSelect
 export type AttemptRow = typeof transactionAttempts.$inferSelect
+/** A `cancel` uses up the nonce and does nothing else. */
+export type AttemptKind = "first" | "bump" | "cancel"
 /** A transaction with every attempt ever signed for its nonce, the last one last. */
 export type WatchedTransaction = TransactionRow & { attempts: AttemptRow[] }
 
@@ -63,15 +65,17 @@ export async function storeAttempt(
   turn: Turn,
   lease: Lease,
   transaction: TransactionRow,
-  attempt: { hash: Hex; raw: Hex; kind: "first" | "bump"; fees: Fees },
+  attempt: { hash: Hex; raw: Hex; kind: AttemptKind; fees: Fees },
 ): Promise<AttemptRow> {
   await assertLease(turn, lease)
+  const is_cancel = attempt.kind === "cancel"
   await turn.tx
     .insert(transactionAttempts)
     .values({
       hash: attempt.hash,
       transaction_id: transaction.id,
-      kind: attempt.kind,
+      kind: attempt.kind === "cancel" ? "bump" : attempt.kind,
+      is_cancel,
       raw: attempt.raw,
       max_fee_per_gas: String(attempt.fees.max_fee_per_gas),
       max_priority_fee_per_gas: String(attempt.fees.max_priority_fee_per_gas),
@@ -246,20 +250,43 @@ export async function nonceAfterLast(queries: Queries, laneId: string): Promise<
   return last?.nonce === null || last?.nonce === undefined ? 0 : Number(last.nonce) + 1
 }
 
-/** Notes what the pool said to an attempt at a block; null when it took it. */
+/** Notes what the pool said to an attempt, null when it took it, and the block at which it first judged it. */
 export async function noteSend(
   turn: Turn,
   lease: Lease,
   attempt: AttemptRow,
-  said: { head: number; last_error: string | null },
+  said: { judged_at: number | null; last_error: string | null },
 ): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx
     .update(transactionAttempts)
     .set({
-      first_sent_block: attempt.first_sent_block ?? said.head,
+      first_sent_block: attempt.first_sent_block ?? said.judged_at,
       send_count: attempt.send_count + 1,
       last_error: said.last_error,
     })
     .where(eq(transactionAttempts.hash, attempt.hash))
+}
+
+/** A column of its own tells a cancel, because the release before this one knows two kinds only. */
+export function kindOf({ kind, is_cancel }: AttemptRow): AttemptKind {
+  return is_cancel ? "cancel" : kind
+}
+
+/** Whether what a block holds of a transaction is its cancel. */
+export function isCancelled({ attempts }: WatchedTransaction, hash: string): boolean {
+  return attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
+}
+
+/**
+ * Asks the lane to use up a transaction's nonce with an empty one; null unless its bytes are out and no block has
+ * them. Which of the two is mined is for the chain to say.
+ */
+export async function requestCancel(turn: Turn, transactionId: string): Promise<TransactionRow | null> {
+  const [given] = await turn.tx
+    .update(transactions)
+    .set({ cancel_requested_at: turn.at, updated_at: turn.at })
+    .where(and(eq(transactions.id, transactionId), inArray(transactions.status, ["signed", "sent"])))
+    .returning()
+  return given ?? null
 }

@@ -1,9 +1,9 @@
-import { asc, count, desc, eq, inArray, min } from "drizzle-orm"
+import { and, asc, count, desc, eq, inArray, isNull, min } from "drizzle-orm"
 import { type Address, createPublicClient, fallback, formatEther, http } from "viem"
 import { rawMessage } from "../chain/rpc.ts"
 import type { ChainConfig } from "../config.ts"
 import type { Queries } from "../db/database.ts"
-import { chainCursors, lanes, transactions } from "../db/schema.ts"
+import { chainCursors, foundSerials, lanes, transactions, units } from "../db/schema.ts"
 import type { Command } from "./command.ts"
 import { table } from "./text.ts"
 
@@ -22,8 +22,12 @@ export const chainStatus: Command = {
       const laneStatuses = rows
         .map((lane) => ({ ...lane, ...(accounts.get(lane.id) ?? unknownAccount) }))
         .map((lane) => ({ ...lane, runway_transactions: runway(lane) }))
-      const document = { chains: chains.map(({ status }) => status), lanes: laneStatuses }
-      return { document, text: `chains\n${chainTable(document.chains)}\n\nlanes\n${laneTable(laneStatuses)}` }
+      const unasked_serials = await unaskedSerials(context.db.read)
+      const document = { chains: chains.map(({ status }) => status), lanes: laneStatuses, unasked_serials }
+      const parts = [`chains\n${chainTable(document.chains)}`, `lanes\n${laneTable(laneStatuses)}`]
+      if (unasked_serials.length > 0)
+        parts.push(`serials that the chain has and no unit\n${serialTable(unasked_serials)}`)
+      return { document, text: parts.join("\n\n") }
     },
 }
 
@@ -117,6 +121,21 @@ async function askChain(queries: Queries, chain: ChainConfig, rows: LaneWithWork
   }
 }
 
+/** By collection, the serials found on chain after a back-up was restored whose chip is not paired again yet. */
+async function unaskedSerials(queries: Queries) {
+  const rows = await queries
+    .select({ collection_id: foundSerials.collection_id, serials: count() })
+    .from(foundSerials)
+    .leftJoin(
+      units,
+      and(eq(units.collection_id, foundSerials.collection_id), eq(units.serial, foundSerials.serial)),
+    )
+    .where(isNull(units.id))
+    .groupBy(foundSerials.collection_id)
+    .orderBy(asc(foundSerials.collection_id))
+  return rows.map(({ collection_id, serials }) => ({ collection_id, serials: Number(serials) }))
+}
+
 type ChainStatus = Awaited<ReturnType<typeof askChain>>["status"]
 
 function chainTable(chains: ChainStatus[]): string {
@@ -129,6 +148,13 @@ function chainTable(chains: ChainStatus[]): string {
       chain.block_number,
       chain.watched_block,
     ]),
+  )
+}
+
+function serialTable(rows: Awaited<ReturnType<typeof unaskedSerials>>): string {
+  return table(
+    ["COLLECTION", "SERIALS"],
+    rows.map(({ collection_id, serials }) => [collection_id, serials]),
   )
 }
 

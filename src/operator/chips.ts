@@ -1,14 +1,9 @@
 import { readFileSync } from "node:fs"
 import { inTurn } from "../context.ts"
 import { parseChipFile } from "../organizations/chip-file.ts"
+import { importChips } from "../organizations/chip-import.ts"
 import { presentStockChip } from "../organizations/model.ts"
-import {
-  importChips,
-  listChipsOfOrganization,
-  requireOrganization,
-  retireChip,
-  sealChips,
-} from "../organizations/service.ts"
+import { listChipsOfOrganization, requireOrganization, retireChip } from "../organizations/service.ts"
 import { type Command, UsageError } from "./command.ts"
 import { table } from "./text.ts"
 
@@ -16,6 +11,11 @@ export const chipCommands: Command[] = [
   {
     name: "chips import",
     takes: "--organization ID --file F.json|F.csv",
+    about: `The file has one chip in each line or entry: chip_id, uid, meta_key and file_key in hexadecimal, and optionally
+the last counter that was seen. It is checked as a whole first: with one wrong line nothing is imported.
+A long file is stored in parts. If that is cut short, run the same command again: it goes on where it stopped.
+Chips that are stored alike are left as they are and counted as already_imported; a chip that is stored with
+other values refuses the file.`,
     options: { organization: true, file: true },
     plan(values) {
       const organization_id = values.required("organization")
@@ -24,12 +24,17 @@ export const chipCommands: Command[] = [
       return async ({ context }) => {
         await requireOrganization(context.db.read, organization_id)
         const lines = parseChipFile(readFileSync(file, "utf8"), format)
-        const { service_secret } = context.config
-        const sealed = sealChips(service_secret, lines, (done) => showProgress("sealing", done, lines.length))
-        const imported = await inTurn(context, null, (turn) =>
-          importChips(turn, organization_id, sealed, (done) => showProgress("storing", done, lines.length)),
+        const { imported, already_imported } = await importChips(
+          context,
+          organization_id,
+          lines,
+          showProgress,
         )
-        return { document: { organization_id, imported }, text: `${imported} chips are imported` }
+        const before = already_imported === 0 ? "" : `, ${already_imported} were imported before`
+        return {
+          document: { organization_id, imported, already_imported },
+          text: `${imported} chips are imported${before}`,
+        }
       }
     },
   },
@@ -81,7 +86,7 @@ function formatOf(file: string): "json" | "csv" {
 }
 
 /** On a terminal only: one line that is written over. */
-function showProgress(doing: string, done: number, total: number): void {
+function showProgress(step: string, done: number, total: number): void {
   if (!process.stderr.isTTY) return
-  process.stderr.write(`\r\u001b[K${doing} ${done} of ${total} chips${done === total ? "\n" : ""}`)
+  process.stderr.write(`\r\u001b[K${step} ${done} of ${total} chips${done === total ? "\n" : ""}`)
 }

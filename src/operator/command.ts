@@ -7,6 +7,8 @@ export type Command = {
   name: string
   /** What follows the name, as the usage shows it. */
   takes: string
+  /** What its own usage says besides, in lines. */
+  about?: string
   /** The one argument without a name, such as `CHIP_ID`. */
   argument?: string
   /** Options that take a value; the required ones are true. */

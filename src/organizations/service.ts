@@ -7,8 +7,6 @@ import type { Turn } from "../db/turn.ts"
 import { ApiError, fieldError } from "../errors.ts"
 import { canonicalRedirect, name as nameSchema } from "../fields.ts"
 import { newId, parseId } from "../ids.ts"
-import { wrapChipKeys } from "../sun/chip-keys.ts"
-import { ChipFileError, type ChipLine } from "./chip-file.ts"
 
 // What an operator does for an organization. There is no caller here: whoever runs these holds the database.
 
@@ -153,67 +151,6 @@ export async function setIdentity(
   return await changeOrganization(turn, organizationId, { identity })
 }
 
-/** Wraps the keys of chips for storage; done before the database transaction, for it takes its time. */
-export function sealChips(
-  secret: string,
-  lines: ChipLine[],
-  onProgress: (sealed: number) => void = () => {},
-): SealedChip[] {
-  return lines.map(({ place, chip_id, uid, counter, meta_key, file_key }, index) => {
-    if (index % insertSize === 0) onProgress(index)
-    const wrapped_keys = wrapChipKeys(secret, chip_id, { metaKey: meta_key, fileKey: file_key })
-    return { place, chip_id, uid, counter, wrapped_keys }
-  })
-}
-
-/** A chip of a file with its keys wrapped, ready to be stored. */
-export type SealedChip = Omit<ChipLine, "meta_key" | "file_key"> & { wrapped_keys: string }
-
-/**
- * Stores chips for an organization, all or none of them. A chip that is known already, to whichever
- * organization, is refused without a word on whose it is: throws `ChipFileError` naming every such place.
- */
-export async function importChips(
-  turn: Turn,
-  organizationId: string,
-  sealed: SealedChip[],
-  onProgress: (stored: number) => void = () => {},
-): Promise<number> {
-  const organization = await requireOrganization(turn.tx, organizationId)
-  const known: SealedChip[] = []
-  for (let start = 0; start < sealed.length; start += insertSize) {
-    const batch = sealed.slice(start, start + insertSize)
-    const stored = await turn.tx
-      .insert(chips)
-      .values(
-        batch.map(({ chip_id, uid, wrapped_keys, counter }) => ({
-          chip_id,
-          organization_id: organization.id,
-          is_test: false,
-          uid,
-          wrapped_keys,
-          key_version: 1,
-          counter,
-          emitted_counter: counter,
-          scan_count: 0,
-          created_at: turn.at,
-        })),
-      )
-      .onConflictDoNothing()
-      .returning({ chip_id: chips.chip_id })
-    if (stored.length < batch.length) {
-      const ids = new Set(stored.map(({ chip_id }) => chip_id))
-      known.push(...batch.filter(({ chip_id }) => !ids.has(chip_id)))
-    }
-    onProgress(start + batch.length)
-  }
-  if (known.length > 0)
-    throw new ChipFileError(
-      known.map(({ place, chip_id }) => `${place}: chip ${chip_id} or its uid has been imported before`),
-    )
-  return sealed.length
-}
-
 /** Newest first. */
 export async function listChipsOfOrganization(queries: Queries, organizationId: string): Promise<ChipRow[]> {
   const organization = await requireOrganization(queries, organizationId)
@@ -269,9 +206,6 @@ export async function requireOrganization(
     )
   return organization
 }
-
-/** Ten columns each; SQLite takes 32,766 parameters in one statement, Postgres 65,535. */
-const insertSize = 250
 
 async function changeOrganization(
   turn: Turn,

@@ -1,3 +1,4 @@
+import { parseArgs } from "node:util"
 import { crashes, matrix, type Outcome, otherFaults, run, type Scenario } from "./scenarios.ts"
 
 /**
@@ -22,11 +23,6 @@ export async function playAll(
   return outcomes
 }
 
-function optionOf(name: string): string | undefined {
-  const index = process.argv.indexOf(name)
-  return index < 0 ? undefined : process.argv[index + 1]
-}
-
 function line({ name, faults, duplicates, missing, seconds }: Outcome): string {
   const verdict = faults.length === 0 ? "ok" : "FAILED"
   const columns = [
@@ -39,15 +35,22 @@ function line({ name, faults, duplicates, missing, seconds }: Outcome): string {
 }
 
 if (import.meta.main) {
-  const isJson = process.argv.includes("--json")
-  const only = optionOf("--only")
-  const named = optionOf("--named")
-  const chosen = (process.argv.includes("--quick") ? [...crashes, ...otherFaults] : matrix).filter(
+  const { values } = parseArgs({
+    options: {
+      json: { type: "boolean" },
+      quick: { type: "boolean" },
+      only: { type: "string" },
+      named: { type: "string" },
+      "at-once": { type: "string", default: "2" },
+    },
+  })
+  const { json: isJson, only, named } = values
+  const chosen = (values.quick ? [...crashes, ...otherFaults] : matrix).filter(
     ({ name }) => (only === undefined || name.includes(only)) && (named === undefined || name === named),
   )
   const begin = performance.now()
   if (!isJson) process.stdout.write(`${"scenario".padEnd(84)} verdict duplicates  missing  seconds\n`)
-  const outcomes = await playAll(chosen, Number(optionOf("--at-once") ?? 2), (outcome) => {
+  const outcomes = await playAll(chosen, Number(values["at-once"]), (outcome) => {
     if (isJson) return
     process.stdout.write(line(outcome))
     for (const fault of outcome.faults) process.stdout.write(`    ${fault}\n`)

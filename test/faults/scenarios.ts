@@ -1,7 +1,8 @@
 import { and, eq } from "drizzle-orm"
-import type { Hex } from "viem"
-import type { World } from "../../src/context.ts"
-import { chipReplacements, lanes, units } from "../../src/db/schema.ts"
+import type { Address, Hex } from "viem"
+import { requestCancel } from "../../src/chain/transactions.ts"
+import { inTurn, type World } from "../../src/context.ts"
+import { chipReplacements, lanes, transactionAttempts, transactions, units } from "../../src/db/schema.ts"
 import { judge, type Verdict } from "./judge.ts"
 import { type Events, type Play, play, retryLane } from "./play.ts"
 import type { Faults } from "./proxy.ts"
@@ -21,15 +22,18 @@ export type Scenario = {
   depths?: Depths
   /** Whether prices rise when the first unit is issued, so that fees have to be raised. */
   spike?: boolean
-  events?: () => Events & { foreign?: Hex[] }
+  events?: () => Happenings
   /** What must have happened, or the run proved nothing. */
   must?: string[]
 }
 
+/** `foreign`: transactions that the test itself sent with a signer's key. */
+type Happenings = Events & { foreign?: Hex[] }
+
 export type Outcome = Verdict & { name: string; seconds: number }
 
 const usualDepths: Depths = { confirmation_depth: 2, finality_depth: 6 }
-const patienceMilliseconds = 20_000
+const patienceMilliseconds = 60_000
 
 /** Plays one scenario from its own empty chain and database to its end, and judges it. */
 export async function run(scenario: Scenario): Promise<Outcome> {
@@ -45,14 +49,9 @@ export async function run(scenario: Scenario): Promise<Outcome> {
     const events = scenario.events?.() ?? {}
     const spike = scenario.spike ? holdPricesUp() : null
     for (const { faults } of stage.proxies) faults.has_steady_tip = scenario.spike === true
-    const both: Events = {
-      async beforeBlock(current) {
-        await spike?.(current)
-        await events.beforeBlock?.(current)
-      },
-    }
+    const all = bothOf(spike ? { beforeBlock: spike } : {}, events)
     const must = scenario.must ?? []
-    const { play: current, ...played } = await play(stage, workers, both, must, patienceMilliseconds)
+    const { play: current, ...played } = await play(stage, workers, all, must, patienceMilliseconds)
     if (kill && !workers.some(({ child }) => child.signalCode === "SIGKILL"))
       throw new Error("the worker never came to the step where it should have died")
     if (scenario.faults && stage.proxies[0]?.struck === 0) throw new Error("the fault never struck")
@@ -131,7 +130,7 @@ function reorganize(depth: number) {
 }
 
 /** Reopens lanes as a person would, once each has said why it stopped. */
-function reopening(events: () => Events & { foreign?: Hex[] }) {
+function reopening(events: () => Happenings) {
   return () => {
     const inner = events()
     let isBusy = false
@@ -160,28 +159,61 @@ function stolenNonce(instead: boolean) {
     return {
       foreign,
       async beforeBlock({ stage, played, happened }: Play) {
-        if (!played.paired || happened.has("a nonce was used by somebody else")) return
-        const thief = signers[1]
         const [proxy] = stage.proxies
-        if (!proxy) return
+        if (!played.paired || !proxy || happened.has("a nonce was used by somebody else")) return
+        const { client } = stage.anvil
+        const last = foreign.at(-1)
+        if (last && (await client.getTransactionReceipt({ hash: last }).catch(() => null))) {
+          happened.add("a nonce was used by somebody else")
+          if (instead) proxy.faults.refuse_every = 0
+          return
+        }
         if (instead) {
           proxy.faults.refuse_every = 1
-          const rows = await stage.world.context.db.read
-            .select()
-            .from(lanes)
-            .where(and(eq(lanes.address, thief), eq(lanes.status, "open")))
-          const used = await stage.anvil.client.getTransactionCount({ address: thief })
-          if (!((rows[0]?.next_nonce ?? 0) > used)) return
+          if (!(await hasAllocated(stage, signers[1]))) return
         }
-        const { client } = stage.anvil
-        const nonce = await client.getTransactionCount({ address: thief, blockTag: "pending" })
-        foreign.push(
-          await client.sendTransaction({ account: accountAt(2), nonce, to: thief, value: 0n, gas: 21_000n }),
-        )
-        happened.add("a nonce was used by somebody else")
-        if (instead) proxy.faults.refuse_every = 0
+        // The pool forgets it together with those before it when prices rise.
+        if (last && (await client.getTransaction({ hash: last }).catch(() => null))) return
+        foreign.push(await useKey(stage, signers[1]))
       },
     }
+  }
+}
+
+async function hasAllocated({ world, anvil }: Stage, address: Address): Promise<boolean> {
+  const [lane] = await world.context.db.read
+    .select()
+    .from(lanes)
+    .where(and(eq(lanes.address, address), eq(lanes.status, "open")))
+  return (lane?.next_nonce ?? 0) > (await anvil.client.getTransactionCount({ address }))
+}
+
+/** Dear enough to be in the next block, whatever prices do. */
+async function useKey({ anvil: { client } }: Stage, address: Address): Promise<Hex> {
+  const nonce = await client.getTransactionCount({ address, blockTag: "pending" })
+  const fees = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 50_000_000_000n }
+  return await client.sendTransaction({ account: accountAt(2), nonce, to: address, gas: 21_000n, ...fees })
+}
+
+/** Once prices have risen, a person gives up nonces of issuances that are out, until a cancel is mined. */
+function givingUp(): Events {
+  return {
+    async beforeBlock({ stage, happened }) {
+      if (!happened.has("prices rose") || happened.has("a cancel was mined")) return
+      const { context } = stage.world
+      const { read } = context.db
+      const rows = await read.select().from(transactions).where(eq(transactions.kind, "issueUnit"))
+      const cancels = await read
+        .select()
+        .from(transactionAttempts)
+        .where(eq(transactionAttempts.is_cancel, true))
+      if (cancels.some(({ hash }) => rows.some((row) => row.hash === hash)))
+        happened.add("a cancel was mined")
+      const open = rows.filter(({ status }) => status === "signed" || status === "sent")
+      const [first] = open.sort((one, other) => one.nonce - other.nonce)
+      if (first && open.every(({ cancel_requested_at }) => cancel_requested_at === null))
+        await inTurn(context, null, (turn) => requestCancel(turn, first.id))
+    },
   }
 }
 
@@ -201,6 +233,23 @@ function evicting(): Events {
   }
 }
 
+/** For many blocks no node answers a send, which higher fees do not help. */
+function refusing(): Events {
+  let refused = 0
+  return {
+    async beforeBlock({ stage, played, happened }) {
+      const [proxy] = stage.proxies
+      if (!played.paired || !proxy || happened.has("sends were taken again")) return
+      refused += 1
+      proxy.faults.refuse_every = refused <= 15 ? 1 : 0
+      if (refused <= 15) return
+      const attempts = await stage.world.context.db.read.select().from(transactionAttempts)
+      if (attempts.some(({ kind }) => kind === "bump")) throw new Error("fees were raised for silence")
+      happened.add("sends were taken again")
+    },
+  }
+}
+
 /** Until some blocks have passed, the first provider follows another chain. */
 function healing(): Events {
   return {
@@ -216,7 +265,7 @@ function healing(): Events {
 const issuing = (step: KillStep["step"], pass = 1): KillStep => ({ step, kind: "issueUnit", pass })
 
 /** Where a worker dies: after what the step's name says, before anything follows from it. */
-export const killSteps: { name: string; kill: KillStep; spike?: boolean }[] = [
+export const killSteps: (Pick<Scenario, "name" | "spike" | "events"> & { kill: KillStep })[] = [
   { name: "deploy: signed", kill: { step: "sign", kind: "deployCollection", pass: 1 } },
   { name: "deploy: sent", kill: { step: "broadcast", kind: "deployCollection", pass: 1 } },
   { name: "deploy: applied", kill: { step: "apply", kind: "deployCollection", pass: 1 } },
@@ -232,6 +281,9 @@ export const killSteps: { name: string; kill: KillStep; spike?: boolean }[] = [
   { name: "bump: signed", kill: issuing("bump.sign"), spike: true },
   { name: "bump: stored", kill: issuing("bump.store"), spike: true },
   { name: "bump: sent", kill: issuing("bump.broadcast"), spike: true },
+  { name: "cancel: signed", kill: issuing("cancel.sign"), spike: true, events: givingUp },
+  { name: "cancel: stored", kill: issuing("cancel.store"), spike: true, events: givingUp },
+  { name: "cancel: sent", kill: issuing("cancel.broadcast"), spike: true, events: givingUp },
   { name: "claim: sent", kill: { step: "broadcast", kind: "relayClaim", pass: 1 } },
   { name: "claim: confirmed", kill: { step: "confirm", kind: "relayClaim", pass: 1 } },
   { name: "replace: sent", kill: { step: "broadcast", kind: "replaceChip", pass: 1 } },
@@ -247,6 +299,7 @@ export const otherFaults: Scenario[] = [
   { name: "nothing", must: [] },
   { name: "lost responses", faults: lost },
   { name: "refused sends", faults: { refuse_every: 2 } },
+  { name: "no send is answered for long", events: refusing, must: ["sends were taken again"] },
   { name: "half of the receipts fail", faults: { receipt_errors: true } },
   { name: "only provider five blocks behind", faults: { lag_blocks: 5 } },
   { name: "one of two providers five behind", faults: { lag_blocks: 5 }, providers: 2 },
@@ -267,6 +320,7 @@ export const otherFaults: Scenario[] = [
     must: ["the pool forgot a transaction"],
   },
   { name: "prices rise", spike: true, must: ["prices rose"] },
+  { name: "a person gives up a nonce", spike: true, events: givingUp, must: ["a cancel was mined"] },
   {
     name: "reorganization of depth 1",
     events: once("reorganized", isIssuedOnChain, reorganize(1)),
@@ -318,9 +372,9 @@ export const otherFaults: Scenario[] = [
 ]
 
 /** Every kill step, with and without lost responses. */
-export const crashes: Scenario[] = killSteps.flatMap(({ name, kill, spike = false }) => [
-  { name: `killed at ${name}`, kill, spike },
-  { name: `killed at ${name}, lost responses`, kill, spike, faults: lost },
+export const crashes: Scenario[] = killSteps.flatMap(({ name, ...step }) => [
+  { ...step, name: `killed at ${name}` },
+  { ...step, name: `killed at ${name}, lost responses`, faults: lost },
 ])
 
 /** The faults of the line and of the chain that can meet a crash at any step. */
@@ -332,17 +386,26 @@ const combined = otherFaults.filter(
 export const matrix: Scenario[] = [
   ...crashes,
   ...otherFaults,
-  ...killSteps.flatMap(({ name, kill, spike = false }) =>
+  ...killSteps.flatMap(({ name, kill, spike = false, events }) =>
     combined.map(
       (fault): Scenario => ({
         ...fault,
         name: `killed at ${name}, ${fault.name}`,
         kill,
-        // A worker that was away need not have noticed what would have halted its lane.
-        must: fault.must?.filter((event) => event !== "a lane halted") ?? [],
+        events: () => bothOf(fault.events?.() ?? {}, events?.() ?? {}),
         ...(spike ? { depths: { ...(fault.depths ?? usualDepths), bump_after_blocks: 3 } } : {}),
         spike: spike || fault.spike === true,
       }),
     ),
   ),
 ]
+
+function bothOf(one: Happenings, other: Happenings): Happenings {
+  return {
+    foreign: one.foreign ?? other.foreign ?? [],
+    async beforeBlock(current) {
+      await one.beforeBlock?.(current)
+      await other.beforeBlock?.(current)
+    },
+  }
+}
