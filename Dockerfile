@@ -6,7 +6,8 @@ FROM ${BASE_IMAGE} AS dependencies
 WORKDIR /service
 COPY package.json bun.lock bunfig.toml ./
 # For a registry that needs a sign-in: docker build --secret id=npmrc,src=$HOME/.npmrc
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc bun install --frozen-lockfile --production --ignore-scripts
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+  bun install --frozen-lockfile --production --omit=peer --ignore-scripts
 
 FROM ${BASE_IMAGE} AS service
 WORKDIR /service
@@ -16,6 +17,7 @@ ENV NODE_ENV=production DATA_DIR=/data
 # Only an embedded service writes files; a cluster's processes write none.
 RUN mkdir /data && chown 10001:10001 /data
 USER 10001:10001
+
 FROM service AS worker
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["bun", "-e", "const { ok } = await fetch(`http://127.0.0.1:${process.env.OPERATOR_PORT || 9090}/livez`); process.exit(ok ? 0 : 1)"]
