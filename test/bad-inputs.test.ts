@@ -8,7 +8,7 @@ import { type ErrorCode, errorCatalogue } from "../src/errors.ts"
 import { newId } from "../src/ids.ts"
 import { revokeApiKey } from "../src/organizations/service.ts"
 import { emitSun } from "../src/sun/virtual-chip.ts"
-import { reapIdempotencyKeys } from "../workers/reap-idempotency-keys.ts"
+import { reapExpired } from "../workers/reap-expired.ts"
 import {
   type Answer,
   ask,
@@ -994,7 +994,7 @@ describe("idempotency", () => {
     service.advance(24 * 60 * 60 * 1000)
     const second = await create(key, "Daily")
     service.advance(24 * 60 * 60 * 1000)
-    await reapIdempotencyKeys(service.context)
+    await reapExpired(service.context)
     expect((await service.context.db.read.select().from(tables.idempotencyKeys)).length).toBe(0)
     const third = await create(key, "Daily")
     expect(new Set([first, second, third].map(({ body }) => body.id)).size).toBe(3)

@@ -1,68 +1,49 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
-import { and, eq } from "drizzle-orm"
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import { settleEffect } from "../src/actors/runtime.ts"
-import type { Caller } from "../src/caller.ts"
 import { type CreateChipReplacementBody, presentChipReplacement } from "../src/chip-replacements/model.ts"
-import { createChipReplacement, getChipReplacement } from "../src/chip-replacements/service.ts"
-import type { Context } from "../src/context.ts"
-import { chips, effects } from "../src/db/schema.ts"
+import { getChipReplacement } from "../src/chip-replacements/service.ts"
+import { chips } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
 import { emitSun } from "../src/sun/virtual-chip.ts"
 import { getUnit, type UnitView } from "../src/units/service.ts"
 import { engines } from "./engines.ts"
-import { alice, type ChainSays, claim, contextWithChain, issuedUnit } from "./ownership-harness.ts"
 import {
-  activeCollection,
-  createCaller,
-  importedChip,
-  newUnit,
-  openService,
-  pair,
-  pairedTestChip,
-  refusal,
-  settle,
-  type TestService,
-} from "./service-harness.ts"
+  alice,
+  claim,
+  issuedUnit,
+  openEffect,
+  replaceChip,
+  unpairedUnit,
+  useOwnership,
+} from "./ownership-harness.ts"
+import { createCaller, importedChip, pair, pairedTestChip, refusal, settle } from "./service-harness.ts"
 
 describe.each(engines)("on $name", (engine) => {
-  let service: TestService
-  let caller: Caller
-  let context: Context
-  const says: ChainSays = { owner: null, isReachable: true }
+  const service = useOwnership(engine)
+  const { read } = service
+  const replace = (unitId: string, body: CreateChipReplacementBody, who = service.caller) =>
+    replaceChip(service, unitId, body, who)
 
-  beforeAll(async () => {
-    service = await openService(engine)
-    caller = await createCaller(service)
-    context = contextWithChain(service, says)
-  })
-  beforeEach(() => Object.assign(says, { owner: null, isReachable: true }))
-  afterAll(() => service.close())
-
-  const read = () => service.context.db.read
-  const replace = (unitId: string, body: CreateChipReplacementBody, who = caller) =>
-    service.turn((turn) => createChipReplacement(turn, service.secret, context.chains, who, unitId, body))
   const chipRow = async (chip_id: string) => {
     const [row] = await read().select().from(chips).where(eq(chips.chip_id, chip_id))
     return row
   }
   /** A unit with an encoded chip, issued. */
   const encodedUnit = async (): Promise<UnitView> => {
-    const unit = await newUnit(service, caller, await activeCollection(service, caller))
-    const { chip_id, tag } = await importedChip(service, caller)
-    await pair(service, caller, { unit_id: unit.id, chip_id, ...emitSun(tag, 1) })
+    const unit = await unpairedUnit(service)
+    const { chip_id, tag } = await importedChip(service, service.caller)
+    await pair(service, service.caller, { unit_id: unit.id, chip_id, ...emitSun(tag, 1) })
     await settle(service, unit.id, { serial: 1, transaction_hash: "0x02" })
-    return await getUnit(read(), caller, unit.id)
+    return await getUnit(read(), service.caller, unit.id)
   }
   /** An unpaired encoded chip with the body that proves it. */
-  const freshChip = async (owner = caller) => {
+  const freshChip = async (owner = service.caller) => {
     const { chip_id, tag } = await importedChip(service, owner)
     return { chip_id, tag, body: { chip_id, ...emitSun(tag, 1) } }
   }
   const failSwap = async (replacementId: string) => {
-    const [effect] = await read()
-      .select()
-      .from(effects)
-      .where(and(eq(effects.actor_id, replacementId), eq(effects.status, "open")))
+    const effect = await openEffect(service, replacementId)
     const error = { code: "chip_replacement.reverted", message: "The swap reverted." }
     await service.turn((turn) => settleEffect(turn, effect?.id ?? "", { error }))
   }
@@ -84,8 +65,7 @@ describe.each(engines)("on $name", (engine) => {
         updated_at: "2026-03-31T23:59:00.000Z",
       })
       expect(await chipRow(chip_id)).toMatchObject({ reserved_for: row.id, unit_id: null, counter: 1 })
-      const [effect] = await read().select().from(effects).where(eq(effects.actor_id, row.id))
-      expect(effect).toMatchObject({
+      expect(await openEffect(service, row.id)).toMatchObject({
         src: "replaceChip",
         queue: "lane:issuance",
         input: { unit_id: unit.id, previous_chip_id: unit.chip_id, chip_id },
@@ -97,9 +77,12 @@ describe.each(engines)("on $name", (engine) => {
       const { chip_id, body } = await freshChip()
       const { id } = await replace(unit.id, body)
       await settle(service, id, { transaction_hash: "0x03" })
-      expect((await getChipReplacement(read(), caller, unit.id, id)).status).toBe("confirmed")
-      expect((await getUnit(read(), caller, unit.id)).chip_id).toBe(chip_id)
-      expect(await chipRow(unit.chip_id ?? "")).toMatchObject({ unit_id: null, retired_at: context.clock() })
+      expect((await getChipReplacement(read(), service.caller, unit.id, id)).status).toBe("confirmed")
+      expect((await getUnit(read(), service.caller, unit.id)).chip_id).toBe(chip_id)
+      expect(await chipRow(unit.chip_id ?? "")).toMatchObject({
+        unit_id: null,
+        retired_at: service.context.clock(),
+      })
     })
 
     test("frees the new chip and keeps the old one when it fails, and its proof is used up", async () => {
@@ -107,25 +90,25 @@ describe.each(engines)("on $name", (engine) => {
       const { chip_id, tag, body } = await freshChip()
       const { id } = await replace(unit.id, body)
       await failSwap(id)
-      expect(await getChipReplacement(read(), caller, unit.id, id)).toMatchObject({
+      expect(await getChipReplacement(read(), service.caller, unit.id, id)).toMatchObject({
         status: "failed",
         failure: { code: "chip_replacement.reverted" },
       })
-      expect((await getUnit(read(), caller, unit.id)).chip_id).toBe(unit.chip_id)
+      expect((await getUnit(read(), service.caller, unit.id)).chip_id).toBe(unit.chip_id)
       expect(await refusal(replace(unit.id, body))).toBe("chip.already_scanned")
       expect((await replace(unit.id, { chip_id, ...emitSun(tag, 2) })).status).toBe("prepared")
     })
 
     test("of a test unit makes a fresh test chip", async () => {
-      const { unit } = await issuedUnit(service, caller)
+      const { unit } = await issuedUnit(service)
       const row = await replace(unit.id, { is_test: true })
       expect(await chipRow(row.chip_id)).toMatchObject({ is_test: true, reserved_for: row.id, unit_id: null })
       await settle(service, row.id, { transaction_hash: "0x03" })
-      expect((await getUnit(read(), caller, unit.id)).chip_id).toBe(row.chip_id)
+      expect((await getUnit(read(), service.caller, unit.id)).chip_id).toBe(row.chip_id)
     })
 
     test("can follow another one", async () => {
-      const { unit } = await issuedUnit(service, caller)
+      const { unit } = await issuedUnit(service)
       const first = await replace(unit.id, { is_test: true })
       await settle(service, first.id, { transaction_hash: "0x03" })
       expect((await replace(unit.id, { is_test: true })).previous_chip_id).toBe(first.chip_id)
@@ -134,29 +117,29 @@ describe.each(engines)("on $name", (engine) => {
 
   describe("a chip replacement is refused", () => {
     test("for a unit of another organization as for one that does not exist", async () => {
-      const { unit } = await issuedUnit(service, caller)
+      const { unit } = await issuedUnit(service)
       const stranger = await createCaller(service)
       for (const id of [unit.id, newId(), "no-uuid"])
         expect(await refusal(replace(id, { is_test: true }, stranger))).toBe("unit.not_found")
     })
 
     test("before a chip is paired, and while the unit is being issued", async () => {
-      const unpaired = await newUnit(service, caller, await activeCollection(service, caller))
+      const unpaired = await unpairedUnit(service)
       expect(await refusal(replace(unpaired.id, { is_test: true }))).toBe("unit.not_minted")
-      const { unit } = await pairedTestChip(service, caller)
+      const { unit } = await pairedTestChip(service, service.caller)
       expect(await refusal(replace(unit?.id ?? "", { is_test: true }))).toBe("unit.issuance_pending")
     })
 
     test("while a claim is open, and for ever once the unit is claimed", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      const { id } = await claim(service, context, session, unit.id, { recipient: alice })
+      const { unit, session } = await issuedUnit(service)
+      const { id } = await claim(service, session, unit.id, { recipient: alice })
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("claim.in_progress")
       await settle(service, id, { transaction_hash: "0x03" })
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("chip_replacement.locked")
     })
 
     test("while another one is open", async () => {
-      const { unit } = await issuedUnit(service, caller)
+      const { unit } = await issuedUnit(service)
       await replace(unit.id, { is_test: true })
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("chip_replacement.in_progress")
     })
@@ -193,8 +176,10 @@ describe.each(engines)("on $name", (engine) => {
 
     test("with a test chip for an encoded unit, and with an encoded chip for a test unit", async () => {
       const encoded = await encodedUnit()
-      expect(await refusal(replace(encoded.id, { is_test: true }))).toEqual({ fields: ["is_test"] })
-      const { unit } = await issuedUnit(service, caller)
+      expect(await refusal(replace(encoded.id, { is_test: true }))).toEqual({
+        fields: ["is_test"],
+      })
+      const { unit } = await issuedUnit(service)
       const { body } = await freshChip()
       expect(await refusal(replace(unit.id, body))).toEqual({ fields: ["chip_id"] })
     })
@@ -219,17 +204,17 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   test("reading a chip replacement is for the organization that owns the unit", async () => {
-    const { unit } = await issuedUnit(service, caller)
-    const other = await issuedUnit(service, caller)
+    const { unit } = await issuedUnit(service)
+    const other = await issuedUnit(service)
     const { id } = await replace(unit.id, { is_test: true })
     const stranger = await createCaller(service)
-    expect((await getChipReplacement(read(), caller, unit.id, id)).id).toBe(id)
+    expect((await getChipReplacement(read(), service.caller, unit.id, id)).id).toBe(id)
     expect(await refusal(getChipReplacement(read(), stranger, unit.id, id))).toBe("unit.not_found")
-    expect(await refusal(getChipReplacement(read(), caller, other.unit.id, id))).toBe(
+    expect(await refusal(getChipReplacement(read(), service.caller, other.unit.id, id))).toBe(
       "chip_replacement.not_found",
     )
     for (const unknown of [newId(), "no-uuid"])
-      expect(await refusal(getChipReplacement(read(), caller, unit.id, unknown))).toBe(
+      expect(await refusal(getChipReplacement(read(), service.caller, unit.id, unknown))).toBe(
         "chip_replacement.not_found",
       )
   })

@@ -1,72 +1,39 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
-import { and, eq } from "drizzle-orm"
+import { beforeAll, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import fc from "fast-check"
 import { exportSPKI, generateKeyPair, SignJWT } from "jose"
 import { getAddress } from "viem"
 import type { Caller } from "../src/caller.ts"
-import { createChipReplacement } from "../src/chip-replacements/service.ts"
-import { presentClaim } from "../src/claims/model.ts"
+import { type CreateClaimBody, presentClaim } from "../src/claims/model.ts"
 import { createClaim, getClaim, prepareClaim } from "../src/claims/service.ts"
-import type { Context } from "../src/context.ts"
-import { actorEvents, effects, identityTokenUses } from "../src/db/schema.ts"
+import { actorEvents, identityTokenUses } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
 import { getUnit } from "../src/units/service.ts"
 import { engines } from "./engines.ts"
 import {
   alice,
   bob,
-  type ChainSays,
   claim,
-  contextWithChain,
+  claimedUnit,
   issuedUnit,
+  openEffect,
+  replaceChip,
   sessionOf,
+  unpairedUnit,
+  useOwnership,
 } from "./ownership-harness.ts"
-import {
-  activeCollection,
-  createCaller,
-  newUnit,
-  openService,
-  pairedTestChip,
-  refusal,
-  setOrganization,
-  settle,
-  type TestService,
-} from "./service-harness.ts"
+import { createCaller, pairedTestChip, refusal, setOrganization, settle } from "./service-harness.ts"
 
 describe.each(engines)("on $name", (engine) => {
-  let service: TestService
-  let caller: Caller
-  let context: Context
-  const says: ChainSays = { owner: null, isReachable: true }
-
-  beforeAll(async () => {
-    service = await openService(engine)
-    caller = await createCaller(service)
-    context = contextWithChain(service, says)
-  })
-  beforeEach(() => Object.assign(says, { owner: null, isReachable: true }))
-  afterAll(() => service.close())
-
-  const read = () => service.context.db.read
-  const openEffect = async (actorId: string) => {
-    const [effect] = await read()
-      .select()
-      .from(effects)
-      .where(and(eq(effects.actor_id, actorId), eq(effects.status, "open")))
-    return effect
-  }
-  const claimed = async () => {
-    const { unit, session } = await issuedUnit(service, caller)
-    const { id } = await claim(service, context, session, unit.id, { recipient: alice })
-    await settle(service, id, { transaction_hash: `0x${"ab".repeat(32)}` })
-    says.owner = alice
-    return { unit, session, id }
-  }
+  const service = useOwnership(engine)
+  const { read, says } = service
+  const codeOf = (who: Caller, unitId: string, body: CreateClaimBody) =>
+    refusal(prepareClaim(service.context, who, unitId, body))
 
   describe("a claim that the service relays", () => {
     test("is claiming at once and waits in the lane of ownership", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      const row = await claim(service, context, session, unit.id, { recipient: alice })
+      const { unit, session } = await issuedUnit(service)
+      const row = await claim(service, session, unit.id, { recipient: alice })
       expect(presentClaim(row)).toEqual({
         id: row.id,
         unit_id: unit.id,
@@ -81,7 +48,7 @@ describe.each(engines)("on $name", (engine) => {
         created_at: "2026-03-31T23:59:00.000Z",
         updated_at: "2026-03-31T23:59:00.000Z",
       })
-      expect(await openEffect(row.id)).toMatchObject({
+      expect(await openEffect(service, row.id)).toMatchObject({
         src: "relayClaim",
         queue: "lane:issuance",
         input: { lane_id: "issuance", unit_id: unit.id, recipient: alice },
@@ -89,28 +56,28 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("makes the unit claimed when the chain has confirmed it", async () => {
-      const { unit, session, id } = await claimed()
+      const { unit, session, id } = await claimedUnit(service)
       expect(await getClaim(read(), session, unit.id, id)).toMatchObject({
         status: "claimed",
         transaction_hash: `0x${"ab".repeat(32)}`,
         failure: null,
       })
-      expect((await getUnit(read(), caller, unit.id)).claimed).toBe(true)
+      expect((await getUnit(read(), service.caller, unit.id)).claimed).toBe(true)
     })
   })
 
   describe("a claim that the recipient's wallet submits", () => {
     test("has a transaction that is good for 30 minutes and is watched on the chain", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, execution: "client_broadcast" as const }
-      const row = await claim(service, context, session, unit.id, body)
+      const row = await claim(service, session, unit.id, body)
       const contract_address = unit.collection?.address
       expect(presentClaim(row)).toMatchObject({
         execution: "client_broadcast",
         transaction: { from: alice, to: contract_address, value: "0x0" },
         expires_at: "2026-04-01T00:29:00.000Z",
       })
-      expect(await openEffect(row.id)).toMatchObject({
+      expect(await openEffect(service, row.id)).toMatchObject({
         src: "watchAuthorization",
         input: {
           chain_id: 31337,
@@ -124,12 +91,12 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("is expired when the chain has passed the deadline without it, and leaves the unit to others", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, execution: "client_broadcast" as const }
-      const { id } = await claim(service, context, session, unit.id, body)
+      const { id } = await claim(service, session, unit.id, body)
       await settle(service, id, { outcome: "expired" })
-      expect((await getClaim(read(), caller, unit.id, id)).status).toBe("expired")
-      expect(await claim(service, context, session, unit.id, { recipient: bob })).toMatchObject({
+      expect((await getClaim(read(), service.caller, unit.id, id)).status).toBe("expired")
+      expect(await claim(service, session, unit.id, { recipient: bob })).toMatchObject({
         status: "claiming",
         recipient: bob,
       })
@@ -139,46 +106,40 @@ describe.each(engines)("on $name", (engine) => {
   describe("a recipient", () => {
     test("is kept with its checksum, whichever single case it was sent in", async () => {
       for (const recipient of [alice.toLowerCase(), `0x${alice.slice(2).toUpperCase()}`]) {
-        const { unit, session } = await issuedUnit(service, caller)
-        expect((await claim(service, context, session, unit.id, { recipient })).recipient).toBe(alice)
+        const { unit, session } = await issuedUnit(service)
+        expect((await claim(service, session, unit.id, { recipient })).recipient).toBe(alice)
       }
     })
 
     test("with a wrong checksum is refused", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       const recipient = alice.replace("C5", "c5")
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient }))).toEqual({
-        fields: ["recipient"],
-      })
+      expect(await codeOf(session, unit.id, { recipient })).toEqual({ fields: ["recipient"] })
     })
 
     test("is refused when it is the zero address or the collection itself", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       for (const recipient of [`0x${"0".repeat(40)}`, unit.collection?.address ?? ""])
-        expect(await refusal(prepareClaim(context, session, unit.id, { recipient }))).toEqual({
-          fields: ["recipient"],
-        })
+        expect(await codeOf(session, unit.id, { recipient })).toEqual({ fields: ["recipient"] })
     })
 
     test("is refused when it is not an address at all", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       await fc.assert(
         fc.asyncProperty(fc.string(), async (recipient) => {
-          expect(await refusal(prepareClaim(context, session, unit.id, { recipient }))).toEqual({
-            fields: ["recipient"],
-          })
+          expect(await codeOf(session, unit.id, { recipient })).toEqual({ fields: ["recipient"] })
         }),
       )
     })
 
     test("is accepted for every address that has a right checksum", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       const hexDigits = fc.array(fc.constantFrom(..."0123456789abcdef"), { minLength: 40, maxLength: 40 })
       await fc.assert(
         fc.asyncProperty(hexDigits, async (digits) => {
           const recipient = getAddress(`0x${digits.join("")}`)
           fc.pre(!/^0x0+$/.test(recipient))
-          await prepareClaim(context, session, unit.id, { recipient })
+          await prepareClaim(service.context, session, unit.id, { recipient })
         }),
       )
     })
@@ -186,97 +147,73 @@ describe.each(engines)("on $name", (engine) => {
 
   describe("a claim is refused", () => {
     test("for a unit of another organization as for one that does not exist", async () => {
-      const { unit } = await issuedUnit(service, caller)
+      const { unit } = await issuedUnit(service)
       const stranger = await createCaller(service)
       for (const id of [unit.id, newId(), "no-uuid"])
-        expect(await refusal(prepareClaim(context, stranger, id, { recipient: alice }))).toBe(
-          "unit.not_found",
-        )
+        expect(await codeOf(stranger, id, { recipient: alice })).toBe("unit.not_found")
     })
 
     test("with the session of another unit's chip", async () => {
-      const { unit } = await issuedUnit(service, caller)
-      const { session } = await issuedUnit(service, caller)
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: alice }))).toBe(
-        "session_token.wrong_chip",
-      )
+      const { unit } = await issuedUnit(service)
+      const { session } = await issuedUnit(service)
+      expect(await codeOf(session, unit.id, { recipient: alice })).toBe("session_token.wrong_chip")
     })
 
     test("with the session of a chip that the unit no longer has", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      const { id } = await service.turn((turn) =>
-        createChipReplacement(turn, service.secret, context.chains, caller, unit.id, { is_test: true }),
-      )
+      const { unit, session } = await issuedUnit(service)
+      const { id } = await replaceChip(service, unit.id, { is_test: true })
       await settle(service, id, { transaction_hash: "0x03" })
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: alice }))).toBe(
-        "session_token.wrong_chip",
-      )
+      expect(await codeOf(session, unit.id, { recipient: alice })).toBe("session_token.wrong_chip")
     })
 
     test("before a chip is paired, and while the unit is being issued", async () => {
-      const unpaired = await newUnit(service, caller, await activeCollection(service, caller))
-      expect(await refusal(prepareClaim(context, caller, unpaired.id, { recipient: alice }))).toBe(
-        "unit.not_minted",
-      )
-      const chip = await pairedTestChip(service, caller)
-      const session = sessionOf(caller, chip.chip_id, chip.unit?.id ?? "")
-      expect(await refusal(prepareClaim(context, session, chip.unit?.id ?? "", { recipient: alice }))).toBe(
-        "unit.issuance_pending",
-      )
+      const unpaired = await unpairedUnit(service)
+      expect(await codeOf(service.caller, unpaired.id, { recipient: alice })).toBe("unit.not_minted")
+      const chip = await pairedTestChip(service, service.caller)
+      const session = sessionOf(service.caller, chip.chip_id, chip.unit?.id ?? "")
+      expect(await codeOf(session, chip.unit?.id ?? "", { recipient: alice })).toBe("unit.issuance_pending")
     })
 
     test("while another claim is open", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      await claim(service, context, session, unit.id, { recipient: alice })
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: bob }))).toBe(
-        "claim.in_progress",
-      )
+      const { unit, session } = await issuedUnit(service)
+      await claim(service, session, unit.id, { recipient: alice })
+      expect(await codeOf(session, unit.id, { recipient: bob })).toBe("claim.in_progress")
     })
 
     test("while a chip replacement is open", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      await service.turn((turn) =>
-        createChipReplacement(turn, service.secret, context.chains, caller, unit.id, { is_test: true }),
-      )
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: alice }))).toBe(
-        "chip_replacement.in_progress",
-      )
+      const { unit, session } = await issuedUnit(service)
+      await replaceChip(service, unit.id, { is_test: true })
+      expect(await codeOf(session, unit.id, { recipient: alice })).toBe("chip_replacement.in_progress")
     })
 
     test("when the recipient owns the unit already, and when somebody else does", async () => {
-      const { unit, session } = await claimed()
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: alice }))).toBe(
-        "claim.already_to_recipient",
-      )
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: bob }))).toBe(
-        "claim.already_claimed",
-      )
+      const { unit, session } = await claimedUnit(service)
+      expect(await codeOf(session, unit.id, { recipient: alice })).toBe("claim.already_to_recipient")
+      expect(await codeOf(session, unit.id, { recipient: bob })).toBe("claim.already_claimed")
     })
 
     test("when the chain does not answer or is not configured", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       says.isReachable = false
       const body = { recipient: alice }
-      expect(await refusal(prepareClaim(context, session, unit.id, body))).toBe("claim.owner_unknown")
-      const nowhere = { ...context, chains: new Map() }
+      expect(await codeOf(session, unit.id, body)).toBe("claim.owner_unknown")
+      const nowhere = { ...service.context, chains: new Map() }
       expect(await refusal(prepareClaim(nowhere, session, unit.id, body))).toBe("claim.owner_unknown")
     })
 
     test("when the chain still shows a claimed unit in custody", async () => {
-      const { unit, session } = await claimed()
+      const { unit, session } = await claimedUnit(service)
       says.owner = null
-      expect(await refusal(prepareClaim(context, session, unit.id, { recipient: bob }))).toBe(
-        "claim.owner_unknown",
-      )
+      expect(await codeOf(session, unit.id, { recipient: bob })).toBe("claim.owner_unknown")
     })
   })
 
   describe("what happens between the look at the chain and the record", () => {
     test("of many claims that were prepared at once exactly one is recorded", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice }
       const prepared = await Promise.all(
-        Array.from({ length: 10 }, () => prepareClaim(context, session, unit.id, body)),
+        Array.from({ length: 10 }, () => prepareClaim(service.context, session, unit.id, body)),
       )
       const outcomes = await Promise.allSettled(
         prepared.map((each) => service.turn((turn) => createClaim(turn, session, unit.id, body, each))),
@@ -288,18 +225,18 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("a claim that was confirmed meanwhile refuses the later one", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      const late = await prepareClaim(context, session, unit.id, { recipient: bob })
-      const { id } = await claim(service, context, session, unit.id, { recipient: alice })
+      const { unit, session } = await issuedUnit(service)
+      const late = await prepareClaim(service.context, session, unit.id, { recipient: bob })
+      const { id } = await claim(service, session, unit.id, { recipient: alice })
       await settle(service, id, { transaction_hash: "0x04" })
       const recorded = service.turn((turn) => createClaim(turn, session, unit.id, { recipient: bob }, late))
       expect(await refusal(recorded)).toBe("claim.owner_unknown")
     })
 
     test("a refused claim leaves no history and no work", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      const late = await prepareClaim(context, session, unit.id, { recipient: bob })
-      await claim(service, context, session, unit.id, { recipient: alice })
+      const { unit, session } = await issuedUnit(service)
+      const late = await prepareClaim(service.context, session, unit.id, { recipient: bob })
+      await claim(service, session, unit.id, { recipient: alice })
       const before = (await read().select().from(actorEvents)).length
       await refusal(service.turn((turn) => createClaim(turn, session, unit.id, { recipient: bob }, late)))
       expect((await read().select().from(actorEvents)).length).toBe(before)
@@ -308,17 +245,17 @@ describe.each(engines)("on $name", (engine) => {
 
   describe("reading a claim", () => {
     test("is for the organization's key and the unit's session alone", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
-      const other = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
+      const other = await issuedUnit(service)
       const stranger = await createCaller(service)
-      const { id } = await claim(service, context, session, unit.id, { recipient: alice })
-      expect((await getClaim(read(), caller, unit.id, id)).id).toBe(id)
+      const { id } = await claim(service, session, unit.id, { recipient: alice })
+      expect((await getClaim(read(), service.caller, unit.id, id)).id).toBe(id)
       expect((await getClaim(read(), session, unit.id.toUpperCase(), id.toUpperCase())).id).toBe(id)
       expect(await refusal(getClaim(read(), other.session, unit.id, id))).toBe("session_token.wrong_chip")
       expect(await refusal(getClaim(read(), stranger, unit.id, id))).toBe("unit.not_found")
-      expect(await refusal(getClaim(read(), caller, other.unit.id, id))).toBe("claim.not_found")
+      expect(await refusal(getClaim(read(), service.caller, other.unit.id, id))).toBe("claim.not_found")
       for (const unknown of [newId(), "no-uuid"])
-        expect(await refusal(getClaim(read(), caller, unit.id, unknown))).toBe("claim.not_found")
+        expect(await refusal(getClaim(read(), service.caller, unit.id, unknown))).toBe("claim.not_found")
     })
   })
 
@@ -342,7 +279,7 @@ describe.each(engines)("on $name", (engine) => {
         .sign(key)
     const claimWith = async (identity_token: string) => {
       const { unit, session } = await issuedUnit(service, holder)
-      return await claim(service, context, session, unit.id, { recipient: alice, identity_token })
+      return await claim(service, session, unit.id, { recipient: alice, identity_token })
     }
 
     test("names the customer on the record", async () => {
@@ -365,8 +302,8 @@ describe.each(engines)("on $name", (engine) => {
     test("is not used up by a claim that is refused", async () => {
       const { unit, session } = await issuedUnit(service, holder)
       const body = { recipient: alice, identity_token: await sign() }
-      const late = await prepareClaim(context, session, unit.id, body)
-      await claim(service, context, session, unit.id, { recipient: bob })
+      const late = await prepareClaim(service.context, session, unit.id, body)
+      await claim(service, session, unit.id, { recipient: bob })
       await refusal(service.turn((turn) => createClaim(turn, session, unit.id, body, late)))
       expect((await claimWith(body.identity_token)).customer_id).toBe("ann")
     })
@@ -402,11 +339,9 @@ describe.each(engines)("on $name", (engine) => {
       })
 
     test("is refused where the organization has no sign-in configured", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, identity_token: await sign() }
-      expect(await refusal(prepareClaim(context, session, unit.id, body))).toEqual({
-        fields: ["identity_token"],
-      })
+      expect(await codeOf(session, unit.id, body)).toEqual({ fields: ["identity_token"] })
     })
   })
 
@@ -438,9 +373,9 @@ describe.each(engines)("on $name", (engine) => {
           .setProtectedHeader({ alg: "RS256", kid: "one" })
           .sign(privateKey)
         const body = { recipient: alice, identity_token }
-        expect(await refusal(prepareClaim(context, session, unit.id, body))).toBe("internal.error")
+        expect(await codeOf(session, unit.id, body)).toBe("internal.error")
         isUp = true
-        expect((await claim(service, context, session, unit.id, body)).customer_id).toBe("ann")
+        expect((await claim(service, session, unit.id, body)).customer_id).toBe("ann")
       } finally {
         await signIn.stop(true)
       }

@@ -1,16 +1,50 @@
+import { afterAll, beforeAll, beforeEach } from "bun:test"
+import { and, eq } from "drizzle-orm"
 import type { Address } from "viem"
 import type { Caller } from "../src/caller.ts"
 import type { Chain } from "../src/chain/chains.ts"
 import { ChainUnreachable } from "../src/chain/rpc.ts"
+import type { CreateChipReplacementBody } from "../src/chip-replacements/model.ts"
+import { type ChipReplacementRow, createChipReplacement } from "../src/chip-replacements/service.ts"
 import { createClaim, prepareClaim } from "../src/claims/service.ts"
 import type { Context } from "../src/context.ts"
+import type { Queries } from "../src/db/database.ts"
+import { effects } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
 import { createTransfer, prepareTransfer } from "../src/transfers/service.ts"
 import type { UnitView } from "../src/units/service.ts"
-import { chainId, pairedTestChip, settle, type TestService } from "./service-harness.ts"
+import type { Engine } from "./engines.ts"
+import {
+  activeCollection,
+  chainId,
+  createCaller,
+  newUnit,
+  openService,
+  pairedTestChip,
+  settle,
+  type TestService,
+} from "./service-harness.ts"
 
 export const alice: Address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 export const bob: Address = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+
+/** The services with a chain that answers what `says` holds, and the holder of an API key. */
+export type OwnershipService = TestService & { caller: Caller; says: ChainSays; read: () => Queries }
+
+/** Opens one for the tests of the `describe` that calls this. Until the first of them it has only `says` and `read`. */
+export function useOwnership(engine: Engine): OwnershipService {
+  const says: ChainSays = { owner: null, isReachable: true }
+  const service = { says, read: () => service.context.db.read } as OwnershipService
+  beforeAll(async () => {
+    const opened = await openService(engine)
+    const caller = await createCaller(opened)
+    const context = contextWithChain(opened, says)
+    Object.assign(service, opened, { caller, context })
+  })
+  beforeEach(() => Object.assign(says, { owner: null, isReachable: true }))
+  afterAll(() => service.close())
+  return service
+}
 
 /** What the chain of a test says: the owner of every serial, or null for custody; or that it does not answer. */
 export type ChainSays = { owner: Address | null; isReachable: boolean }
@@ -41,15 +75,32 @@ function authorization(from: Address, to: Address) {
   }
 }
 
+/** A unit of a deployed collection, without a chip. */
+export async function unpairedUnit(service: OwnershipService): Promise<UnitView> {
+  return await newUnit(service, service.caller, await activeCollection(service, service.caller))
+}
+
 /** A unit with serial 1 and a test chip, and the holder of a session of that chip. */
 export async function issuedUnit(
-  service: TestService,
-  caller: Caller,
+  service: OwnershipService,
+  owner = service.caller,
 ): Promise<{ unit: UnitView; session: Caller }> {
-  const chip = await pairedTestChip(service, caller)
+  const chip = await pairedTestChip(service, owner)
   const unit = chip.unit as UnitView
   await settle(service, unit.id, { serial: 1, transaction_hash: "0x02" })
-  return { unit, session: sessionOf(caller, chip.chip_id, unit.id) }
+  return { unit, session: sessionOf(owner, chip.chip_id, unit.id) }
+}
+
+/** The same after alice has claimed it, by the claim of this id. */
+export async function claimedUnit(
+  service: OwnershipService,
+  owner = service.caller,
+): Promise<{ unit: UnitView; session: Caller; id: string }> {
+  const { unit, session } = await issuedUnit(service, owner)
+  const { id } = await claim(service, session, unit.id, { recipient: alice })
+  await settle(service, id, { transaction_hash: `0x${"ab".repeat(32)}` })
+  service.says.owner = alice
+  return { unit, session, id }
 }
 
 export function sessionOf(caller: Caller, chip_id: string, unit_id: string): Caller {
@@ -61,23 +112,41 @@ export function sessionOf(caller: Caller, chip_id: string, unit_id: string): Cal
 /** Prepares and records a claim, as the route does. */
 export async function claim(
   service: TestService,
-  context: Context,
   caller: Caller,
   unitId: string,
   body: Parameters<typeof prepareClaim>[3],
 ) {
-  const prepared = await prepareClaim(context, caller, unitId, body)
+  const prepared = await prepareClaim(service.context, caller, unitId, body)
   return await service.turn((turn) => createClaim(turn, caller, unitId, body, prepared))
 }
 
 /** Prepares and records a transfer, as the route does. */
 export async function transfer(
   service: TestService,
-  context: Context,
   caller: Caller,
   unitId: string,
   body: Parameters<typeof prepareTransfer>[3],
 ) {
-  const prepared = await prepareTransfer(context, caller, unitId, body)
+  const prepared = await prepareTransfer(service.context, caller, unitId, body)
   return await service.turn((turn) => createTransfer(turn, caller, unitId, body, prepared))
+}
+
+/** Records a chip replacement, as the route does. */
+export function replaceChip(
+  service: OwnershipService,
+  unitId: string,
+  body: CreateChipReplacementBody,
+  caller = service.caller,
+): Promise<ChipReplacementRow> {
+  const { context, secret } = service
+  return service.turn((turn) => createChipReplacement(turn, secret, context.chains, caller, unitId, body))
+}
+
+/** The work that an actor waits for. */
+export async function openEffect({ context }: TestService, actorId: string) {
+  const [effect] = await context.db.read
+    .select()
+    .from(effects)
+    .where(and(eq(effects.actor_id, actorId), eq(effects.status, "open")))
+  return effect
 }

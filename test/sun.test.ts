@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test"
 import { createCipheriv, createDecipheriv } from "node:crypto"
 import { ChipKeysUnreadable, unwrapChipKeys, wrapChipKeys } from "../src/sun/chip-keys.ts"
 import { cmac, subkeys } from "../src/sun/cmac.ts"
-import { diversifyKey } from "../src/sun/diversify.ts"
 import { decryptPicc, macFor, type SunChip, sessionMacKey, verifySun } from "../src/sun/message.ts"
 import { createVirtualChip, emitSun } from "../src/sun/virtual-chip.ts"
 import vectors from "./vectors/ntag424.json"
@@ -219,41 +218,15 @@ describe("AES-CMAC", () => {
     })
   })
 
+  test("gives the published AN10922 key of a chip", () => {
+    const input = hex(`01${an10922.uid}${an10922.aid}${an10922.systemIdentifier}`)
+    expect(upperHex(cmac(hex(an10922.key), input))).toBe(an10922.diversified)
+  })
+
   test("derives the published subkeys from the encrypted zero block", () => {
     const { k1, k2 } = subkeys(hex(an10922.L))
     expect({ K1: upperHex(k1), K2: upperHex(k2) }).toEqual({ K1: an10922.K1, K2: an10922.K2 })
     expect(upperHex(encryptedBlock(hex(an10922.key), Buffer.alloc(16)))).toBe(an10922.L)
-  })
-})
-
-describe("key diversification", () => {
-  const masterKey = hex(an10922.key)
-  const uid = hex(an10922.uid)
-  const input = Buffer.concat([uid, hex(an10922.aid), hex(an10922.systemIdentifier)])
-
-  test("gives the published AN10922 key", () => {
-    expect(upperHex(diversifyKey(masterKey, input))).toBe(an10922.diversified)
-  })
-
-  test("follows the two-block definition for every length it takes", () => {
-    expect(upperHex(twoBlocks(input))).toBe(an10922.D)
-    for (let length = 16; length <= 31; length++) {
-      const any = Buffer.alloc(length, length)
-      expect(upperHex(diversifyKey(masterKey, any))).toBe(upperHex(an10922ByDefinition(masterKey, any)))
-    }
-  })
-
-  test("refuses the short input for which AN10922 and plain CMAC part", () => {
-    expect(upperHex(an10922ByDefinition(masterKey, uid))).toBe(an10922.shortInputTrap.an10922)
-    expect(upperHex(cmac(masterKey, Buffer.concat([Uint8Array.of(1), uid])))).toBe(
-      an10922.shortInputTrap.plainCmac,
-    )
-    expect(() => diversifyKey(masterKey, uid)).toThrow("has 16 to 31 bytes, not 7")
-  })
-
-  test("refuses 15 and 32 bytes", () => {
-    expect(() => diversifyKey(masterKey, Buffer.alloc(15))).toThrow(RangeError)
-    expect(() => diversifyKey(masterKey, Buffer.alloc(32))).toThrow(RangeError)
   })
 })
 
@@ -368,18 +341,6 @@ function chipOf(row: { uid: string; metaKey: string; fileKey: string }): SunChip
   return { uid: hex(row.uid), metaKey: hex(row.metaKey), fileKey: hex(row.fileKey) }
 }
 
-// AN10922 §2.2 step by step, without the shortcut through CMAC: two blocks always, then CBC.
-function an10922ByDefinition(masterKey: Buffer, input: Buffer): Buffer {
-  const { k1, k2 } = subkeys(encryptedBlock(masterKey, Buffer.alloc(16)))
-  const blocks = twoBlocks(input)
-  const first = encryptedBlock(masterKey, blocks.subarray(0, 16))
-  return encryptedBlock(masterKey, xor(first, xor(blocks.subarray(16), input.length === 31 ? k1 : k2)))
-}
-
-function twoBlocks(input: Buffer): Buffer {
-  return Buffer.concat([Uint8Array.of(1), input, Uint8Array.of(0x80), Buffer.alloc(31)]).subarray(0, 32)
-}
-
 function encryptedBlock(key: Uint8Array, block: Uint8Array): Buffer {
   return createCipheriv("aes-128-ecb", key, null).setAutoPadding(false).update(block)
 }
@@ -388,10 +349,6 @@ function flipBit(bytes: Buffer, bit: number): Buffer {
   const flipped = Buffer.from(bytes)
   flipped[bit >> 3] = bytes.readUInt8(bit >> 3) ^ (1 << (bit & 7))
   return flipped
-}
-
-function xor(left: Buffer, right: Buffer): Buffer {
-  return Buffer.from(left.map((byte, index) => byte ^ right.readUInt8(index)))
 }
 
 function hex(text: string): Buffer {

@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
-import { and, eq } from "drizzle-orm"
+import { describe, expect, test } from "bun:test"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import type { Caller } from "../src/caller.ts"
-import type { Context } from "../src/context.ts"
-import { effects } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
 import { presentTransfer } from "../src/transfers/model.ts"
 import { createTransfer, getTransfer, prepareTransfer } from "../src/transfers/service.ts"
@@ -11,55 +8,28 @@ import { engines } from "./engines.ts"
 import {
   alice,
   bob,
-  type ChainSays,
   claim,
-  contextWithChain,
+  claimedUnit,
   issuedUnit,
+  openEffect,
   sessionOf,
   transfer,
+  unpairedUnit,
+  useOwnership,
 } from "./ownership-harness.ts"
-import {
-  activeCollection,
-  createCaller,
-  newUnit,
-  openService,
-  pairedTestChip,
-  refusal,
-  setOrganization,
-  settle,
-  type TestService,
-} from "./service-harness.ts"
+import { createCaller, pairedTestChip, refusal, setOrganization, settle } from "./service-harness.ts"
 
 describe.each(engines)("on $name", (engine) => {
-  let service: TestService
-  let caller: Caller
-  let context: Context
-  const says: ChainSays = { owner: null, isReachable: true }
+  const service = useOwnership(engine)
+  const { read, says } = service
 
-  beforeAll(async () => {
-    service = await openService(engine)
-    caller = await createCaller(service)
-    context = contextWithChain(service, says)
-  })
-  beforeEach(() => Object.assign(says, { owner: null, isReachable: true }))
-  afterAll(() => service.close())
-
-  const read = () => service.context.db.read
-  /** A unit that alice has claimed. */
-  const claimedUnit = async (owner = caller) => {
-    const { unit, session } = await issuedUnit(service, owner)
-    const { id } = await claim(service, context, session, unit.id, { recipient: alice })
-    await settle(service, id, { transaction_hash: "0x03" })
-    says.owner = alice
-    return { unit, session }
-  }
   const codeOf = (session: Caller, unitId: string, recipient: string = bob) =>
-    refusal(prepareTransfer(context, session, unitId, { recipient }))
+    refusal(prepareTransfer(service.context, session, unitId, { recipient }))
 
   describe("a transfer", () => {
     test("is prepared for the owner that the chain names, for 30 minutes", async () => {
-      const { unit, session } = await claimedUnit()
-      const row = await transfer(service, context, session, unit.id, { recipient: bob.toLowerCase() })
+      const { unit, session } = await claimedUnit(service)
+      const row = await transfer(service, session, unit.id, { recipient: bob.toLowerCase() })
       expect(presentTransfer(row)).toEqual({
         id: row.id,
         unit_id: unit.id,
@@ -83,13 +53,9 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("is watched on the chain by contract, serial, digest and nonce", async () => {
-      const { unit, session } = await claimedUnit()
-      const row = await transfer(service, context, session, unit.id, { recipient: bob })
-      const [effect] = await read()
-        .select()
-        .from(effects)
-        .where(and(eq(effects.actor_id, row.id), eq(effects.status, "open")))
-      expect(effect).toMatchObject({
+      const { unit, session } = await claimedUnit(service)
+      const row = await transfer(service, session, unit.id, { recipient: bob })
+      expect(await openEffect(service, row.id)).toMatchObject({
         src: "watchAuthorization",
         queue: "chain:31337",
         input: {
@@ -104,8 +70,8 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("is confirmed when its authorization was used", async () => {
-      const { unit, session } = await claimedUnit()
-      const { id } = await transfer(service, context, session, unit.id, { recipient: bob })
+      const { unit, session } = await claimedUnit(service)
+      const { id } = await transfer(service, session, unit.id, { recipient: bob })
       await settle(service, id, { outcome: "used", transaction_hash: "0x05" })
       expect(await getTransfer(read(), session, unit.id, id)).toMatchObject({
         status: "confirmed",
@@ -114,8 +80,8 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("fails when ownership changed otherwise, and says so", async () => {
-      const { unit, session } = await claimedUnit()
-      const { id } = await transfer(service, context, session, unit.id, { recipient: bob })
+      const { unit, session } = await claimedUnit(service)
+      const { id } = await transfer(service, session, unit.id, { recipient: bob })
       await settle(service, id, { outcome: "superseded", transaction_hash: "0x06" })
       expect(await getTransfer(read(), session, unit.id, id)).toMatchObject({
         status: "failed",
@@ -124,11 +90,11 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("leaves the unit free for the next one once it has expired", async () => {
-      const { unit, session } = await claimedUnit()
-      const { id } = await transfer(service, context, session, unit.id, { recipient: bob })
+      const { unit, session } = await claimedUnit(service)
+      const { id } = await transfer(service, session, unit.id, { recipient: bob })
       await settle(service, id, { outcome: "expired" })
       expect((await getTransfer(read(), session, unit.id, id)).status).toBe("expired")
-      expect((await transfer(service, context, session, unit.id, { recipient: bob })).status).toBe("prepared")
+      expect((await transfer(service, session, unit.id, { recipient: bob })).status).toBe("prepared")
     })
 
     test("keeps the customer of an identity token that a JWK vouches for", async () => {
@@ -136,60 +102,60 @@ describe.each(engines)("on $name", (engine) => {
       const holder = await createCaller(service)
       const public_key = JSON.stringify(await exportJWK(publicKey))
       await setOrganization(service, holder, { identity: { issuer: "i", audience: "a", public_key } })
-      const { unit, session } = await claimedUnit(holder)
-      const exp = context.clock().getTime() / 1000 + 60
+      const { unit, session } = await claimedUnit(service, holder)
+      const exp = service.context.clock().getTime() / 1000 + 60
       const identity_token = await new SignJWT({ iss: "i", aud: "a", sub: "ann", jti: newId(), exp })
         .setProtectedHeader({ alg: "EdDSA" })
         .sign(privateKey)
-      const row = await transfer(service, context, session, unit.id, { recipient: bob, identity_token })
+      const row = await transfer(service, session, unit.id, { recipient: bob, identity_token })
       expect(row.customer_id).toBe("ann")
     })
   })
 
   describe("a transfer is refused", () => {
     test("to whoever owns the unit already", async () => {
-      const { unit, session } = await claimedUnit()
+      const { unit, session } = await claimedUnit(service)
       expect(await codeOf(session, unit.id, alice)).toBe("transfer.already_to_recipient")
     })
 
     test("to the zero address, to the collection itself and to what is no address", async () => {
-      const { unit, session } = await claimedUnit()
+      const { unit, session } = await claimedUnit(service)
       for (const recipient of [`0x${"0".repeat(40)}`, unit.collection?.address ?? "", "bob.eth"])
         expect(await codeOf(session, unit.id, recipient)).toEqual({ fields: ["recipient"] })
     })
 
     test("before the unit is claimed", async () => {
-      const { unit, session } = await issuedUnit(service, caller)
+      const { unit, session } = await issuedUnit(service)
       expect(await codeOf(session, unit.id)).toBe("transfer.owner_unknown")
     })
 
     test("when the chain does not answer", async () => {
-      const { unit, session } = await claimedUnit()
+      const { unit, session } = await claimedUnit(service)
       says.isReachable = false
       expect(await codeOf(session, unit.id)).toBe("transfer.owner_unknown")
     })
 
     test("before a chip is paired, and while the unit is being issued", async () => {
-      const unpaired = await newUnit(service, caller, await activeCollection(service, caller))
-      expect(await codeOf(caller, unpaired.id)).toBe("unit.not_minted")
-      const { chip_id, unit } = await pairedTestChip(service, caller)
+      const unpaired = await unpairedUnit(service)
+      expect(await codeOf(service.caller, unpaired.id)).toBe("unit.not_minted")
+      const { chip_id, unit } = await pairedTestChip(service, service.caller)
       const unitId = unit?.id ?? ""
-      expect(await codeOf(sessionOf(caller, chip_id, unitId), unitId)).toBe("unit.issuance_pending")
+      expect(await codeOf(sessionOf(service.caller, chip_id, unitId), unitId)).toBe("unit.issuance_pending")
     })
 
     test("while another transfer or a claim of the unit is open", async () => {
-      const { unit, session } = await claimedUnit()
-      await transfer(service, context, session, unit.id, { recipient: bob })
+      const { unit, session } = await claimedUnit(service)
+      await transfer(service, session, unit.id, { recipient: bob })
       expect(await codeOf(session, unit.id)).toBe("transfer.in_progress")
-      const other = await issuedUnit(service, caller)
+      const other = await issuedUnit(service)
       says.owner = null
-      await claim(service, context, other.session, other.unit.id, { recipient: alice })
+      await claim(service, other.session, other.unit.id, { recipient: alice })
       expect(await codeOf(other.session, other.unit.id)).toBe("transfer.in_progress")
     })
 
     test("with the session of another chip, and for a unit of another organization", async () => {
-      const { unit, session } = await claimedUnit()
-      const other = await issuedUnit(service, caller)
+      const { unit, session } = await claimedUnit(service)
+      const other = await issuedUnit(service)
       const stranger = await createCaller(service)
       expect(await codeOf(other.session, unit.id)).toBe("session_token.wrong_chip")
       expect(await codeOf({ ...session, organization_id: stranger.organization_id }, unit.id)).toBe(
@@ -198,10 +164,10 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test("nine times out of ten that were prepared at once", async () => {
-      const { unit, session } = await claimedUnit()
+      const { unit, session } = await claimedUnit(service)
       const body = { recipient: bob }
       const prepared = await Promise.all(
-        Array.from({ length: 10 }, () => prepareTransfer(context, session, unit.id, body)),
+        Array.from({ length: 10 }, () => prepareTransfer(service.context, session, unit.id, body)),
       )
       const outcomes = await Promise.allSettled(
         prepared.map((each) => service.turn((turn) => createTransfer(turn, session, unit.id, body, each))),
@@ -213,16 +179,16 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   test("reading a transfer is for the organization's key and the unit's session alone", async () => {
-    const { unit, session } = await claimedUnit()
-    const { id } = await transfer(service, context, session, unit.id, { recipient: bob })
+    const { unit, session } = await claimedUnit(service)
+    const { id } = await transfer(service, session, unit.id, { recipient: bob })
     says.owner = null
-    const other = await issuedUnit(service, caller)
+    const other = await issuedUnit(service)
     const stranger = await createCaller(service)
-    expect((await getTransfer(read(), caller, unit.id, id)).id).toBe(id)
+    expect((await getTransfer(read(), service.caller, unit.id, id)).id).toBe(id)
     expect((await getTransfer(read(), session, unit.id, id)).id).toBe(id)
     expect(await refusal(getTransfer(read(), other.session, unit.id, id))).toBe("session_token.wrong_chip")
     expect(await refusal(getTransfer(read(), stranger, unit.id, id))).toBe("unit.not_found")
     for (const unknown of [newId(), "no-uuid"])
-      expect(await refusal(getTransfer(read(), caller, unit.id, unknown))).toBe("transfer.not_found")
+      expect(await refusal(getTransfer(read(), service.caller, unit.id, unknown))).toBe("transfer.not_found")
   })
 })

@@ -4,7 +4,7 @@ import { newId } from "../src/ids.ts"
 import { fireTimers } from "./fire-timers.ts"
 import { type Lane, leaveLane, tickLane } from "./lane.ts"
 import { type Loop, startLoop } from "./loop.ts"
-import { reapIdempotencyKeys } from "./reap-idempotency-keys.ts"
+import { reapExpired } from "./reap-expired.ts"
 import type { Checkpoint } from "./step.ts"
 import { watchAuthorizations } from "./watch-authorizations.ts"
 
@@ -34,11 +34,11 @@ export function startWorkers(
       tick: () => fireTimers(context),
     }),
     startLoop({
-      queue: "idempotency-keys",
+      queue: "expired",
       every_milliseconds: 60_000,
       wakeUps,
       log: context.log,
-      tick: () => reapIdempotencyKeys(context),
+      tick: () => reapExpired(context),
     }),
   ]
   for (const chain of chains.values()) {
