@@ -10,7 +10,7 @@ import { newId } from "../src/ids.ts"
 import { createOrganization } from "../src/organizations/service.ts"
 import { createUnit } from "../src/units/service.ts"
 import { startWorkers, type Workers } from "../workers/start.ts"
-import { openStage, type Stage } from "./faults/stage.ts"
+import { type Depths, openStage, type Stage } from "./faults/stage.ts"
 
 /** The workers in this process on a chain that makes a block ten times a second, and an organization. */
 export type RunningWorkers = {
@@ -25,8 +25,11 @@ export type RunningWorkers = {
 export type RunTurn = <T>(work: (turn: Turn) => Promise<T>, requestId?: string) => Promise<T>
 
 /** Starts them; `changes` to the world's context are for what a test wants to see of it. */
-export async function openEngine(changes: Partial<Context> = {}): Promise<RunningWorkers> {
-  const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
+export async function openEngine(
+  changes: Partial<Context> = {},
+  depths: Partial<Depths> = {},
+): Promise<RunningWorkers> {
+  const stage = await openStage({ confirmation_depth: 2, finality_depth: 6, ...depths }, 1)
   const context = { ...stage.world.context, ...changes }
   const workers = startWorkers({ ...stage.world, context })
   const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
@@ -50,29 +53,39 @@ export async function openEngine(changes: Partial<Context> = {}): Promise<Runnin
 
 /** A unit with a test chip as serial 1 of a new collection, both on the chain. */
 export async function issuedUnit(
-  { context, caller, turn }: RunningWorkers,
+  running: RunningWorkers,
   requestId?: string,
-): Promise<{ unit_id: string; address: Address }> {
-  const { read } = context.db
-  const { id, address } = await turn(
+): Promise<{ unit_id: string; collection_id: string; address: Address }> {
+  const { context, caller, turn } = running
+  const { id: collection_id, address } = await turn(
     (t) => createCollection(t, context.chains, caller, { name: "Autumn" }),
     requestId,
   )
   await until(async () => {
-    const [row] = await read.select().from(collections).where(eq(collections.id, id))
+    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collection_id))
     return row?.status === "active"
   })
-  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id: id }))
+  const unit_id = await anotherUnit(running, collection_id, requestId)
+  return { unit_id, collection_id, address: address as Address }
+}
+
+/** One more unit of a collection, with a test chip and on the chain. */
+export async function anotherUnit(
+  { context, caller, turn }: RunningWorkers,
+  collection_id: string,
+  requestId?: string,
+): Promise<string> {
+  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
   const secret = context.config.service_secret
   await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }), requestId)
   await until(async () => {
-    const [row] = await read
+    const [row] = await context.db.read
       .select()
       .from(units)
       .where(and(eq(units.id, unit_id), eq(units.token_status, "active")))
     return row !== undefined
   })
-  return { unit_id, address: address as Address }
+  return unit_id
 }
 
 export async function until(isSo: () => Promise<boolean>): Promise<void> {

@@ -4,11 +4,19 @@ import type { Address, Hex } from "viem"
 import { assertLease, LeaseLost, takeLease } from "../src/chain/lanes.ts"
 import { createChipReplacement, getChipReplacement } from "../src/chip-replacements/service.ts"
 import { createClaim, getClaim, prepareClaim } from "../src/claims/service.ts"
-import { chainCursors, chips, effects, lanes, transactions } from "../src/db/schema.ts"
+import {
+  chainCursors,
+  chips,
+  claims,
+  effects,
+  lanes,
+  transactionAttempts,
+  transactions,
+} from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
 import { watchAuthorizations } from "../workers/watch-authorizations.ts"
-import { issuedUnit, openEngine, type RunningWorkers, until } from "./engine-harness.ts"
-import { accountAt, type Stage } from "./faults/stage.ts"
+import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "./engine-harness.ts"
+import { accountAt, type Depths, type Stage } from "./faults/stage.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -32,6 +40,50 @@ describe("a chip replacement", () => {
     expect(ended.failure?.code).toBe("chip_replacement.locked")
     const [chip] = await read.select().from(chips).where(eq(chips.chip_id, made.chip_id))
     expect(chip).toMatchObject({ unit_id: null, reserved_for: null, retired_at: null })
+  }, 30_000)
+})
+
+describe("claims that were sent together", () => {
+  test("are sent anew when a reorganization puts them before the issuance of their units", async () => {
+    const running = await openForTest({ finality_depth: 40 })
+    const { stage, context, caller, turn } = running
+    const { read } = context.db
+    const { unit_id, collection_id, address } = await issuedUnit(running)
+    const other = await anotherUnit(running, collection_id)
+    const recipients = [accountAt(6).address, accountAt(8).address] as const
+    const prepared = await Promise.all(
+      [unit_id, other].map(async (id, index) => {
+        const body = { recipient: recipients[index] ?? "", execution: "service_relay" } as const
+        return { id, body, signed: await prepareClaim(context, caller, id, body) }
+      }),
+    )
+    await turn(async (t) => {
+      for (const { id, body, signed } of prepared) await createClaim(t, caller, id, body, signed)
+    })
+    const isClaimed = async () =>
+      (await read.select().from(claims)).every(({ status }) => status === "claimed")
+    await until(isClaimed)
+    const [relayed] = await read.select().from(transactions).where(eq(transactions.kind, "relayClaim"))
+    const issued = await read.select().from(transactions).where(eq(transactions.kind, "issueUnit"))
+    const [sent] = await read
+      .select()
+      .from(transactionAttempts)
+      .where(eq(transactionAttempts.transaction_id, relayed?.id ?? ""))
+    const head = await stage.anvil.client.getBlock()
+    const lowest = Math.min(...issued.map(({ block_number }) => block_number ?? 0))
+    const request = stage.anvil.client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [Number(head.number) - lowest + 1, [[sent?.raw, 0]]] })
+
+    const chain = stage.world.chains.get(31_337)
+    const ownerOf = (serial: number) =>
+      chain?.ownershipOf(address, serial).then(
+        ({ owner }) => owner,
+        () => null,
+      )
+    await until(async () => (await ownerOf(1)) === recipients[0] && (await ownerOf(2)) === recipients[1])
+    expect(await isClaimed()).toBe(true)
+    const { status } = await stage.anvil.client.getTransactionReceipt({ hash: sent?.hash as Hex })
+    expect(status).toBe("success")
   }, 30_000)
 })
 
@@ -148,8 +200,8 @@ describe("a lane", () => {
   })
 })
 
-async function openForTest(): Promise<RunningWorkers> {
-  const running = await openEngine()
+async function openForTest(depths: Partial<Depths> = {}): Promise<RunningWorkers> {
+  const running = await openEngine({}, depths)
   closers.push(running.close)
   return running
 }

@@ -9,11 +9,13 @@ import { settleEffect } from "../src/actors/runtime.ts"
 import { LeaseLost } from "../src/chain/lanes.ts"
 import { CallReverted, ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import {
+  type AttemptRow,
   displaceTransaction,
   effectsOf,
   finalizeTransactions,
   findTransaction,
   isCancelled,
+  isGivenUp,
   openTransactions,
   releaseEffect,
   settledTransactions,
@@ -22,7 +24,9 @@ import {
 } from "../src/chain/transactions.ts"
 import { DatabaseUnavailable } from "../src/db/database.ts"
 import { loggable } from "../src/log.ts"
-import { raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
+import { feesNow, raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
+import { disagreement } from "./final-block.ts"
+import { isOutput } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
@@ -88,7 +92,7 @@ async function noteMined(lane: HeldLane, seen: Looked["seen"]): Promise<void> {
   await inLane(lane, async (turn) => {
     for (const { transaction, place } of mined) {
       await updateTransaction(turn, lane.lease, transaction.id, { status: "mined", ...place })
-      if (transaction.status === "signed") await tellSubmitted(turn, transaction, place.hash)
+      if (!isCancelled(transaction, place.hash)) await tellSubmitted(turn, transaction, place.hash)
     }
   })
   for (const { transaction } of mined) lane.checkpoint("mined", transaction.kind)
@@ -197,14 +201,27 @@ function placeOf(receipt: TransactionReceipt): Place {
   }
 }
 
-/** It was lost and is in a block again. */
+/** It was lost and is in a block again, where it must achieve once more what it did. */
 async function takeBack(lane: HeldLane, transaction: WatchedTransaction, found: Found): Promise<void> {
-  const isUndone = transaction.status === "confirmed" && found.receipt?.status === "reverted"
-  if (isUndone) return await sendAnew(lane, transaction, found.place)
+  const { receipt, place } = found
+  if (transaction.status === "confirmed" && receipt && (await isUndone(lane, transaction, receipt)))
+    return await sendAnew(lane, transaction, place)
   const { status } = transaction
-  await inLane(lane, (turn) =>
-    updateTransaction(turn, lane.lease, transaction.id, { status, ...found.place }),
-  )
+  await inLane(lane, (turn) => updateTransaction(turn, lane.lease, transaction.id, { status, ...place }))
+}
+
+/** Whether something that was done by it is not any more: it reverted, passed over it, or its cancel was mined. */
+async function isUndone(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  receipt: TransactionReceipt,
+): Promise<boolean> {
+  if (receipt.status === "reverted" || isCancelled(transaction, receipt.transactionHash)) return true
+  const queries = lane.context.db.read
+  const members = await effectsOf(queries, transaction.id)
+  const mined = { transaction, effects: members, receipt }
+  const results = await jobFor(transaction.kind).results(lane.chain, queries, mined)
+  return members.some(({ status }, index) => status === "done" && !isOutput(results[index]))
 }
 
 /** A reorganization threw it out: the results that were given stand, and the same bytes bring it back. */
@@ -222,8 +239,8 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
 }
 
 /**
- * After a reorganization it was mined again and reverted, because what it builds on came back later: the same content
- * is sent with a new nonce, as soon as it can succeed.
+ * After a reorganization it was mined again without effect, because what it builds on came back later, or its cancel
+ * was mined instead: the same content is sent with a new nonce, as soon as it can succeed.
  */
 async function sendAnew(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
   const { nonce, kind, to, call } = transaction
@@ -233,7 +250,7 @@ async function sendAnew(lane: HeldLane, transaction: WatchedTransaction, place: 
       displaceTransaction(turn, lane.lease, transaction, { status: "reverted", ...place }),
     )
   lane.notices.push(
-    `nonce ${nonce} (${kind}) had succeeded and reverted after a reorganization; it is sent anew when ${verdict.reason} is over`,
+    `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${verdict.reason} is over`,
   )
 }
 
@@ -247,33 +264,41 @@ async function pushOn(lane: HeldLane, transaction: WatchedTransaction, isLowestO
       `nonce ${transaction.nonce} of ${lane.signer.address} was used by a transaction that this service did not send: stop whoever else uses the key, then run: operator retry ${lane.lease.lane_id}`,
     )
   const blocksSince = (block: number | null) => (block === null ? Infinity : Number(lane.head) - block)
+  const isWanted = ({ is_cancel }: AttemptRow) => is_cancel === isGivenUp(transaction)
   const isWaitingLong =
     isLowestOpen &&
-    transaction.nonce >= lane.used_nonces &&
     blocksSince(last.first_sent_block ?? Number(lane.head)) >= lane.chain.config.bump_after_blocks
-  const isGivenUp = transaction.cancel_requested_at !== null && !last.is_cancel
-  if ((isWaitingLong || isGivenUp) && (await raiseFees(lane, transaction))) return
+  const mayReplace = transaction.nonce >= lane.used_nonces && (isWaitingLong || !isWanted(last))
+  if (mayReplace && (await raiseFees(lane, transaction))) return
   const sentBlock = transaction.status === "signed" ? null : transaction.sent_block
-  if (blocksSince(sentBlock) >= resendBlocks) await sendAttempt(lane, transaction, last)
+  if (blocksSince(sentBlock) < resendBlocks) return
+  await sendAttempt(lane, transaction, transaction.attempts.findLast(isWanted) ?? last)
 }
 
 /** False when the fees cannot be raised: the bytes that are out stay in play, and a person is told. */
 async function raiseFees(lane: HeldLane, transaction: WatchedTransaction): Promise<boolean> {
   const { id, nonce, attempts } = transaction
-  const kind = transaction.cancel_requested_at === null ? "bump" : "cancel"
-  const alike = attempts.filter(({ is_cancel }) => is_cancel === (kind === "cancel"))
+  const kind = isGivenUp(transaction) ? "cancel" : "bump"
   const last = attempts.at(-1)
-  const fees = last && alike.length < maxAttempts ? await raisedFees(lane, last, kind) : null
+  const fees = last && tries(transaction) < maxAttempts ? await raisedFees(lane, last, kind) : null
   if (fees) {
     await replace(lane, transaction, kind, fees)
     return true
   }
   lane.notices.push(
     kind === "cancel"
-      ? `nonce ${nonce} is given up and its cancel is not mined at the highest fee: raise max_fee_per_gas_gwei in CHAINS, or wait for lower fees`
+      ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS and run again: operator cancel ${id}`
       : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`,
   )
   return false
+}
+
+/** How often its present content was sent with other fees; each request to cancel begins to count anew. */
+function tries(transaction: WatchedTransaction): number {
+  const { attempts, cancel_requested_at } = transaction
+  if (!isGivenUp(transaction) || !cancel_requested_at)
+    return attempts.filter((each) => !each.is_cancel).length
+  return attempts.filter((each) => each.is_cancel && each.created_at >= cancel_requested_at).length
 }
 
 /** At the confirmation depth the results reach the actors, together with the transaction's own status. */
@@ -282,27 +307,20 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
   const { place } = found
   const receipt = found.receipt ?? (await receiptOf(lane, place.hash as Hex))
   if (receipt?.blockHash !== place.block_hash) return
-  // Where providers disagree about the block, one of them is wrong: the next round asks again.
-  const hashes = await reach(() => lane.chain.providers.blockHashes(receipt.blockNumber))
-  if (hashes.some((hash) => hash !== null && hash !== receipt.blockHash)) {
-    lane.notices.push(
-      `the providers of chain ${transaction.chain_id} disagree about block ${place.block_number}: nothing is confirmed until they agree, or the wrong one is removed from CHAINS`,
-    )
-    throw new ChainUnreachable("the providers disagree")
-  }
+  await requireAgreement(lane, place)
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
+  if (isCancelled(transaction, place.hash)) {
+    await sendContentAnew(lane, transaction, place)
+    return noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
+  }
   const job = jobFor(transaction.kind)
   const mined = { transaction, effects: members, receipt }
-  const isGivenUp = isCancelled(transaction, place.hash)
-  const results = isGivenUp
-    ? members.map(() => "again" as const)
-    : await job.results(lane.chain, queries, mined)
-  const status = receipt.status === "success" && !isGivenUp ? "confirmed" : "reverted"
+  const results = await job.results(lane.chain, queries, mined)
+  const status = receipt.status === "success" ? "confirmed" : "reverted"
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
-    if (transaction.status === "signed") await tellSubmitted(turn, transaction, place.hash)
     for (const [index, effect] of members.entries()) {
       const result = results[index]
       if (result === "again") await releaseEffect(turn, effect)
@@ -311,10 +329,30 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
     await job.afterwards?.(turn, mined, results)
   })
   lane.checkpoint("apply", transaction.kind)
-  noteStep(
-    lane.context,
-    { name: "confirm", since, outcome: isGivenUp ? "cancelled" : status },
-    transaction,
-    members,
+  noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
+}
+
+/** Where providers disagree about the block, one of them is wrong: the next round asks again. */
+async function requireAgreement(lane: HeldLane, { block_number, block_hash }: Place): Promise<void> {
+  const hashes = await reach(() => lane.chain.providers.blockHashes(BigInt(block_number)))
+  if (hashes.every((hash) => hash === null || hash === block_hash)) return
+  throw disagreement(lane, block_number)
+}
+
+/**
+ * A nonce that was given up is used: the same content goes out with a new one and today's fees. It is the same so that
+ * the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
+ */
+async function sendContentAnew(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
+  const { max_fee_per_gas, max_priority_fee_per_gas } = await feesNow(lane)
+  const content = {
+    ...transaction,
+    max_fee_per_gas: String(max_fee_per_gas),
+    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
+  }
+  lane.checkpoint("confirm", transaction.kind)
+  await inLane(lane, (turn) =>
+    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
   )
+  lane.checkpoint("apply", transaction.kind)
 }

@@ -1,5 +1,6 @@
 import { type Address, type Hex, keccak256 } from "viem"
 import { sendEvent } from "../src/actors/runtime.ts"
+import { least, most } from "../src/chain/extremes.ts"
 import { ChainUnreachable, isSilence, rawMessage, reach } from "../src/chain/rpc.ts"
 import { classifySendError, type SendOutcome } from "../src/chain/send-errors.ts"
 import {
@@ -93,7 +94,7 @@ export async function sendAttempt(
     const isNew = transaction.status === "allocated" || transaction.status === "signed"
     const status = isNew ? "sent" : transaction.status
     await updateTransaction(turn, lane.lease, transaction.id, { status, sent_block: Number(lane.head) })
-    if (isNew) await tellSubmitted(turn, transaction, attempt.hash)
+    if (isNew && !attempt.is_cancel) await tellSubmitted(turn, transaction, attempt.hash)
   })
   lane.checkpoint("mark", transaction.kind)
   traceSend(lane.context, since, transaction, outcome)
@@ -159,12 +160,4 @@ export async function raisedFees(
 
 function feeCap(lane: HeldLane): bigint {
   return BigInt(Math.round(lane.chain.config.max_fee_per_gas_gwei * 1e9))
-}
-
-function least(one: bigint, other: bigint): bigint {
-  return one < other ? one : other
-}
-
-function most(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
 }

@@ -18,7 +18,7 @@ import type { Queries } from "../src/db/database.ts"
 import { bulkPairings, collections, effects, transactions } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { failure } from "./failures.ts"
-import type { Call, Effect, Job, JobResult, Written } from "./job.ts"
+import { type Call, type Effect, isOutput, type Job, type Written } from "./job.ts"
 import { foundSerialsOf, takeUpSerials } from "./take-up-serials.ts"
 import { tryCall } from "./try-call.ts"
 
@@ -51,7 +51,10 @@ export const issueUnits: Job = {
    * units were issued before, as after a restored back-up: planned anew, they get the serials the chain has for them.
    */
   async results(chain, _queries, { transaction, effects, receipt }) {
-    const serials = receipt.status === "success" ? serialsIn(receipt, transaction) : null
+    const serials =
+      receipt.status === "success"
+        ? (serialsIn(receipt, transaction) ?? serialsOfRepeat(transaction, effects))
+        : null
     if (!serials && (await canSucceedLater(chain, transaction, effects))) return effects.map(() => "again")
     return effects.map((_effect, index): EffectResult => {
       const serial = serials?.[index]
@@ -175,10 +178,6 @@ async function closeBulkPairings(turn: Turn, settled: Effect[]): Promise<void> {
   }
 }
 
-function isOutput(result: JobResult | undefined): boolean {
-  return result !== undefined && result !== "again" && "output" in result
-}
-
 /**
  * A batch reverts also because one before it did or lost its nonce, or because the chain has other units at its
  * serials: then it is planned anew, a few times.
@@ -189,8 +188,11 @@ async function canSucceedLater(
   effects: Effect[],
 ): Promise<boolean> {
   const signer = chain.signers.find((each) => each.lane_id === lane_id)
-  if (!signer || effects.some(({ attempts }) => attempts >= maxPlans)) return false
+  if (!signer) return false
   const verdict = await tryCall(chain, signer.address, { to: to as Address, data: call as Hex })
+  // What goes before it is still to come.
+  if (verdict instanceof CallReverted && verdict.reason === "SerialGap") return true
+  if (effects.some(({ attempts }) => attempts >= maxPlans)) return false
   return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
 }
 
@@ -223,6 +225,13 @@ function serialsIn(receipt: TransactionReceipt, transaction: TransactionRow): nu
     .map((log) => Number((log.args as { tokenId: bigint }).tokenId))
   if (!issued || serials.length !== chips.length) return null
   return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chips) ? serials : null
+}
+
+/** Of units that have their serials: the contract takes such a call again only where it has nothing to do. */
+function serialsOfRepeat(transaction: TransactionRow, effects: Effect[]): number[] | null {
+  if (effects.some(({ status }) => status !== "done")) return null
+  const { first, chips } = issueCall(transaction)
+  return chips.map((_chip, index) => first + index)
 }
 
 /** Chips as the `Issued` event has them: five bytes each, in order. */

@@ -1,4 +1,4 @@
-import { adoptNonce, haltLane, type LaneRow, type LeasedLane, noteFinalBlock } from "../src/chain/lanes.ts"
+import { adoptNonce, haltLane, type LeasedLane } from "../src/chain/lanes.ts"
 import { reach } from "../src/chain/rpc.ts"
 import {
   displaceTransaction,
@@ -12,6 +12,7 @@ import {
   type WatchedTransaction,
 } from "../src/chain/transactions.ts"
 import type { Queries } from "../src/db/database.ts"
+import { followFinalBlock, reorganizedTooDeep } from "./final-block.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 
 /**
@@ -21,9 +22,9 @@ import { type HeldLane, inLane } from "./lane.ts"
 export async function compareWithChain(lane: HeldLane, { lane: row }: LeasedLane): Promise<void> {
   if (row.next_nonce === null) {
     delete lane.memory.seen_head
-    await adopt(lane)
-    return await followFinalBlock(lane, null)
+    return await adopt(lane)
   }
+  if (lane.is_halted) return
   const reason = (await reorganizedTooDeep(lane, row)) ?? (await outOfStep(lane, row.next_nonce))
   if (reason !== null) return await halt(lane, reason)
   await followFinalBlock(lane, row.final_block_number)
@@ -62,22 +63,6 @@ async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | nu
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
   if (lost.length === 0) return null
   return `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
-}
-
-/** Whether the block that was final is another one now; the row knows it through whatever restart. */
-async function reorganizedTooDeep(lane: HeldLane, row: LaneRow): Promise<string | null> {
-  const { final_block_number: number, final_block_hash } = row
-  if (number === null || number > lane.head) return null
-  const { hash } = await lane.chain.headers.at(BigInt(number))
-  if (hash === final_block_hash) return null
-  return `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${lane.chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
-}
-
-async function followFinalBlock(lane: HeldLane, known: number | null): Promise<void> {
-  const number = lane.head - BigInt(lane.chain.config.finality_depth) + 1n
-  if (lane.is_halted || number < 0n || (known !== null && number <= known)) return
-  const block = await lane.chain.headers.at(number)
-  await inLane(lane, (turn) => noteFinalBlock(turn, lane.lease, block))
 }
 
 /**

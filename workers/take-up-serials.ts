@@ -13,7 +13,7 @@ type CollectionRow = typeof collections.$inferSelect
 type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
 
 /** The most serials that are taken up at once; there may be more. */
-const maxSerials = 500
+const maxSerials = 100
 /** How many of them the chain is asked for at the same time. */
 const serialsAtOnce = 20
 

@@ -4,8 +4,9 @@ import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../machi
 import { settleEffect } from "../src/actors/runtime.ts"
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
+import { least } from "../src/chain/extremes.ts"
 import { searchCollectionLogs } from "../src/chain/logs.ts"
-import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
+import { reach } from "../src/chain/rpc.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import type { Queries } from "../src/db/database.ts"
 import { chainCursors, collections, effects } from "../src/db/schema.ts"
@@ -13,9 +14,8 @@ import type { Turn } from "../src/db/turn.ts"
 import { noteSettled } from "./note-step.ts"
 import type { Checkpoint } from "./step.ts"
 
-/** How many blocks are read at once when the service was away: of those that may still be replaced, and of others. */
-const freshAtOnce = 20n
-const finalAtOnce = 500n
+/** How many blocks are asked for at the same time while they may still be replaced. */
+const blocksAtOnce = 4n
 
 /**
  * One round of a chain: reads the blocks that have become deep enough and settles the authorizations they used,
@@ -26,7 +26,7 @@ export async function watchAuthorizations(
   chain: ConnectedChain,
   checkpoint: Checkpoint,
 ): Promise<void> {
-  const { number: head } = await reach(() => chain.headers.follow())
+  const { number: head } = await chain.headers.follow()
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
   if (deepest < 0n) return
   const read = await lastRead(context, chain, deepest)
@@ -36,8 +36,9 @@ export async function watchAuthorizations(
   const from = watched.length === 0 || read === null ? deepest : read + 1n
 
   const final = head - BigInt(chain.config.finality_depth) + 1n
+  const rangeSize = BigInt(chain.config.log_range_blocks)
   for (let first = from; first <= deepest; ) {
-    const last = first <= final ? least(first + finalAtOnce - 1n, final) : first + freshAtOnce - 1n
+    const last = first <= final ? least(first + rangeSize - 1n, final) : first + blocksAtOnce - 1n
     const span = { first, last: least(last, deepest), is_final: first <= final }
     await readBlocks({ context, chain, checkpoint, deepest }, watched, span)
     first = span.last + 1n
@@ -46,10 +47,6 @@ export async function watchAuthorizations(
 
 /** Blocks in a row that are read together; final ones cannot be replaced any more. */
 type Span = { first: bigint; last: bigint; is_final: boolean }
-
-function least(one: bigint, other: bigint): bigint {
-  return one < other ? one : other
-}
 
 type Watch = { effect_id: string; request_id: string | null; input: WatchAuthorizationInput }
 
@@ -147,23 +144,25 @@ async function outcomeOf(
   const ofToken = changes.filter(({ address, serial }) => concerns(watch, address, serial))
   const use = ofToken.find(({ digest }) => digest === watch.authorization_digest)
   if (use) return { outcome: "used", transaction_hash: use.transaction_hash }
-  const last = ofToken.at(-1)
-  if (last && (await nonceAt(round, watch)) > watch.authorization_nonce)
-    return { outcome: "superseded", transaction_hash: last.transaction_hash }
   const deadline = BigInt(Math.floor(Date.parse(watch.deadline_at) / 1000))
-  if (block.timestamp <= deadline) return null
-  // Logs can be missing where a provider was behind; the state at this depth cannot.
+  const isOver = block.timestamp > deadline
+  if (ofToken.length === 0 && !isOver) return null
+  // Logs can be missing where a provider was behind, or be in blocks still to be read; the state here cannot.
   const nonce = await nonceAt(round, watch)
-  if (nonce === watch.authorization_nonce) return { outcome: "expired" }
-  return await outcomeInLogs(round, watch, nonce - watch.authorization_nonce)
+  if (nonce > watch.authorization_nonce)
+    return await outcomeInLogs(round, watch, nonce - watch.authorization_nonce)
+  return isOver ? { outcome: "expired" } : null
 }
 
-/** What became of an authorization whose token changed hands, each time with its next nonce, unseen by us. */
+/**
+ * What became of an authorization whose token changed hands, each time with its next nonce, found where the first
+ * of these changes is. Null where no provider has its log; it is asked for again when the deadline is over.
+ */
 async function outcomeInLogs(
   { context, chain, deepest }: Round,
   watch: WatchAuthorizationInput,
   changes: number,
-): Promise<WatchAuthorizationOutput> {
+): Promise<WatchAuthorizationOutput | null> {
   const search = {
     address: watch.contract_address as Address,
     deployed_block: await deployedBlock(context.db.read, watch),
@@ -173,7 +172,12 @@ async function outcomeInLogs(
   } as const
   const moves = await searchCollectionLogs(chain, search, (found) => found.length >= changes)
   const hash = moves[changes - 1]?.transactionHash
-  if (!hash) throw new ChainUnreachable(`the logs of ${watch.contract_address} are not all there`)
+  if (!hash) {
+    const { chain_id, contract_address, serial } = watch
+    const message = "its logs are not all there: is there a provider that has all of them?"
+    context.log.warn({ chain_id, contract_address, serial }, message)
+    return null
+  }
   const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
   const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
     ({ address, args }) =>

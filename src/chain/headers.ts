@@ -11,9 +11,10 @@ export type HeaderChain = {
   at(blockNumber: bigint): Promise<Header>
 }
 
-/** Remembers the blocks down to the finality depth; a process that begins knows none. */
+/** Remembers the blocks down to twice the finality depth; a process that begins knows none. */
 export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => Promise<void>): HeaderChain {
   const depth = BigInt(finalityDepth)
+  const kept = 2n * depth
   let known = new Map<bigint, Header>()
   let head: Header | null = null
   let following: Promise<Header> | undefined
@@ -27,7 +28,7 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
     if (branch === null) known = new Map()
     else for (const number of known.keys()) if (number >= branch.from) known.delete(number)
     for (const header of branch?.headers ?? [newest]) known.set(header.number, header)
-    for (const number of known.keys()) if (number < newest.number - depth) known.delete(number)
+    for (const number of known.keys()) if (number < newest.number - kept) known.delete(number)
     head = newest
     return newest
   }
@@ -59,7 +60,7 @@ export function createHeaderChain(rpc: Rpc, finalityDepth: number, rank: () => P
       if (head && blockNumber > head.number)
         throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
       const header = await read(rpc, { blockNumber })
-      if (head && blockNumber >= head.number - depth) known.set(blockNumber, header)
+      if (head && blockNumber >= head.number - kept) known.set(blockNumber, header)
       return header
     },
   }

@@ -91,15 +91,12 @@ export class LeaseLost extends Error {
   override name = "LeaseLost"
 }
 
-/**
- * Sets the next nonce of a lane that has none: it never sent anything, or a person told it to ask the chain. Which
- * block was final is found out anew, too.
- */
+/** Sets the next nonce of a lane that has none: it never sent anything, or a person told it to ask the chain. */
 export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx
     .update(lanes)
-    .set({ next_nonce: nonce, final_block_number: null, final_block_hash: null })
+    .set({ next_nonce: nonce })
     .where(and(heldBy(lease), isNull(lanes.next_nonce)))
 }
 
@@ -107,13 +104,10 @@ export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promi
 export async function noteFinalBlock(
   turn: Turn,
   lease: Lease,
-  { number, hash }: { number: bigint; hash: string },
+  { number, hash }: { number: number; hash: string },
 ): Promise<void> {
   await assertLease(turn, lease)
-  await turn.tx
-    .update(lanes)
-    .set({ final_block_number: Number(number), final_block_hash: hash })
-    .where(heldBy(lease))
+  await turn.tx.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(lease))
 }
 
 /** Takes the lane's next nonce, which is never given out again. */

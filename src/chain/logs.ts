@@ -1,6 +1,7 @@
 import type { Address, ContractEventArgs, ContractEventName, GetContractEventsReturnType } from "viem"
 import type { ConnectedChain } from "./chains.ts"
 import { collectionAbi } from "./contracts.generated.ts"
+import { most } from "./extremes.ts"
 import { reach } from "./rpc.ts"
 
 /** Which logs of one collection are wanted. */
@@ -40,7 +41,7 @@ export async function searchCollectionLogs<Name extends CollectionEventName>(
     const lasts = Array.from({ length: Number(rangesAtOnce) }, (_, index) => last - size * BigInt(index))
     const ranges = lasts
       .filter((each) => each >= lowest)
-      .map((each) => ({ first: highest(each - size + 1n, lowest), last: each }))
+      .map((each) => ({ first: most(each - size + 1n, lowest), last: each }))
     const logs = await Promise.all(ranges.map((range) => logsOf(chain, search, range)))
     for (const ofRange of logs) found.push(...ofRange.reverse())
     if (isEnough(found)) break
@@ -54,10 +55,6 @@ function lowestBlock(
   { deployed_block }: { deployed_block: number | null },
 ): bigint {
   return BigInt(Math.max((deployed_block ?? 0) - config.finality_depth, 0))
-}
-
-function highest(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
 }
 
 async function logsOf<Name extends CollectionEventName>(

@@ -1,4 +1,4 @@
-import { and, asc, eq, gte, inArray, isNotNull, isNull, max, type SQL } from "drizzle-orm"
+import { and, asc, eq, exists, gte, inArray, isNotNull, isNull, max, type SQL } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import type { Queries } from "../db/database.ts"
 import { effects, transactionAttempts, transactions } from "../db/schema.ts"
@@ -273,20 +273,31 @@ export function kindOf({ kind, is_cancel }: AttemptRow): AttemptKind {
   return is_cancel ? "cancel" : kind
 }
 
+/** Whether a transaction is to be used up: its results, once given, must stand whatever a person asked before. */
+export function isGivenUp({ cancel_requested_at, status }: TransactionRow): boolean {
+  return cancel_requested_at !== null && status !== "confirmed"
+}
+
 /** Whether what a block holds of a transaction is its cancel. */
 export function isCancelled({ attempts }: WatchedTransaction, hash: string): boolean {
   return attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
 }
 
 /**
- * Asks the lane to use up a transaction's nonce with an empty one; null unless its bytes are out and no block has
- * them. Which of the two is mined is for the chain to say.
+ * Asks the lane to use up a transaction's nonce with an empty one; null unless its bytes are out, no block has them,
+ * and somebody waits for its results. Which of the two is mined is for the chain to say.
  */
 export async function requestCancel(turn: Turn, transactionId: string): Promise<TransactionRow | null> {
+  const open = turn.tx
+    .select({ id: effects.id })
+    .from(effects)
+    .where(and(eq(effects.transaction_id, transactionId), eq(effects.status, "open")))
   const [given] = await turn.tx
     .update(transactions)
     .set({ cancel_requested_at: turn.at, updated_at: turn.at })
-    .where(and(eq(transactions.id, transactionId), inArray(transactions.status, ["signed", "sent"])))
+    .where(
+      and(eq(transactions.id, transactionId), inArray(transactions.status, ["signed", "sent"]), exists(open)),
+    )
     .returning()
   return given ?? null
 }

@@ -310,6 +310,7 @@ export const transactionAttempts = pgTable("transaction_attempts", {
   raw: text().notNull(),
   max_fee_per_gas: text().notNull(),
   max_priority_fee_per_gas: text().notNull(),
+  /** When a pool first took it, or found its price too low. */
   first_sent_block: count().$defaultFn(absent),
   send_count: count().notNull(),
   last_error: text().$defaultFn(absent),

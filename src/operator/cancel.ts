@@ -10,7 +10,8 @@ import type { Command } from "./command.ts"
 
 export const cancel: Command = {
   name: "cancel",
-  takes: "ID  (of a transaction, or of what it is for: its nonce is given up, and the work planned anew)",
+  takes:
+    "ID  (of a transaction, or of what it is for: its nonce is given up, and all it is for is sent with another one)",
   argument: "ID",
   options: {},
   plan:
@@ -18,7 +19,7 @@ export const cancel: Command = {
     async ({ context }) => {
       const given = await inTurn(context, null, (turn) => cancelById(turn, argument))
       const { lane_id, nonce } = given
-      const text = `lane ${lane_id} gives up nonce ${nonce}: an empty transaction is sent in its place, and what it was for is planned anew once that one is mined`
+      const text = `lane ${lane_id} gives up nonce ${nonce}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
       return { document: { id: given.id, lane_id, nonce, done: text }, text }
     },
 }

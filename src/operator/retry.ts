@@ -54,7 +54,7 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
 }
 
 /**
- * Lets a paused or halted lane go on. It takes its nonces from the chain again, which is what it must do after
+ * Lets a paused or halted lane go on. It takes its nonces, and what is final, from the chain again, which is what it must do after
  * somebody else has used its key: what lost its nonce is sent with a new one, what the chain lost is sent again.
  */
 async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
@@ -62,7 +62,7 @@ async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
   if (!lane) return null
   const [reopened] = await turn.tx
     .update(lanes)
-    .set({ status: "open", reason: null, next_nonce: null })
+    .set({ status: "open", reason: null, next_nonce: null, final_block_number: null, final_block_hash: null })
     .where(and(eq(lanes.id, laneId), ne(lanes.status, "open")))
     .returning()
   if (!reopened)

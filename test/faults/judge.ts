@@ -140,7 +140,7 @@ async function noncesAndHashes(stage: Stage, foreign: Hex[]): Promise<string[]> 
   const stored = new Set((await read.select().from(transactionAttempts)).map(({ hash }) => hash))
   const { client } = stage.anvil
   const faults: string[] = []
-  const head = await client.getBlockNumber()
+  const head = await client.getBlockNumber({ cacheTime: 0 })
   const numbers = Array.from({ length: Number(head) + 1 }, (_, number) => BigInt(number))
   const blocks = await Promise.all(
     numbers.map((blockNumber) => client.getBlock({ blockNumber, includeTransactions: true })),

@@ -28,7 +28,12 @@ export const mutations: Mutation[] = [
   {
     name: "no re-send",
     file: "workers/advance-transactions.ts",
-    replace: [["blocksSince(sentBlock) >= resendBlocks", "blocksSince(sentBlock) < 0 * resendBlocks"]],
+    replace: [
+      [
+        "blocksSince(sentBlock) < resendBlocks",
+        "blocksSince(sentBlock) < resendBlocks || sentBlock !== null",
+      ],
+    ],
     noticed_by: "pool evicts",
   },
   {

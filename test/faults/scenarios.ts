@@ -122,10 +122,11 @@ async function isReplaced({ stage }: Play): Promise<boolean> {
   return rows.length > 0
 }
 
-function reorganize(depth: number) {
+/** The last blocks are replaced by empty ones, the first of which has the `instead`. */
+function reorganize(depth: number, instead: string[] = []) {
   return async ({ stage }: Play) => {
     const request = stage.anvil.client.request as (call: object) => Promise<unknown>
-    await request({ method: "anvil_reorg", params: [depth, []] })
+    await request({ method: "anvil_reorg", params: [depth, instead.map((raw) => [raw, 0])] })
   }
 }
 
@@ -213,6 +214,54 @@ function givingUp(): Events {
       const [first] = open.sort((one, other) => one.nonce - other.nonce)
       if (first && open.every(({ cancel_requested_at }) => cancel_requested_at === null))
         await inTurn(context, null, (turn) => requestCancel(turn, first.id))
+    },
+  }
+}
+
+/** A person gives up the nonce of a claim that is mined all the same, and whose block is replaced later. */
+function givingUpTooLate(): Events {
+  let claimed: string | undefined
+  return {
+    async beforeBlock(current) {
+      const { context } = current.stage.world
+      const rows = await context.db.read
+        .select()
+        .from(transactions)
+        .where(eq(transactions.kind, "relayClaim"))
+      if (claimed === undefined) {
+        const open = rows.find(({ status }) => status === "signed" || status === "sent")
+        if (!open || !(await inTurn(context, null, (turn) => requestCancel(turn, open.id)))) return
+        claimed = open.id
+      }
+      if (current.happened.has("reorganized")) return
+      if (!rows.some(({ id, status }) => id === claimed && ["confirmed", "reverted"].includes(status))) return
+      current.happened.add("reorganized")
+      await reorganize(5)(current)
+    },
+  }
+}
+
+/** Nonces are given up; later a reorganization brings back the first of those transactions instead of its cancel. */
+function givenUpComesBack(): Events {
+  const giving = givingUp()
+  return {
+    async beforeBlock(current) {
+      await giving.beforeBlock?.(current)
+      const { stage, happened } = current
+      if (!happened.has("a cancel was mined") || happened.has("what was given up came back")) return
+      if (!(await isIssued(current))) return
+      const { read } = stage.world.context.db
+      const attempts = await read.select().from(transactionAttempts)
+      const rows = await read.select().from(transactions)
+      const given = rows.find((row) => attempts.some(({ hash, is_cancel }) => is_cancel && hash === row.hash))
+      const first = attempts.find(
+        ({ transaction_id, kind }) => transaction_id === given?.id && kind === "first",
+      )
+      if (!given?.block_number || !first) return
+      const head = await stage.anvil.client.getBlock()
+      const depth = Number(head.number) - given.block_number + 1
+      await reorganize(depth, [first.raw])(current)
+      happened.add("what was given up came back")
     },
   }
 }
@@ -311,6 +360,13 @@ export const otherFaults: Scenario[] = [
     events: healing,
     must: ["the providers agreed again"],
   },
+  {
+    name: "one provider follows another chain beyond finality",
+    faults: {},
+    providers: 2,
+    events: healing,
+    must: ["the providers agreed again"],
+  },
   { name: "bursts of 429", faults: { limits: true } },
   {
     name: "pool evicts",
@@ -321,6 +377,19 @@ export const otherFaults: Scenario[] = [
   },
   { name: "prices rise", spike: true, must: ["prices rose"] },
   { name: "a person gives up a nonce", spike: true, events: givingUp, must: ["a cancel was mined"] },
+  {
+    name: "a nonce given up too late, then a reorganization",
+    depths: deeper,
+    events: givingUpTooLate,
+    must: ["reorganized"],
+  },
+  {
+    name: "what was given up comes back by a reorganization",
+    depths: { confirmation_depth: 2, finality_depth: 60 },
+    spike: true,
+    events: givenUpComesBack,
+    must: ["what was given up came back"],
+  },
   {
     name: "reorganization of depth 1",
     events: once("reorganized", isIssuedOnChain, reorganize(1)),

@@ -1,0 +1,46 @@
+import { type LaneRow, noteFinalBlock } from "../src/chain/lanes.ts"
+import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
+import { type HeldLane, inLane } from "./lane.ts"
+
+/**
+ * Whether the block that was final, which the lane's row knows through whatever restart, is another one now: why the
+ * lane must halt, or null. Throws `ChainUnreachable` where only some providers say so.
+ */
+export async function reorganizedTooDeep(lane: HeldLane, row: LaneRow): Promise<string | null> {
+  const { final_block_number: number, final_block_hash } = row
+  const { finality_depth } = lane.chain.config
+  // The depth may have been raised since.
+  if (number === null || number > Number(lane.head) - finality_depth + 1) return null
+  const seen = await lane.chain.headers.at(BigInt(number)).catch(() => null)
+  if (seen?.hash === final_block_hash) return null
+  const hashes = (await hashesOf(lane, number)).filter((hash) => hash !== null)
+  // Nobody serves a block that is so old.
+  if (hashes.every((hash) => hash === final_block_hash)) return null
+  if (hashes.some((hash) => hash === final_block_hash)) throw disagreement(lane, number)
+  return `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
+}
+
+/** Remembers what is final now, a few times in as many blocks as it takes, where all providers agree on it. */
+export async function followFinalBlock(lane: HeldLane, known: number | null): Promise<void> {
+  const { finality_depth } = lane.chain.config
+  const number = Number(lane.head) - finality_depth + 1
+  const step = Math.ceil(finality_depth / stepsPerDepth)
+  if (number < 0 || (known !== null && number < known + step)) return
+  const [hash, ...others] = (await hashesOf(lane, number)).filter((each) => each !== null)
+  if (!hash || others.some((other) => other !== hash)) return
+  await inLane(lane, (turn) => noteFinalBlock(turn, lane.lease, { number, hash }))
+}
+
+const stepsPerDepth = 16
+
+async function hashesOf({ chain }: HeldLane, number: number) {
+  return await reach(() => chain.providers.blockHashes(BigInt(number)))
+}
+
+/** Says in the lane's row that the providers disagree; the error ends what was being done. */
+export function disagreement(lane: HeldLane, blockNumber: number): ChainUnreachable {
+  lane.notices.push(
+    `the providers of chain ${lane.chain.chain_id} disagree about block ${blockNumber}: nothing is confirmed until they agree, or the wrong one is removed from CHAINS`,
+  )
+  return new ChainUnreachable("the providers disagree")
+}
