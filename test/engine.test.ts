@@ -14,6 +14,7 @@ import {
   transactions,
 } from "../src/db/schema.ts"
 import { newId } from "../src/ids.ts"
+import { tickLane } from "../workers/lane.ts"
 import { watchAuthorizations } from "../workers/watch-authorizations.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "./engine-harness.ts"
 import { accountAt, type Depths, type Stage } from "./faults/stage.ts"
@@ -184,6 +185,30 @@ describe("a lane", () => {
     const write = turn((t) => assertLease(t, frozen.lease))
     expect(write).rejects.toBeInstanceOf(LeaseLost)
     expect(await turn((t) => takeLease(t, laneId, { owner: "third", lease_milliseconds: 1 }))).toBeNull()
+  })
+
+  test("stays with its holder for a round that takes longer than the lease", async () => {
+    const { stage, turn, workers } = await openForTest()
+    await workers.stop()
+    const chain = stage.world.chains.get(31_337)
+    const [signer] = chain?.signers ?? []
+    if (!chain || !signer) throw new Error("the chain is configured, with a signer")
+    const slow = Promise.withResolvers<void>()
+    const follow = () => slow.promise.then(() => chain.headers.follow())
+    const round = tickLane({
+      ...{ context: stage.world.context, signer, checkpoint() {}, memory: {} },
+      chain: { ...chain, headers: { ...chain.headers, follow } },
+      claimant: { owner: "slow", lease_milliseconds: 300 },
+    })
+    const rival = { owner: "rival", lease_milliseconds: 300 }
+    const [begin, tries] = [performance.now(), [] as unknown[]]
+    while (performance.now() - begin < 1_200) {
+      await Bun.sleep(50)
+      tries.push(await turn((t) => takeLease(t, signer.lane_id, rival)))
+    }
+    slow.resolve()
+    await round
+    expect(tries.filter((lease) => lease !== null)).toEqual([])
   })
 
   test("is taken over from a holder whose clock was ahead, once it has been silent for the lease", async () => {

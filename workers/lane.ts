@@ -1,5 +1,6 @@
 import type { ConnectedChain } from "../src/chain/chains.ts"
 import {
+  assertLease,
   type Claimant,
   type Lease,
   type LeasedLane,
@@ -56,8 +57,25 @@ export async function tickLane(lane: Lane): Promise<void> {
     takeLease(turn, lane.signer.lane_id, lane.claimant),
   )
   if (!leased) return
+  const stopRenewing = keepLease(lane, leased.lease)
+  try {
+    await runRound(lane, leased)
+  } finally {
+    stopRenewing()
+  }
+}
+
+/** A round may take longer than a lease where providers are slow; nobody else need begin it anew for that. */
+function keepLease(lane: Lane, lease: Lease): () => void {
+  // Whoever lost the lease finds out with the next thing it writes.
+  const renew = () => void inLane(lane, (turn) => assertLease(turn, lease)).catch(() => {})
+  const timer = setInterval(renew, lease.milliseconds / 3)
+  return () => clearInterval(timer)
+}
+
+async function runRound(lane: Lane, leased: LeasedLane): Promise<void> {
   await requireRightChain(lane)
-  const { number: head } = await reach(() => lane.chain.headers.follow())
+  const { number: head } = await lane.chain.headers.follow()
   const { address } = lane.signer
   const used_nonces = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "latest" }))
   const is_halted = leased.lane.status === "halted"
