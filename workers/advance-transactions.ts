@@ -245,12 +245,25 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
 async function sendAnew(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
   const { nonce, kind, to, call } = transaction
   const verdict = await tryCall(lane.chain, lane.signer.address, { to: to as Address, data: call as Hex })
-  if (!(verdict instanceof CallReverted))
-    return await inLane(lane, (turn) =>
-      displaceTransaction(turn, lane.lease, transaction, { status: "reverted", ...place }),
-    )
+  if (!(verdict instanceof CallReverted)) return await moveContent(lane, transaction, place)
   lane.notices.push(
     `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${verdict.reason} is over`,
+  )
+}
+
+/**
+ * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees. It is the same
+ * so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
+ */
+async function moveContent(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
+  const { max_fee_per_gas, max_priority_fee_per_gas } = await feesNow(lane)
+  const content = {
+    ...transaction,
+    max_fee_per_gas: String(max_fee_per_gas),
+    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
+  }
+  await inLane(lane, (turn) =>
+    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
   )
 }
 
@@ -311,7 +324,7 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   if (isCancelled(transaction, place.hash)) {
-    await sendContentAnew(lane, transaction, place)
+    await moveContent(lane, transaction, place)
     return noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
   }
   const job = jobFor(transaction.kind)
@@ -337,22 +350,4 @@ async function requireAgreement(lane: HeldLane, { block_number, block_hash }: Pl
   const hashes = await reach(() => lane.chain.providers.blockHashes(BigInt(block_number)))
   if (hashes.every((hash) => hash === null || hash === block_hash)) return
   throw disagreement(lane, block_number)
-}
-
-/**
- * A nonce that was given up is used: the same content goes out with a new one and today's fees. It is the same so that
- * the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
- */
-async function sendContentAnew(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
-  const { max_fee_per_gas, max_priority_fee_per_gas } = await feesNow(lane)
-  const content = {
-    ...transaction,
-    max_fee_per_gas: String(max_fee_per_gas),
-    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
-  }
-  lane.checkpoint("confirm", transaction.kind)
-  await inLane(lane, (turn) =>
-    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
-  )
-  lane.checkpoint("apply", transaction.kind)
 }
