@@ -69,6 +69,8 @@ async function deployFactory(client: Client, deployment: Deployment): Promise<Ad
       throw new StartError("the transaction is in no block after five minutes; run this again to wait on")
     await Bun.sleep(pollMilliseconds)
   }
+  // What is there may be of an earlier run, or of one at the same time, with other roles.
+  await checkSettings(client, address, deployment)
   return address
 }
 

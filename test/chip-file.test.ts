@@ -90,6 +90,7 @@ describe("every wrong line is named", () => {
       { ...chip, counter: "1.5" },
       { ...chip, colour: 1 },
       { ...chip, uid: 4 },
+      { ...chip, chip_id: "0000000000" },
     ]
     expect(problems(JSON.stringify(entries), "json")).toEqual([
       "entry 1: uid is missing",
@@ -98,6 +99,7 @@ describe("every wrong line is named", () => {
       "entry 4: counter must be a whole number from 0 to 16777215",
       "entry 5: colour is not a field",
       "entry 6: uid must be 14 hexadecimal digits",
+      "entry 7: chip_id must not be zero, which the contracts refuse",
     ])
   })
 

@@ -93,7 +93,7 @@ describe("settings:", () => {
   const known = [...readText("src/config.ts").matchAll(/"([A-Z][A-Z_]+)"|environment\.([A-Z][A-Z_]+)/g)].map(
     ([, quoted, named]) => quoted ?? named,
   )
-  /** Read by the exporter of traces itself, by the dev service, and by the programs in the base image. */
+  /** Read by the exporter of traces itself and by the dev service. */
   const elsewhere = ["OTEL_EXPORTER_OTLP_HEADERS", "DEV_CHAIN_PORT"]
 
   test.each(processes)("every one that the composition hands the %s is read", (name) => {

@@ -133,13 +133,16 @@ describe("the deployment ends with one line", () => {
   })
 })
 
-test("a chain that knows no block of the deployment yet is waited for by the run after it", async () => {
+test("a deployment that was cut short is what the next runs find, of which one with other roles fails", async () => {
   const deployer = await newDeployer({ ether: "10" })
   const interrupted = start(deployer)
   await untilSent(deployer.address)
   interrupted.kill("SIGKILL")
   await interrupted.exited
-  expect((await deploy(deployer)).exitCode).toBe(0)
+  const others = { authorizer: deployer.address }
+  const [same, other] = await Promise.all([deploy(deployer), deploy(deployer, others)])
+  expect([same.exitCode, other.exitCode]).toEqual([0, 1])
+  expect(other.complaint).toMatch(`has the authorizer ${authorizer}, not ${deployer.address}`)
   expect(await reader().getTransactionCount(deployer)).toBe(1)
 }, 20_000)
 

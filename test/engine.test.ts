@@ -198,11 +198,11 @@ describe("a lane", () => {
     const round = tickLane({
       ...{ context: stage.world.context, signer, checkpoint() {}, memory: {} },
       chain: { ...chain, headers: { ...chain.headers, follow } },
-      claimant: { owner: "slow", lease_milliseconds: 300 },
+      claimant: { owner: "slow", lease_milliseconds: 1_500 },
     })
-    const rival = { owner: "rival", lease_milliseconds: 300 }
+    const rival = { owner: "rival", lease_milliseconds: 1_500 }
     const [begin, tries] = [performance.now(), [] as unknown[]]
-    while (performance.now() - begin < 1_200) {
+    while (performance.now() - begin < 3_500) {
       await Bun.sleep(50)
       tries.push(await turn((t) => takeLease(t, signer.lane_id, rival)))
     }

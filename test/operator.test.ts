@@ -577,7 +577,7 @@ describe("work", () => {
     const late = await operator("cancel", transactionId)
     expect([late.code, late.document.error.message]).toEqual([
       1,
-      `Transaction ${transactionId} is not waiting to be mined: there is nothing to give up.`,
+      `Transaction ${transactionId} is in a block, or has given its results: there is nothing to give up.`,
     ])
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })

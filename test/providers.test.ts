@@ -46,6 +46,12 @@ describe("several providers", () => {
     expect(await clientOf(broken, good).client.getBlockNumber()).toBe(7n)
   })
 
+  test("the next one is asked when an answer begins and never ends", async () => {
+    const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
+    const [stalled, good] = [startProvider(endless), startProvider(says("0x7"))]
+    expect(await clientOf(stalled, good).client.getBlockNumber()).toBe(7n)
+  })
+
   test("one that failed five times is asked last", async () => {
     const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
     const { client } = clientOf(broken, good)

@@ -26,7 +26,7 @@ import { DatabaseUnavailable } from "../src/db/database.ts"
 import { loggable } from "../src/log.ts"
 import { feesNow, raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
 import { disagreement } from "./final-block.ts"
-import { isOutput } from "./job.ts"
+import { type Effect, isOutput, type JobResult } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
@@ -35,8 +35,6 @@ import { tryCall } from "./try-call.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
-/** How often fees are raised before a person has to look. */
-const maxAttempts = 8
 
 /** What a round learnt of a lane's transactions. */
 export type Looked = {
@@ -49,7 +47,8 @@ export type Looked = {
 /** Asks the chain where everything is that is not final, and notes what was mined, lost and is final now. */
 export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
   const { read } = lane.context.db
-  const watched = [...(await lostTransactions(lane)), ...(await openTransactions(read, lane.lease.lane_id))]
+  const open = await openTransactions(read, lane.lease.lane_id)
+  const watched = [...(await lostTransactions(lane)), ...open].sort((one, other) => one.nonce - other.nonce)
   const places = await Promise.allSettled(watched.map((transaction) => findPlace(lane, transaction)))
   const looked: Looked = {
     seen: [],
@@ -220,7 +219,10 @@ async function isUndone(
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   const mined = { transaction, effects: members, receipt }
-  const results = await jobFor(transaction.kind).results(lane.chain, queries, mined)
+  return hasUndone(members, await jobFor(transaction.kind).results(lane.chain, queries, mined))
+}
+
+function hasUndone(members: Effect[], results: JobResult[]): boolean {
   return members.some(({ status }, index) => status === "done" && !isOutput(results[index]))
 }
 
@@ -243,11 +245,15 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
  * was mined instead: the same content is sent with a new nonce, as soon as it can succeed.
  */
 async function sendAnew(lane: HeldLane, transaction: WatchedTransaction, place: Place): Promise<void> {
-  const { nonce, kind, to, call } = transaction
-  const verdict = await tryCall(lane.chain, lane.signer.address, { to: to as Address, data: call as Hex })
-  if (!(verdict instanceof CallReverted)) return await moveContent(lane, transaction, place)
+  const { nonce, kind } = transaction
+  const [to, data] = [transaction.to as Address, transaction.call as Hex]
+  const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
+  const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
+  if (isThere && !(verdict instanceof CallReverted)) return await moveContent(lane, transaction, place)
+  const obstacle =
+    verdict instanceof CallReverted ? `${verdict.reason} is over` : `${to} has its contract again`
   lane.notices.push(
-    `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${verdict.reason} is over`,
+    `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${obstacle}`,
   )
 }
 
@@ -290,28 +296,20 @@ async function pushOn(lane: HeldLane, transaction: WatchedTransaction, isLowestO
 
 /** False when the fees cannot be raised: the bytes that are out stay in play, and a person is told. */
 async function raiseFees(lane: HeldLane, transaction: WatchedTransaction): Promise<boolean> {
-  const { id, nonce, attempts } = transaction
+  const { id, nonce } = transaction
   const kind = isGivenUp(transaction) ? "cancel" : "bump"
-  const last = attempts.at(-1)
-  const fees = last && tries(transaction) < maxAttempts ? await raisedFees(lane, last, kind) : null
+  const last = transaction.attempts.at(-1)
+  const fees = last ? await raisedFees(lane, last, kind) : null
   if (fees) {
     await replace(lane, transaction, kind, fees)
     return true
   }
   lane.notices.push(
     kind === "cancel"
-      ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS and run again: operator cancel ${id}`
+      ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
       : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`,
   )
   return false
-}
-
-/** How often its present content was sent with other fees; each request to cancel begins to count anew. */
-function tries(transaction: WatchedTransaction): number {
-  const { attempts, cancel_requested_at } = transaction
-  if (!isGivenUp(transaction) || !cancel_requested_at)
-    return attempts.filter((each) => !each.is_cancel).length
-  return attempts.filter((each) => each.is_cancel && each.created_at >= cancel_requested_at).length
 }
 
 /** At the confirmation depth the results reach the actors, together with the transaction's own status. */
@@ -330,6 +328,7 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
   const job = jobFor(transaction.kind)
   const mined = { transaction, effects: members, receipt }
   const results = await job.results(lane.chain, queries, mined)
+  if (hasUndone(members, results)) return await sendAnew(lane, transaction, place)
   const status = receipt.status === "success" ? "confirmed" : "reverted"
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {

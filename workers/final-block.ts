@@ -1,10 +1,11 @@
+import type { Hex } from "viem"
 import { type LaneRow, noteFinalBlock } from "../src/chain/lanes.ts"
 import { ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 
 /**
  * Whether the block that was final, which the lane's row knows through whatever restart, is another one now: why the
- * lane must halt, or null. Throws `ChainUnreachable` where only some providers say so.
+ * lane must halt, or null. Throws `ChainUnreachable` where not all providers say so.
  */
 export async function reorganizedTooDeep(lane: HeldLane, row: LaneRow): Promise<string | null> {
   const { final_block_number: number, final_block_hash } = row
@@ -13,10 +14,11 @@ export async function reorganizedTooDeep(lane: HeldLane, row: LaneRow): Promise<
   if (number === null || number > Number(lane.head) - finality_depth + 1) return null
   const seen = await lane.chain.headers.at(BigInt(number)).catch(() => null)
   if (seen?.hash === final_block_hash) return null
-  const hashes = (await hashesOf(lane, number)).filter((hash) => hash !== null)
-  // Nobody serves a block that is so old.
+  const hashes = await hashesOf(lane, number)
+  // Also where nobody serves a block that is so old.
   if (hashes.every((hash) => hash === final_block_hash)) return null
-  if (hashes.some((hash) => hash === final_block_hash)) throw disagreement(lane, number)
+  const isBeyondDoubt = isFromAll(lane, hashes) && !hashes.includes(final_block_hash as Hex)
+  if (!isBeyondDoubt) throw disagreement(lane, number)
   return `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
 }
 
@@ -26,21 +28,29 @@ export async function followFinalBlock(lane: HeldLane, known: number | null): Pr
   const number = Number(lane.head) - finality_depth + 1
   const step = Math.ceil(finality_depth / stepsPerDepth)
   if (number < 0 || (known !== null && number < known + step)) return
-  const [hash, ...others] = (await hashesOf(lane, number)).filter((each) => each !== null)
-  if (!hash || others.some((other) => other !== hash)) return
+  const hashes = await hashesOf(lane, number)
+  const [hash, ...others] = hashes
+  if (!hash || !isFromAll(lane, hashes) || others.some((other) => other !== hash)) return
   await inLane(lane, (turn) => noteFinalBlock(turn, lane.lease, { number, hash }))
 }
 
 const stepsPerDepth = 16
 
-async function hashesOf({ chain }: HeldLane, number: number) {
-  return await reach(() => chain.providers.blockHashes(BigInt(number)))
+/** What the providers say that have the block. */
+async function hashesOf({ chain }: HeldLane, number: number): Promise<Hex[]> {
+  const hashes = await reach(() => chain.providers.blockHashes(BigInt(number)))
+  return hashes.filter((hash) => hash !== null)
 }
 
-/** Says in the lane's row that the providers disagree; the error ends what was being done. */
+/** A provider that is silent may be the one that is right. */
+function isFromAll({ chain }: HeldLane, hashes: Hex[]): boolean {
+  return hashes.length === chain.config.rpc_urls.length
+}
+
+/** Says in the lane's row that providers disagree, or are silent where all are needed; the error ends what was done. */
 export function disagreement(lane: HeldLane, blockNumber: number): ChainUnreachable {
   lane.notices.push(
-    `the providers of chain ${lane.chain.chain_id} disagree about block ${blockNumber}: nothing is confirmed until they agree, or the wrong one is removed from CHAINS`,
+    `not all providers of chain ${lane.chain.chain_id} say the same of block ${blockNumber}: nothing is confirmed until they do, or the wrong one is removed from CHAINS`,
   )
   return new ChainUnreachable("the providers disagree")
 }

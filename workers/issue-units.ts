@@ -19,7 +19,7 @@ import { bulkPairings, collections, effects, transactions } from "../src/db/sche
 import type { Turn } from "../src/db/turn.ts"
 import { failure } from "./failures.ts"
 import { type Call, type Effect, isOutput, type Job, type Written } from "./job.ts"
-import { foundSerialsOf, takeUpSerials } from "./take-up-serials.ts"
+import { foundSerialsOf, issuedOn, takeUpSerials } from "./take-up-serials.ts"
 import { tryCall } from "./try-call.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
@@ -53,7 +53,7 @@ export const issueUnits: Job = {
   async results(chain, _queries, { transaction, effects, receipt }) {
     const serials =
       receipt.status === "success"
-        ? (serialsIn(receipt, transaction) ?? serialsOfRepeat(transaction, effects))
+        ? (serialsIn(receipt, transaction) ?? (await serialsOfRepeat(chain, transaction, effects)))
         : null
     if (!serials && (await canSucceedLater(chain, transaction, effects))) return effects.map(() => "again")
     return effects.map((_effect, index): EffectResult => {
@@ -161,7 +161,7 @@ function isRunningDry(last: TransactionRow, { next_serial }: CollectionRow): boo
   return first + chips.length !== next_serial
 }
 
-/** A bulk request is issued when nothing of it is open any more. */
+/** A bulk request makes way for the next one when nothing of it is open any more. */
 async function closeBulkPairings(turn: Turn, settled: Effect[]): Promise<void> {
   const bulks = new Map(settled.map((effect) => [inputOf(effect).bulk_pairing_id, effect.queue]))
   for (const [bulk_pairing_id, queue] of bulks) {
@@ -227,10 +227,15 @@ function serialsIn(receipt: TransactionReceipt, transaction: TransactionRow): nu
   return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chips) ? serials : null
 }
 
-/** Of units that have their serials: the contract takes such a call again only where it has nothing to do. */
-function serialsOfRepeat(transaction: TransactionRow, effects: Effect[]): number[] | null {
+/** Of units that have their serials: where the chain has issued so many, the contract had nothing to do. */
+async function serialsOfRepeat(
+  chain: ConnectedChain,
+  transaction: TransactionRow,
+  effects: Effect[],
+): Promise<number[] | null> {
   if (effects.some(({ status }) => status !== "done")) return null
   const { first, chips } = issueCall(transaction)
+  if ((await issuedOn(chain, transaction.to as Address)) < first + chips.length - 1) return null
   return chips.map((_chip, index) => first + index)
 }
 

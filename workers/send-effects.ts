@@ -100,7 +100,11 @@ async function planNext(lane: HeldLane, waiting: [Effect, ...Effect[]], busy: Se
   try {
     const call = await job.plan(lane.chain, lane.context.db.read, sameKind)
     if ("later" in call) return { ...none, taken: idsOf(call.later) }
-    if ("write" in call) return { ...none, taken: idsOf(await writeDown(lane, call)) }
+    if ("write" in call) {
+      const written = await writeDown(lane, call)
+      // Where more is to be written before a call can be planned, the round goes on without the line.
+      return written.length === 0 ? none : { ...none, taken: idsOf(written) }
+    }
     const verdict = await simulate(lane, call, busy)
     if (typeof verdict === "bigint")
       return { ...none, taken: idsOf(call.members), call: { ...call, gas: verdict } }

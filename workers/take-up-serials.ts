@@ -70,7 +70,7 @@ export async function foundSerialsOf(
 }
 
 /** The number of serials issued at a block, the newest one unless it is given; 0 before there is a contract. */
-async function issuedOn(
+export async function issuedOn(
   { rpc }: ConnectedChain,
   address: Address,
   blockNumber: bigint | null = null,

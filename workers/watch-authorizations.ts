@@ -6,7 +6,7 @@ import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
 import { least } from "../src/chain/extremes.ts"
 import { searchCollectionLogs } from "../src/chain/logs.ts"
-import { reach } from "../src/chain/rpc.ts"
+import { CallReverted, ChainUnreachable, reach } from "../src/chain/rpc.ts"
 import { type Context, inTurn } from "../src/context.ts"
 import type { Queries } from "../src/db/database.ts"
 import { chainCursors, collections, effects } from "../src/db/schema.ts"
@@ -149,6 +149,7 @@ async function outcomeOf(
   if (ofToken.length === 0 && !isOver) return null
   // Logs can be missing where a provider was behind, or be in blocks still to be read; the state here cannot.
   const nonce = await nonceAt(round, watch)
+  if (nonce === null) return null
   if (nonce > watch.authorization_nonce)
     return await outcomeInLogs(round, watch, nonce - watch.authorization_nonce)
   return isOver ? { outcome: "expired" } : null
@@ -170,7 +171,7 @@ async function outcomeInLogs(
     event_name: "Transfer",
     args: { tokenId: BigInt(watch.serial) },
   } as const
-  const moves = await searchCollectionLogs(chain, search, (found) => found.length >= changes)
+  const moves = await searchCollectionLogs(chain, search, (found) => found.length >= changes).catch(none)
   const hash = moves[changes - 1]?.transactionHash
   if (!hash) {
     const { chain_id, contract_address, serial } = watch
@@ -186,6 +187,12 @@ async function outcomeInLogs(
   return { outcome: isUsed ? "used" : "superseded", transaction_hash: hash }
 }
 
+/** Providers that refuse to be searched are no reason to hold up other authorizations. */
+function none(error: unknown): [] {
+  if (error instanceof ChainUnreachable) return []
+  throw error
+}
+
 async function deployedBlock(
   queries: Queries,
   { chain_id, contract_address }: WatchAuthorizationInput,
@@ -197,7 +204,8 @@ async function deployedBlock(
   return collection?.deployed_block ?? null
 }
 
-async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number> {
+/** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
+async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number | null> {
   const nonce = await reach(() =>
     chain.rpc.readContract({
       address: watch.contract_address as Address,
@@ -206,8 +214,11 @@ async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput
       args: [BigInt(watch.serial)],
       blockNumber: deepest,
     }),
-  )
-  return Number(nonce)
+  ).catch((error) => {
+    if (error instanceof CallReverted) return null
+    throw error
+  })
+  return nonce === null ? null : Number(nonce)
 }
 
 async function openWatches(context: Context, chain: ConnectedChain): Promise<Watch[]> {

@@ -97,12 +97,25 @@ type Provider = {
 function createProvider(url: string, timeout: number): Provider {
   const { request } = http(url, { retryCount: 0, timeout })({})
   return {
-    request: request as Provider["request"],
+    request: (call) => inTime(request(call as Parameters<typeof request>[0]), timeout),
     failures: 0,
     rested_until: 0,
     limits: 0,
     limited_until: 0,
     lags: false,
+  }
+}
+
+/** The client's own time ends with the headers of an answer, whose body may never come. */
+async function inTime<T>(answer: Promise<T>, milliseconds: number): Promise<T> {
+  let timer: Timer | undefined
+  const silence = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error("the provider did not answer in time")), milliseconds)
+  })
+  try {
+    return await Promise.race([answer, silence])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -33,7 +33,7 @@ async function cancelById(turn: Turn, text: string) {
   if (!given)
     throw new ApiError(
       "not_found.resource",
-      `Transaction ${transactionId} is not waiting to be mined: there is nothing to give up.`,
+      `Transaction ${transactionId} is in a block, or has given its results: there is nothing to give up.`,
     )
   turn.wake(`lane:${given.lane_id}`)
   return given

@@ -54,8 +54,9 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
 }
 
 /**
- * Lets a paused or halted lane go on. It takes its nonces, and what is final, from the chain again, which is what it must do after
- * somebody else has used its key: what lost its nonce is sent with a new one, what the chain lost is sent again.
+ * Lets a paused or halted lane go on. It takes its nonces, and what is final, from the chain again, which is what it
+ * must do after somebody else has used its key: what lost its nonce is sent with a new one, what the chain lost is
+ * sent again.
  */
 async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
   const [lane] = await turn.tx.select().from(lanes).where(eq(lanes.id, laneId))

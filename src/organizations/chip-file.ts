@@ -108,6 +108,7 @@ function wrongFields(fields: Record<string, unknown>): string[] {
     if (typeof value === "string" && value.length === digits && /^[0-9a-fA-F]+$/.test(value)) return []
     return [`${name} must be ${digits} hexadecimal digits`]
   })
+  if (/^0+$/.test(String(fields.chip_id))) wrong.push("chip_id must not be zero, which the contracts refuse")
   if (fields.counter !== undefined && counterOf(fields.counter) === null)
     wrong.push(`counter must be a whole number from 0 to ${maxCounter}`)
   for (const name of Object.keys(fields))
