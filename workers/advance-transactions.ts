@@ -26,7 +26,7 @@ import { DatabaseUnavailable } from "../src/db/database.ts"
 import { loggable } from "../src/log.ts"
 import { feesNow, raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
 import { disagreement } from "./final-block.ts"
-import { type Effect, isOutput, type JobResult } from "./job.ts"
+import type { JobResult, Mined } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
@@ -219,11 +219,13 @@ async function isUndone(
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   const mined = { transaction, effects: members, receipt }
-  return hasUndone(members, await jobFor(transaction.kind).results(lane.chain, queries, mined))
+  return hasUndone(mined, await jobFor(transaction.kind).results(lane.chain, queries, mined))
 }
 
-function hasUndone(members: Effect[], results: JobResult[]): boolean {
-  return members.some(({ status }, index) => status === "done" && !isOutput(results[index]))
+/** Whether something that was done has to be done again, and can be: not what somebody else came before. */
+function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
+  const isReverted = receipt.status === "reverted"
+  return effects.some(({ status }, index) => status === "done" && (isReverted || results[index] === "again"))
 }
 
 /** A reorganization threw it out: the results that were given stand, and the same bytes bring it back. */
@@ -328,7 +330,7 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
   const job = jobFor(transaction.kind)
   const mined = { transaction, effects: members, receipt }
   const results = await job.results(lane.chain, queries, mined)
-  if (hasUndone(members, results)) return await sendAnew(lane, transaction, place)
+  if (hasUndone(mined, results)) return await sendAnew(lane, transaction, place)
   const status = receipt.status === "success" ? "confirmed" : "reverted"
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {

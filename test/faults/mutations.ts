@@ -84,6 +84,7 @@ function copyTree(folder: string): void {
     "machines",
     "migrations",
     "test/faults",
+    "test/child-process.ts",
     "package.json",
     "tsconfig.json",
   ])

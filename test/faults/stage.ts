@@ -19,6 +19,7 @@ import { loadConfig } from "../../src/config.ts"
 import { openWorld, type World } from "../../src/context.ts"
 import { transactionAttempts } from "../../src/db/schema.ts"
 import { freePort } from "../../src/dev/chain.ts"
+import { tiedToParent } from "../child-process.ts"
 import { type ProviderProxy, startProxy } from "./proxy.ts"
 import type { KillStep, WorkerSettings } from "./worker.ts"
 
@@ -126,7 +127,8 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
 }
 
 function spawnWorker(settings: WorkerSettings): Worker {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "worker.ts"), JSON.stringify(settings)], {
+  const command = [process.execPath, join(import.meta.dir, "worker.ts"), JSON.stringify(settings)]
+  const child = Bun.spawn(tiedToParent(command), {
     stdin: "ignore",
     stdout: "inherit",
     stderr: "pipe",
@@ -158,7 +160,8 @@ async function startAnvil(): Promise<Anvil> {
   const url = `http://127.0.0.1:${port}`
   const arch = process.arch === "x64" ? "amd64" : process.arch
   const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
-  const child = Bun.spawn([path, "--port", String(port), "--silent", "--no-mining", "--order", "fifo"], {
+  const command = [path, "--port", String(port), "--silent", "--no-mining", "--order", "fifo"]
+  const child = Bun.spawn(tiedToParent(command), {
     stdio: ["ignore", "ignore", "inherit"],
   })
   const client = createAnvilClient(url)
