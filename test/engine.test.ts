@@ -83,6 +83,9 @@ describe("claims that were sent together", () => {
       )
     await until(async () => (await ownerOf(1)) === recipients[0] && (await ownerOf(2)) === recipients[1])
     expect(await isClaimed()).toBe(true)
+    const hashes = async () =>
+      (await read.select().from(claims)).map(({ transaction_hash }) => transaction_hash)
+    await until(async () => !(await hashes()).includes(sent?.hash ?? ""))
     const { status } = await stage.anvil.client.getTransactionReceipt({ hash: sent?.hash as Hex })
     expect(status).toBe("success")
   }, 30_000)

@@ -23,10 +23,11 @@ import {
   type WatchedTransaction,
 } from "../src/chain/transactions.ts"
 import { DatabaseUnavailable } from "../src/db/database.ts"
+import type { Turn } from "../src/db/turn.ts"
 import { loggable } from "../src/log.ts"
 import { feesNow, raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
 import { disagreement } from "./final-block.ts"
-import type { JobResult, Mined } from "./job.ts"
+import type { Job, JobResult, Mined } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
@@ -203,29 +204,35 @@ function placeOf(receipt: TransactionReceipt): Place {
 /** It was lost and is in a block again, where it must achieve once more what it did. */
 async function takeBack(lane: HeldLane, transaction: WatchedTransaction, found: Found): Promise<void> {
   const { receipt, place } = found
-  if (transaction.status === "confirmed" && receipt && (await isUndone(lane, transaction, receipt)))
-    return await sendAnew(lane, transaction, place)
-  const { status } = transaction
-  await inLane(lane, (turn) => updateTransaction(turn, lane.lease, transaction.id, { status, ...place }))
-}
-
-/** Whether something that was done by it is not any more: it reverted, passed over it, or its cancel was mined. */
-async function isUndone(
-  lane: HeldLane,
-  transaction: WatchedTransaction,
-  receipt: TransactionReceipt,
-): Promise<boolean> {
-  if (receipt.status === "reverted" || isCancelled(transaction, receipt.transactionHash)) return true
+  const { id, status, kind } = transaction
+  if (status !== "confirmed" || !receipt)
+    return await inLane(lane, (turn) => updateTransaction(turn, lane.lease, id, { status, ...place }))
+  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, transaction, place)
   const queries = lane.context.db.read
-  const members = await effectsOf(queries, transaction.id)
-  const mined = { transaction, effects: members, receipt }
-  return hasUndone(mined, await jobFor(transaction.kind).results(lane.chain, queries, mined))
+  const job = jobFor(kind)
+  const mined = { transaction, effects: await effectsOf(queries, id), receipt }
+  const results = receipt.status === "success" ? await job.results(lane.chain, queries, mined) : []
+  if (hasUndone(mined, results)) return await sendAnew(lane, transaction, place)
+  await inLane(lane, async (turn) => {
+    await updateTransaction(turn, lane.lease, id, { status, ...place })
+    await restate(turn, job, mined, results)
+  })
 }
 
 /** Whether something that was done has to be done again, and can be: not what somebody else came before. */
 function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
   const isReverted = receipt.status === "reverted"
   return effects.some(({ status }, index) => status === "done" && (isReverted || results[index] === "again"))
+}
+
+/** What was done stays done, but maybe by another transaction than it was said to be. */
+async function restate(turn: Turn, job: Job, { effects }: Mined, results: JobResult[]): Promise<void> {
+  for (const [index, effect] of effects.entries()) {
+    const result = results[index]
+    if (effect.status !== "done" || !result || result === "again" || !("output" in result)) continue
+    const { transaction_hash } = result.output as { transaction_hash: string }
+    await job.restate?.(turn, effect, transaction_hash)
+  }
 }
 
 /** A reorganization threw it out: the results that were given stand, and the same bytes bring it back. */
@@ -335,6 +342,7 @@ async function confirm(lane: HeldLane, transaction: WatchedTransaction, found: F
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
+    await restate(turn, job, mined, results)
     for (const [index, effect] of members.entries()) {
       const result = results[index]
       if (result === "again") await releaseEffect(turn, effect)

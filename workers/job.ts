@@ -25,6 +25,8 @@ export type Job = {
   results(chain: ConnectedChain, queries: Queries, mined: Mined): Promise<JobResult[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */
   afterwards?(turn: Turn, mined: Mined, results: JobResult[]): Promise<void>
+  /** Shows the transaction that holds a given result now, after a reorganization put it into another one. */
+  restate?(turn: Turn, effect: Effect, transactionHash: string): Promise<void>
   /** Effects of one line keep their order: one that is put off holds up those after it. */
   lineOf?(effect: Effect): string
   /** The event that an effect's actor is given once the transaction is on its way. */

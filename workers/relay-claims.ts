@@ -6,7 +6,7 @@ import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
 import { searchCollectionLogs } from "../src/chain/logs.ts"
 import type { Queries } from "../src/db/database.ts"
-import { collections, units } from "../src/db/schema.ts"
+import { claims, collections, units } from "../src/db/schema.ts"
 import { failure } from "./failures.ts"
 import type { Effect, Job } from "./job.ts"
 
@@ -64,6 +64,10 @@ export const relayClaims: Job = {
         return { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
     )
+  },
+
+  async restate({ tx, at }, { actor_id }, transaction_hash) {
+    await tx.update(claims).set({ transaction_hash, updated_at: at }).where(eq(claims.id, actor_id))
   },
 }
 

@@ -6,7 +6,7 @@ import type { ConnectedChain } from "../src/chain/chains.ts"
 import { collectionAbi } from "../src/chain/contracts.generated.ts"
 import { reach } from "../src/chain/rpc.ts"
 import type { Queries } from "../src/db/database.ts"
-import { collections, units } from "../src/db/schema.ts"
+import { chipReplacements, collections, units } from "../src/db/schema.ts"
 import { failure } from "./failures.ts"
 import type { Effect, Job } from "./job.ts"
 
@@ -55,6 +55,11 @@ export const replaceChips: Job = {
         return { error: failure(code, transaction_hash) }
       }),
     )
+  },
+
+  async restate({ tx, at }, { actor_id }, transaction_hash) {
+    const change = { transaction_hash, updated_at: at }
+    await tx.update(chipReplacements).set(change).where(eq(chipReplacements.id, actor_id))
   },
 }
 
