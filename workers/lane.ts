@@ -89,7 +89,11 @@ async function runRound(lane: Lane, leased: LeasedLane): Promise<void> {
   const round = { lease: leased.lease, head, used_nonces, is_halted, notices: [], pause: null }
   const held: HeldLane = { ...lane, ...round }
 
-  await compareWithChain(held, leased)
+  await compareWithChain(held, leased).catch(async (error) => {
+    // What keeps the round from going on is for the operator to see, too.
+    if (held.notices.length > 0) await noteStatus(held, leased)
+    throw error
+  })
   const isNewBlock = head !== lane.memory.seen_head
   const places = isNewBlock ? await lookAtTransactions(held) : null
   if (places) await sendOn(held, places)
