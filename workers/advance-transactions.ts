@@ -27,7 +27,7 @@ import type { Turn } from "../src/db/turn.ts"
 import { loggable } from "../src/log.ts"
 import { feesNow, raisedFees, replace, sendAttempt, signAndSend, tellSubmitted } from "./broadcast.ts"
 import { disagreement } from "./final-block.ts"
-import type { Job, JobResult, Mined } from "./job.ts"
+import { isOutput, type Job, type JobResult, type Mined } from "./job.ts"
 import { jobFor } from "./jobs.ts"
 import { type HeldLane, inLane } from "./lane.ts"
 import { halt, isUsedByOther, nowhere } from "./nonces.ts"
@@ -229,7 +229,7 @@ function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
 async function restate(turn: Turn, job: Job, { effects }: Mined, results: JobResult[]): Promise<void> {
   for (const [index, effect] of effects.entries()) {
     const result = results[index]
-    if (effect.status !== "done" || !result || result === "again" || !("output" in result)) continue
+    if (effect.status !== "done" || !isOutput(result)) continue
     const { transaction_hash } = result.output as { transaction_hash: string }
     await job.restate?.(turn, effect, transaction_hash)
   }

@@ -18,7 +18,7 @@ import type { Queries } from "../src/db/database.ts"
 import { bulkPairings, collections, effects, transactions } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
 import { failure } from "./failures.ts"
-import type { Call, Effect, Job, JobResult, Written } from "./job.ts"
+import { type Call, type Effect, isOutput, type Job, type Written } from "./job.ts"
 import { foundSerialsOf, issuedOn, takeUpSerials } from "./take-up-serials.ts"
 import { tryCall } from "./try-call.ts"
 
@@ -176,10 +176,6 @@ async function closeBulkPairings(turn: Turn, settled: Effect[]): Promise<void> {
       .set({ issued_at: turn.at })
       .where(and(eq(bulkPairings.id, bulk_pairing_id), isNull(bulkPairings.issued_at), notExists(open)))
   }
-}
-
-function isOutput(result: JobResult | undefined): boolean {
-  return result !== undefined && result !== "again" && "output" in result
 }
 
 /**

@@ -46,6 +46,12 @@ export type Call = {
 /** `again`: it failed only because something before it did, and is to be planned anew. */
 export type JobResult = EffectResult | "again"
 
+export function isOutput(
+  result: JobResult | undefined,
+): result is Extract<EffectResult, { output: unknown }> {
+  return result !== undefined && result !== "again" && "output" in result
+}
+
 /** Effects that must wait for what is on its way. */
 export type Later = { later: Effect[] }
 
