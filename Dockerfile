@@ -13,6 +13,8 @@ FROM ${BASE_IMAGE} AS service
 WORKDIR /service
 COPY --from=dependencies /service/node_modules node_modules
 COPY . .
+# What is in the image, for whoever has to know: a CycloneDX document.
+RUN bun src/sbom.ts > sbom.cdx.json
 ENV NODE_ENV=production DATA_DIR=/data
 # Only an embedded service writes files; a cluster's processes write none.
 RUN mkdir /data && chown 10001:10001 /data

@@ -3,10 +3,11 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { chromium } from "playwright-core"
-import { loadConfig } from "../src/config.ts"
-import { consolePages } from "../src/console/routes.ts"
-import { openWorld } from "../src/context.ts"
-import { startOperatorServer } from "../src/operator-port/server.ts"
+import { openWorld } from "../src/engine/world.ts"
+import { consolePages } from "../src/operator/console/routes.ts"
+import { startOperatorServer } from "../src/operator/port/server.ts"
+import { loadConfig } from "../src/platform/config.ts"
+import { tell } from "../src/resources/news/tell.ts"
 import { fillWithActors } from "./many-actors.ts"
 
 /** How long the console's pages take over a database with many actors, in a browser where there is one. */
@@ -19,9 +20,9 @@ const config = loadConfig({
   OPERATOR_PORT: "0",
   LOG_LEVEL: "silent",
 })
-const world = await openWorld(config)
+const world = await openWorld(config, tell)
 const { unit_id } = fillWithActors(join(folder, "service.db"), actors)
-const server = startOperatorServer(world.context, consolePages(world.context))
+const server = startOperatorServer(world.context, [consolePages(world.context)])
 
 const pages = {
   overview: "/console",

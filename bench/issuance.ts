@@ -4,14 +4,15 @@ import { join } from "node:path"
 import { count, eq } from "drizzle-orm"
 import {
   type Address,
+  concatHex,
   createPublicClient,
   createTestClient,
   createWalletClient,
   encodeFunctionData,
-  getContractAddress,
   type Hex,
   http,
   keccak256,
+  numberToHex,
   parseEventLogs,
   publicActions,
   stringToHex,
@@ -19,16 +20,20 @@ import {
 } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
-import { collectionAbi, factoryAbi, factoryBytecode } from "../src/chain/contracts.generated.ts"
-import { pairChip } from "../src/chips/service.ts"
-import { createCollection } from "../src/collections/service.ts"
-import { loadConfig } from "../src/config.ts"
-import { inTurn, openWorld, type World } from "../src/context.ts"
 import { collections, units } from "../src/db/schema.ts"
 import { freePort } from "../src/dev/chain.ts"
-import { newId } from "../src/ids.ts"
-import { createOrganization } from "../src/organizations/service.ts"
-import { createUnit } from "../src/units/service.ts"
+import { collectionAbi, factoryAbi } from "../src/engine/chain/contracts.generated.ts"
+import { planDeployment } from "../src/engine/chain/deployment.ts"
+import { openWorld, type World } from "../src/engine/world.ts"
+import { loadConfig } from "../src/platform/config.ts"
+import { inTurn } from "../src/platform/context.ts"
+import { newId } from "../src/platform/ids.ts"
+import { laneQueue } from "../src/platform/queues.ts"
+import { pairChip } from "../src/resources/chips/service.ts"
+import { createCollection } from "../src/resources/collections/service.ts"
+import { tell } from "../src/resources/news/tell.ts"
+import { createOrganization } from "../src/resources/organizations/service.ts"
+import { createUnit } from "../src/resources/units/service.ts"
 import { startWorkers } from "../workers/start.ts"
 
 // What the engine issues in a second on one lane, against a loop that does nothing but send the same transactions.
@@ -80,12 +85,17 @@ async function measureBareLoop(url: string, factory: Address): Promise<Measured>
     for (; sent < batches && sent - used < window; sent++) {
       const first = sent * batchSize + 1
       const chips = Array.from({ length: batchSize }, (_, index) => first + index)
+      const packed = concatHex(chips.map((chip) => numberToHex(chip, { size: 5 })))
       const serializedTransaction = await account.signTransaction({
         type: "eip1559",
         chainId: foundry.id,
         nonce: sent + 1,
         to: contract,
-        data: encodeFunctionData({ abi: collectionAbi, functionName: "issue", args: [BigInt(first), chips] }),
+        data: encodeFunctionData({
+          abi: collectionAbi,
+          functionName: "issue",
+          args: [BigInt(first), packed, true],
+        }),
         gas: 150_000n + 12_000n * BigInt(batchSize),
         maxFeePerGas: 10_000_000_000n,
         maxPriorityFeePerGas: 1_000_000_000n,
@@ -111,7 +121,7 @@ async function measureEngine(world: World): Promise<Measured> {
     const { url, address } = await deployed(world, collectionId)
     await pairAll(world, collectionId)
     const begin = performance.now()
-    context.wake(`lane:${context.chains.get(foundry.id)?.issuanceLaneId(collectionId)}`)
+    context.wake(laneQueue(String(context.chains.get(foundry.id)?.issuanceLaneId(collectionId))))
     await until(async () => {
       const [active] = await context.db.read
         .select({ units: count() })
@@ -197,15 +207,19 @@ async function startChain(): Promise<{ url: string; factory: Address; stop: () =
   )
   while (!(await client.getChainId().catch(() => null))) await Bun.sleep(50)
   const wallet = createWalletClient({ account: accountAt(0), chain: foundry, transport: http(url) })
-  const hash = await wallet.deployContract({
-    abi: factoryAbi,
-    bytecode: factoryBytecode,
-    args: [accountAt(0).address, accountAt(3).address, [1, 2, 9].map((index) => accountAt(index).address)],
+  const { factory_address, factory_data } = planDeployment({
+    deployer: accountAt(0).address,
+    guardian: null,
+    authorizer: accountAt(3).address,
+    // As the service needs them; the bare loop does with one key what takes both roles of the others.
+    signers: [1, 2, 9].map((index) => accountAt(index).address),
+    metadata_base_url: "",
   })
+  const hash = await wallet.sendTransaction({ data: factory_data })
   await client.waitForTransactionReceipt({ hash })
   return {
     url,
-    factory: getContractAddress({ from: accountAt(0).address, nonce: 0n }),
+    factory: factory_address,
     async stop() {
       child.kill("SIGKILL")
       await child.exited
@@ -237,7 +251,7 @@ const folder = mkdtempSync(join(tmpdir(), "bench-"))
 const chain = await startChain()
 try {
   const bare = await measureBareLoop(chain.url, chain.factory)
-  const world = await openWorld(configFor(folder, chain.url, chain.factory))
+  const world = await openWorld(configFor(folder, chain.url, chain.factory), tell)
   const engine = await measureEngine(world)
   await world.close()
   const ratio = Math.round((engine.units_per_second / bare.units_per_second) * 100) / 100

@@ -1,5 +1,18 @@
 /** `bun run bench [name …] [--json]`: runs the named benchmarks, or all of them. */
-const benchmarks = ["gas", "console", "issuance"]
+const benchmarks = [
+  "gas",
+  "console",
+  "issuance",
+  "sun",
+  "chips",
+  "requests",
+  "growth",
+  "events",
+  "feed",
+  "webhooks",
+  "lanes",
+  "turns",
+]
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith("--"))
 const unknown = names.find((name) => !benchmarks.includes(name))

@@ -1,66 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @title What all collections of one service share: operators, authorizer, release.
+/// @title What all collections of one service share: roles of keys, authorizers, release, base of the metadata.
 /// @notice The values live in the storage of the implementation, not of the factory: a clone's call has already
 /// paid for touching the implementation, so asking there is 2,500 gas cheaper. Every clone gives the same answers.
 /// Only the factory, where the admin's rules are, can change them.
 abstract contract ServiceSettings {
     error NotFactory(address caller);
 
+    /// @dev One word, from the low bit as here: `paused` is repeated in it for authorizations.
+    struct Rules {
+        address authorizer;
+        uint40 releaseAt;
+        bool paused;
+    }
+
+    struct PreviousAuthorizer {
+        address account;
+        uint40 until;
+    }
+
+    /// @dev Where `paused` is in the word of the rules.
+    uint256 internal constant PAUSED_SHIFT = 200;
+
     address internal immutable IMPLEMENTATION = address(this);
     address internal immutable FACTORY = msg.sender;
 
-    mapping(address account => bool) private _operators;
-    address private _authorizer;
-    bool private _released;
+    mapping(address account => uint256) private _roles;
+    Rules private _rules;
+    PreviousAuthorizer private _previous;
+    string private _baseURI;
 
     /// @notice The factory that deploys the collections and changes their shared settings.
     function factory() external view returns (address) {
         return FACTORY;
     }
 
-    /// @notice Whether `account` may issue, claim for others and replace chips.
-    function isOperator(address account) public view returns (bool) {
-        if (_isClone()) return ServiceSettings(IMPLEMENTATION).isOperator(account);
-        return _operators[account];
+    /// @notice What `account` may do, as the bits of Roles.sol; with 128 while the service is paused.
+    function roles(address account) public view returns (uint256) {
+        if (_isClone()) return ServiceSettings(IMPLEMENTATION).roles(account);
+        return _roles[account];
     }
 
-    /// @notice The account whose EIP-712 signatures authorize claims and transfers. Zero: nobody's do.
-    function authorizer() public view returns (address) {
-        if (_isClone()) return ServiceSettings(IMPLEMENTATION).authorizer();
-        return _authorizer;
+    /// @notice The account whose EIP-712 signatures authorize claims and transfers (zero: nobody's do), when plain
+    /// transfers become free in Unix seconds (zero: not announced), and whether keys and authorizers are paused.
+    function rules() public view returns (Rules memory) {
+        if (_isClone()) return ServiceSettings(IMPLEMENTATION).rules();
+        return _rules;
+    }
+
+    /// @notice The same in one word, as it is stored: an authorization looks at it once.
+    function rulesWord() public view returns (uint256 word) {
+        if (_isClone()) return ServiceSettings(IMPLEMENTATION).rulesWord();
+        assembly ("memory-safe") {
+            word := sload(_rules.slot)
+        }
+    }
+
+    /// @notice The authorizer before, whose signatures hold until then, in Unix seconds, inclusive.
+    function previousAuthorizer() public view returns (PreviousAuthorizer memory) {
+        if (_isClone()) return ServiceSettings(IMPLEMENTATION).previousAuthorizer();
+        return _previous;
+    }
+
+    /// @notice What the addresses of metadata begin with; empty while none is set.
+    function baseURI() public view returns (string memory) {
+        if (_isClone()) return ServiceSettings(IMPLEMENTATION).baseURI();
+        return _baseURI;
     }
 
     /// @notice Whether the service has ended and plain ERC-721 transfers are free.
     function released() public view returns (bool) {
-        if (_isClone()) return ServiceSettings(IMPLEMENTATION).released();
-        return _released;
+        uint256 time = rules().releaseAt;
+        return time != 0 && block.timestamp >= time;
     }
 
-    /// @notice Allows or stops an operator. Called by the factory on the implementation.
-    function setOperator(address account, bool allowed) external {
+    /// @notice Gives a key its roles. Called by the factory on the implementation.
+    function setRoles(address account, uint256 bits) external {
         _requireFactory();
-        _operators[account] = allowed;
+        _roles[account] = bits;
     }
 
-    /// @notice Names the authorizer. Called by the factory on the implementation.
-    function setAuthorizer(address account) external {
+    /// @notice Called by the factory on the implementation.
+    function setRules(Rules calldata changed) external {
         _requireFactory();
-        _authorizer = account;
+        _rules = changed;
     }
 
-    /// @notice Frees plain transfers, for good. Called by the factory on the implementation.
-    function release() external {
+    /// @notice Called by the factory on the implementation.
+    function setPreviousAuthorizer(PreviousAuthorizer calldata changed) external {
         _requireFactory();
-        _released = true;
+        _previous = changed;
+    }
+
+    /// @notice Called by the factory on the implementation.
+    function setBaseURI(string calldata base) external {
+        _requireFactory();
+        _baseURI = base;
     }
 
     function _isClone() internal view returns (bool) {
         return address(this) != IMPLEMENTATION;
     }
 
-    function _requireFactory() private view {
+    function _requireFactory() internal view {
         if (msg.sender != FACTORY) revert NotFactory(msg.sender);
     }
 }

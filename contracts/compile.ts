@@ -25,8 +25,6 @@ type Compiler = {
 }
 
 const root = join(import.meta.dir, "..")
-/** Where the generated text belongs. */
-export const generatedFile = join(root, "src/chain/contracts.generated.ts")
 
 /**
  * Compiles every `.sol` file of a folder, with the settings of production, and answers each contract by its name.
@@ -70,30 +68,45 @@ function readPackage(path: string): { contents: string } | { error: string } {
   }
 }
 
-/** The text of `src/chain/contracts.generated.ts`. */
-export function generate(): string {
-  const { ServiceFactory, ServiceCollection } = compileFolder(import.meta.dir)
-  if (!ServiceFactory || !ServiceCollection)
-    throw new Error("contracts/ lacks ServiceFactory or ServiceCollection")
-  return `// Written by contracts/compile.ts. Do not edit; run \`bun contracts/compile.ts\`.
-
-export const factoryAbi = ${JSON.stringify(ServiceFactory.abi, null, 2)} as const
-
-export const collectionAbi = ${JSON.stringify(ServiceCollection.abi, null, 2)} as const
-
+/** The text of each generated file: the contracts of today, and the frozen first ones that chains may still have. */
+export function generate(): Record<string, string> {
+  const today = compileFolder(import.meta.dir)
+  const first = compileFolder(join(import.meta.dir, "first"))
+  return {
+    "src/engine/chain/contracts.generated.ts": `${head}
+${abiOf("factoryAbi", today.ServiceFactory)}
+${abiOf("collectionAbi", today.ServiceCollection)}
+${abiOf("deskAbi", today.ServiceDesk)}
 /** Creation code of the factory, which deploys the collections' implementation itself. */
-export const factoryBytecode =
-  "${ServiceFactory.bytecode}"
-`
+${bytecodeOf("factoryBytecode", today.ServiceFactory)}
+${bytecodeOf("deskBytecode", today.ServiceDesk)}`,
+    "src/engine/chain/first-contracts.generated.ts": `${head}
+${abiOf("firstFactoryAbi", first.ServiceFactory)}
+${abiOf("firstCollectionAbi", first.ServiceCollection)}
+${bytecodeOf("firstFactoryBytecode", first.ServiceFactory)}`,
+  }
+}
+
+const head = "// Written by contracts/compile.ts. Do not edit; run `bun contracts/compile.ts`.\n"
+
+function abiOf(name: string, artifact: Artifact | undefined): string {
+  if (!artifact) throw new Error(`contracts/ lacks the contract of ${name}`)
+  return `export const ${name} = ${JSON.stringify(artifact.abi, null, 2)} as const\n`
+}
+
+function bytecodeOf(name: string, artifact: Artifact | undefined): string {
+  if (!artifact) throw new Error(`contracts/ lacks the contract of ${name}`)
+  return `export const ${name} =\n  "${artifact.bytecode}"\n`
 }
 
 if (import.meta.main) {
-  const generated = generate()
-  if (!process.argv.includes("--check")) writeFileSync(generatedFile, generated)
-  else if (!existsSync(generatedFile) || readFileSync(generatedFile, "utf8") !== generated) {
-    process.stderr.write(
-      "src/chain/contracts.generated.ts differs from contracts/: run bun contracts/compile.ts\n",
-    )
-    process.exitCode = 1
+  const isCheck = process.argv.includes("--check")
+  for (const [file, text] of Object.entries(generate())) {
+    const path = join(root, file)
+    if (!isCheck) writeFileSync(path, text)
+    else if (!existsSync(path) || readFileSync(path, "utf8") !== text) {
+      process.stderr.write(`${file} differs from contracts/: run bun contracts/compile.ts\n`)
+      process.exitCode = 1
+    }
   }
 }

@@ -1,3 +1,6 @@
+import { chainEffect } from "./effect.ts"
+import { type FailureCode, failure } from "./failures.ts"
+
 /** An EIP-712 authorization that a person's own wallet submits, and what the chain made of it. */
 export type WatchAuthorizationInput = {
   chain_id: number
@@ -18,13 +21,56 @@ export type WatchAuthorizationOutput =
   | { outcome: "expired" }
   | { outcome: "superseded"; transaction_hash: string }
 
-type WatchEnded = { event: { output: WatchAuthorizationOutput } }
+export const watchAuthorization = chainEffect<WatchAuthorizationOutput, WatchAuthorizationInput>()
 
-/** Guards of those who wait for an authorization, named so that charts can show them. */
-export function isUsed({ event }: WatchEnded): boolean {
-  return event.output.outcome === "used"
+/** Guards of those who wait for an authorization. */
+export const isUsed = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "used"
+export const isExpired = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "expired"
+
+/** Watches the context's authorization; the machine has the guards and the actions that this names. */
+export function watchingAuthorization<Target extends string>(
+  superseded: FailureCode,
+  targets: { used: Target; expired: Target; failed: Target },
+) {
+  return {
+    id: "watchAuthorization",
+    src: "watchAuthorization",
+    input: ({ context }: { context: Watching }) => context.authorization ?? noAuthorization,
+    onDone: [
+      {
+        guard: { type: "isUsed", params: outputOf },
+        target: targets.used,
+        actions: { type: "recordTransaction", params: outputOf },
+      },
+      { guard: { type: "isExpired", params: outputOf }, target: targets.expired },
+      {
+        target: targets.failed,
+        actions: { type: "recordFailure", params: { error: failure(superseded) } },
+      },
+    ],
+    onError: {
+      target: targets.failed,
+      actions: { type: "recordFailure", params: errorOf },
+    },
+  } as const
 }
 
-export function isExpired({ event }: WatchEnded): boolean {
-  return event.output.outcome === "expired"
+type Watching = { authorization: WatchAuthorizationInput | null }
+
+function outputOf({ event }: { event: { output: WatchAuthorizationOutput } }): WatchAuthorizationOutput {
+  return event.output
+}
+
+function errorOf({ event }: { event: { error: unknown } }): { error: unknown } {
+  return { error: event.error }
+}
+
+/** XState makes a machine's context also without an input. */
+const noAuthorization: WatchAuthorizationInput = {
+  chain_id: 0,
+  contract_address: "",
+  serial: 0,
+  authorization_digest: "",
+  authorization_nonce: 0,
+  deadline_at: "",
 }

@@ -1,24 +1,26 @@
 import { assign, setup } from "xstate"
-import { type EffectFailure, effect, failureOf } from "./effect.ts"
+import { laneEffect } from "./effect.ts"
+import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
 
-export type ReplaceChipInput = {
+type ReplaceChipInput = {
   lane_id: string
   unit_id: string
   previous_chip_id: string
   chip_id: string
 }
-export type ReplaceChipOutput = { transaction_hash: string }
+type ReplaceChipOutput = { transaction_hash: string }
 
-export type ChipReplacementEvent = { type: "SUBMITTED"; transaction_hash: string }
+type ChipReplacementEvent = { type: "SUBMITTED"; transaction_hash: string }
 
 /** A chip replacement: the swap on chain, from its preparation over its broadcast to its confirmation. */
 export const chipReplacementMachine = setup({
   types: {
     input: {} as ReplaceChipInput,
-    context: {} as ReplaceChipInput & { transaction_hash: string | null; failure: EffectFailure | null },
+    context: {} as ReplaceChipInput & Outcome,
     events: {} as ChipReplacementEvent,
   },
-  actors: { replaceChip: effect<ReplaceChipOutput, ReplaceChipInput>() },
+  actors: { replaceChip: laneEffect<ReplaceChipOutput, ReplaceChipInput>() },
+  actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
 }).createMachine({
   id: "chip-replacement",
   context: ({ input }) => ({
@@ -26,24 +28,23 @@ export const chipReplacementMachine = setup({
     unit_id: input?.unit_id ?? "",
     previous_chip_id: input?.previous_chip_id ?? "",
     chip_id: input?.chip_id ?? "",
-    transaction_hash: null,
-    failure: null,
+    ...noOutcome,
   }),
   // The swap goes on across `prepared` and `submitted`, so it belongs to the whole machine.
   invoke: {
     id: "replaceChip",
     src: "replaceChip",
-    input: ({ context }) => ({
-      lane_id: context.lane_id,
-      unit_id: context.unit_id,
-      previous_chip_id: context.previous_chip_id,
-      chip_id: context.chip_id,
+    input: ({ context: { lane_id, unit_id, previous_chip_id, chip_id } }) => ({
+      lane_id,
+      unit_id,
+      previous_chip_id,
+      chip_id,
     }),
     onDone: {
       target: ".confirmed",
-      actions: assign(({ event }) => ({ transaction_hash: event.output.transaction_hash })),
+      actions: { type: "recordTransaction", params: ({ event }) => event.output },
     },
-    onError: { target: ".failed", actions: assign(({ event }) => ({ failure: failureOf(event.error) })) },
+    onError: { target: ".failed", actions: { type: "recordFailure", params: ({ event }) => event } },
   },
   initial: "prepared",
   states: {
@@ -51,7 +52,7 @@ export const chipReplacementMachine = setup({
       on: {
         SUBMITTED: {
           target: "submitted",
-          actions: assign(({ event }) => ({ transaction_hash: event.transaction_hash })),
+          actions: { type: "recordTransaction", params: ({ event }) => event },
         },
       },
     },

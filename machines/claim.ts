@@ -3,45 +3,36 @@ import {
   isExpired,
   isUsed,
   type WatchAuthorizationInput,
-  type WatchAuthorizationOutput,
+  watchAuthorization,
+  watchingAuthorization,
 } from "./authorization.ts"
-import { type EffectFailure, effect, failureOf } from "./effect.ts"
+import { laneEffect } from "./effect.ts"
+import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
 
-export type RelayClaimInput = { lane_id: string; unit_id: string; recipient: string }
-export type RelayClaimOutput = { transaction_hash: string }
+type RelayClaimInput = { lane_id: string; unit_id: string; recipient: string }
+type RelayClaimOutput = { transaction_hash: string }
 
-/** The relay needs its lane; the client's own broadcast needs an authorization to watch. */
-export type ClaimInput = {
-  unit_id: string
-  recipient: string
-  relay: { lane_id: string } | null
-  authorization: WatchAuthorizationInput | null
-}
+type ClaimInput = { unit_id: string; recipient: string } & (Relayed | Broadcast)
+
+/** Sent by the service, which needs its lane. */
+type Relayed = { relay: { lane_id: string }; authorization: null }
+
+/** Sent by the recipient's own wallet, with an authorization to watch. */
+type Broadcast = { relay: null; authorization: WatchAuthorizationInput | null }
 
 /** A claim: hands a unit to a recipient, sent by the service or by the recipient's own wallet. */
 export const claimMachine = setup({
   types: {
     input: {} as ClaimInput,
-    context: {} as ClaimInput & { transaction_hash: string | null; failure: EffectFailure | null },
+    context: {} as ClaimInput & Outcome,
     events: {} as { type: never },
   },
-  actors: {
-    relayClaim: effect<RelayClaimOutput, RelayClaimInput>(),
-    watchAuthorization: effect<WatchAuthorizationOutput, WatchAuthorizationInput>(),
-  },
-  guards: {
-    isRelayed: ({ context }) => context.relay !== null,
-  },
+  actors: { relayClaim: laneEffect<RelayClaimOutput, RelayClaimInput>(), watchAuthorization },
+  guards: { isRelayed: ({ context }) => context.relay !== null, isUsed, isExpired },
+  actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
 }).createMachine({
   id: "claim",
-  context: ({ input }) => ({
-    unit_id: input?.unit_id ?? "",
-    recipient: input?.recipient ?? "",
-    relay: input?.relay ?? null,
-    authorization: input?.authorization ?? null,
-    transaction_hash: null,
-    failure: null,
-  }),
+  context: ({ input }) => ({ ...(input ?? nobody), ...noOutcome }),
   initial: "claiming",
   states: {
     claiming: {
@@ -54,50 +45,27 @@ export const claimMachine = setup({
           invoke: {
             id: "relayClaim",
             src: "relayClaim",
-            input: ({ context }) => ({
-              lane_id: context.relay?.lane_id ?? "",
-              unit_id: context.unit_id,
-              recipient: context.recipient,
+            input: ({ context: { relay, unit_id, recipient } }) => ({
+              lane_id: relay?.lane_id ?? "",
+              unit_id,
+              recipient,
             }),
             onDone: {
               target: "#claim.claimed",
-              actions: assign(({ event }) => ({ transaction_hash: event.output.transaction_hash })),
+              actions: { type: "recordTransaction", params: ({ event }) => event.output },
             },
             onError: {
               target: "#claim.failed",
-              actions: assign(({ event }) => ({ failure: failureOf(event.error) })),
+              actions: { type: "recordFailure", params: ({ event }) => event },
             },
           },
         },
         watching: {
-          invoke: {
-            id: "watchAuthorization",
-            src: "watchAuthorization",
-            input: ({ context }) => context.authorization as WatchAuthorizationInput,
-            onDone: [
-              {
-                guard: isUsed,
-                target: "#claim.claimed",
-                actions: assign(({ event }) => ({
-                  transaction_hash: event.output.outcome === "used" ? event.output.transaction_hash : null,
-                })),
-              },
-              { guard: isExpired, target: "#claim.expired" },
-              {
-                target: "#claim.failed",
-                actions: assign({
-                  failure: {
-                    code: "claim.superseded",
-                    message: "The unit was claimed in another way before this authorization was used.",
-                  },
-                }),
-              },
-            ],
-            onError: {
-              target: "#claim.failed",
-              actions: assign(({ event }) => ({ failure: failureOf(event.error) })),
-            },
-          },
+          invoke: watchingAuthorization("claim.superseded", {
+            used: "#claim.claimed",
+            expired: "#claim.expired",
+            failed: "#claim.failed",
+          }),
         },
       },
     },
@@ -106,3 +74,6 @@ export const claimMachine = setup({
     failed: { type: "final" },
   },
 })
+
+/** XState makes a machine's context also without an input. */
+const nobody: ClaimInput = { unit_id: "", recipient: "", relay: null, authorization: null }

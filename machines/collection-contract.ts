@@ -1,31 +1,31 @@
 import { assign, setup } from "xstate"
-import { type EffectFailure, effect, failureOf } from "./effect.ts"
+import { laneEffect } from "./effect.ts"
+import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
 
-export type DeployCollectionInput = { collection_id: string; lane_id: string }
-export type DeployCollectionOutput = { transaction_hash: string }
+type DeployCollectionInput = { collection_id: string; lane_id: string }
+type DeployCollectionOutput = { transaction_hash: string }
 
-export type CollectionContractEvent = { type: "RETRY" }
+type CollectionContractEvent = { type: "RETRY" }
 
 /** A collection's contract: deploying until the chain has it; failed only when the deployment reverts. */
 export const collectionContractMachine = setup({
   types: {
     input: {} as DeployCollectionInput,
-    context: {} as {
-      collection_id: string
-      lane_id: string
-      transaction_hash: string | null
-      failure: EffectFailure | null
-    },
+    context: {} as DeployCollectionInput & Outcome,
     events: {} as CollectionContractEvent,
   },
-  actors: { deployCollection: effect<DeployCollectionOutput, DeployCollectionInput>() },
+  actors: { deployCollection: laneEffect<DeployCollectionOutput, DeployCollectionInput>() },
+  actions: {
+    recordTransaction: assign(recordTransaction),
+    recordFailure: assign(recordFailure),
+    forgetFailure: assign({ failure: null }),
+  },
 }).createMachine({
   id: "collection-contract",
   context: ({ input }) => ({
     collection_id: input?.collection_id ?? "",
     lane_id: input?.lane_id ?? "",
-    transaction_hash: null,
-    failure: null,
+    ...noOutcome,
   }),
   initial: "deploying",
   states: {
@@ -33,17 +33,17 @@ export const collectionContractMachine = setup({
       invoke: {
         id: "deployCollection",
         src: "deployCollection",
-        input: ({ context }) => ({ collection_id: context.collection_id, lane_id: context.lane_id }),
+        input: ({ context: { collection_id, lane_id } }) => ({ collection_id, lane_id }),
         onDone: {
           target: "active",
-          actions: assign(({ event }) => ({ transaction_hash: event.output.transaction_hash })),
+          actions: { type: "recordTransaction", params: ({ event }) => event.output },
         },
-        onError: { target: "failed", actions: assign(({ event }) => ({ failure: failureOf(event.error) })) },
+        onError: { target: "failed", actions: { type: "recordFailure", params: ({ event }) => event } },
       },
     },
     active: { type: "final" },
     failed: {
-      on: { RETRY: { target: "deploying", actions: assign({ failure: null }) } },
+      on: { RETRY: { target: "deploying", actions: "forgetFailure" } },
     },
   },
 })

@@ -10,12 +10,12 @@ export function effect<Output, Input extends object>() {
   })
 }
 
-/** Why an effect could not be achieved, for good. */
-export type EffectFailure = { code: string; message: string }
+/** The same for work that changes a chain: it waits in the queue of the lane its input names. */
+export function laneEffect<Output extends { transaction_hash: string }, Input extends { lane_id: string }>() {
+  return { ...effect<Output, Input>(), queue: "lane" as const }
+}
 
-/** The failure an `xstate.error.actor.*` event carries, whatever was thrown. */
-export function failureOf(error: unknown): EffectFailure {
-  if (error && typeof error === "object" && "code" in error && "message" in error)
-    return { code: String(error.code), message: String(error.message) }
-  return { code: "internal.error", message: "The work ended in an unexpected way." }
+/** The same for work that only reads a chain: it waits in the queue of the chain its input names. */
+export function chainEffect<Output extends object, Input extends { chain_id: number }>() {
+  return { ...effect<Output, Input>(), queue: "chain" as const }
 }

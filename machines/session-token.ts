@@ -1,8 +1,8 @@
 import { setup } from "xstate"
 
-export type SessionTokenInput = { ttl_seconds: number }
+type SessionTokenInput = { ttl_seconds: number }
 
-export type SessionTokenEvent = { type: "REVOKE" }
+type SessionTokenEvent = { type: "REVOKE" }
 
 /** A session token: valid until its time is over or it is handed back. */
 export const sessionTokenMachine = setup({

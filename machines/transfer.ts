@@ -3,56 +3,38 @@ import {
   isExpired,
   isUsed,
   type WatchAuthorizationInput,
-  type WatchAuthorizationOutput,
+  watchAuthorization,
+  watchingAuthorization,
 } from "./authorization.ts"
-import { type EffectFailure, effect, failureOf } from "./effect.ts"
+import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
 
-export type TransferInput = { unit_id: string; authorization: WatchAuthorizationInput | null }
+type TransferInput = { unit_id: string; authorization: WatchAuthorizationInput | null }
 
 /** A transfer: authorized by the service, submitted by the owner's own wallet, decided by the chain. */
 export const transferMachine = setup({
   types: {
     input: {} as TransferInput,
-    context: {} as TransferInput & { transaction_hash: string | null; failure: EffectFailure | null },
+    context: {} as TransferInput & Outcome,
     events: {} as { type: never },
   },
-  actors: { watchAuthorization: effect<WatchAuthorizationOutput, WatchAuthorizationInput>() },
+  actors: { watchAuthorization },
+  guards: { isUsed, isExpired },
+  actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
 }).createMachine({
   id: "transfer",
   context: ({ input }) => ({
     unit_id: input?.unit_id ?? "",
     authorization: input?.authorization ?? null,
-    transaction_hash: null,
-    failure: null,
+    ...noOutcome,
   }),
   initial: "prepared",
   states: {
     prepared: {
-      invoke: {
-        id: "watchAuthorization",
-        src: "watchAuthorization",
-        input: ({ context }) => context.authorization as WatchAuthorizationInput,
-        onDone: [
-          {
-            guard: isUsed,
-            target: "confirmed",
-            actions: assign(({ event }) => ({
-              transaction_hash: event.output.outcome === "used" ? event.output.transaction_hash : null,
-            })),
-          },
-          { guard: isExpired, target: "expired" },
-          {
-            target: "failed",
-            actions: assign({
-              failure: {
-                code: "transfer.superseded",
-                message: "The unit changed its owner in another way before this authorization was used.",
-              },
-            }),
-          },
-        ],
-        onError: { target: "failed", actions: assign(({ event }) => ({ failure: failureOf(event.error) })) },
-      },
+      invoke: watchingAuthorization("transfer.superseded", {
+        used: "confirmed",
+        expired: "expired",
+        failed: "failed",
+      }),
     },
     confirmed: { type: "final" },
     expired: { type: "final" },

@@ -1,18 +1,16 @@
 import { assign, setup } from "xstate"
-import { type EffectFailure, effect, failureOf } from "./effect.ts"
+import { laneEffect } from "./effect.ts"
+import { noOutcome, type Outcome, recordFailure } from "./outcome.ts"
 
-export type UnitTokenInput = { collection_id: string; lane_id: string }
+type UnitTokenInput = { collection_id: string; lane_id: string }
 
-export type IssueUnitInput = {
-  collection_id: string
-  lane_id: string
-  chip_id: string
-  bulk_pairing_id: string | null
-}
-export type IssueUnitOutput = { serial: number; transaction_hash: string }
+type IssueUnitInput = UnitTokenInput & Pairing
+type IssueUnitOutput = { serial: number; transaction_hash: string }
 
-export type UnitTokenEvent =
-  | { type: "PAIRED"; chip_id: string; bulk_pairing_id: string | null }
+type Pairing = { chip_id: string; bulk_pairing_id: string | null }
+
+type UnitTokenEvent =
+  | ({ type: "PAIRED" } & Pairing)
   | { type: "RETRY" }
   | { type: "CHIP_REPLACED"; chip_id: string }
   | { type: "CLAIMED" }
@@ -21,18 +19,20 @@ export type UnitTokenEvent =
 export const unitTokenMachine = setup({
   types: {
     input: {} as UnitTokenInput,
-    context: {} as {
-      collection_id: string
-      lane_id: string
-      chip_id: string
-      bulk_pairing_id: string | null
-      serial: number | null
-      transaction_hash: string | null
-      failure: EffectFailure | null
-    },
+    context: {} as IssueUnitInput & { serial: number | null } & Outcome,
     events: {} as UnitTokenEvent,
   },
-  actors: { issueUnit: effect<IssueUnitOutput, IssueUnitInput>() },
+  actors: { issueUnit: laneEffect<IssueUnitOutput, IssueUnitInput>() },
+  actions: {
+    bindChip: assign((_, { chip_id, bulk_pairing_id }: Pairing) => ({ chip_id, bulk_pairing_id })),
+    replaceChip: assign((_, { chip_id }: { chip_id: string }) => ({ chip_id })),
+    recordIssuance: assign((_, { serial, transaction_hash }: IssueUnitOutput) => ({
+      serial,
+      transaction_hash,
+    })),
+    recordFailure: assign(recordFailure),
+    forgetFailure: assign({ failure: null }),
+  },
 }).createMachine({
   id: "unit-token",
   context: ({ input }) => ({
@@ -41,8 +41,7 @@ export const unitTokenMachine = setup({
     chip_id: "",
     bulk_pairing_id: null,
     serial: null,
-    transaction_hash: null,
-    failure: null,
+    ...noOutcome,
   }),
   initial: "pending",
   states: {
@@ -51,40 +50,31 @@ export const unitTokenMachine = setup({
       states: {
         unpaired: {
           on: {
-            PAIRED: {
-              target: "issuing",
-              actions: assign(({ event }) => ({
-                chip_id: event.chip_id,
-                bulk_pairing_id: event.bulk_pairing_id,
-              })),
-            },
+            PAIRED: { target: "issuing", actions: { type: "bindChip", params: ({ event }) => event } },
           },
         },
         issuing: {
           invoke: {
             id: "issueUnit",
             src: "issueUnit",
-            input: ({ context }) => ({
-              collection_id: context.collection_id,
-              lane_id: context.lane_id,
-              chip_id: context.chip_id,
-              bulk_pairing_id: context.bulk_pairing_id,
+            input: ({ context: { collection_id, lane_id, chip_id, bulk_pairing_id } }) => ({
+              collection_id,
+              lane_id,
+              chip_id,
+              bulk_pairing_id,
             }),
             onDone: {
               target: "#unit-token.active",
-              actions: assign(({ event }) => ({
-                serial: event.output.serial,
-                transaction_hash: event.output.transaction_hash,
-              })),
+              actions: { type: "recordIssuance", params: ({ event }) => event.output },
             },
             onError: {
               target: "stopped",
-              actions: assign(({ event }) => ({ failure: failureOf(event.error) })),
+              actions: { type: "recordFailure", params: ({ event }) => event },
             },
           },
         },
         stopped: {
-          on: { RETRY: { target: "issuing", actions: assign({ failure: null }) } },
+          on: { RETRY: { target: "issuing", actions: "forgetFailure" } },
         },
       },
     },
@@ -93,7 +83,7 @@ export const unitTokenMachine = setup({
       states: {
         unclaimed: {
           on: {
-            CHIP_REPLACED: { actions: assign(({ event }) => ({ chip_id: event.chip_id })) },
+            CHIP_REPLACED: { actions: { type: "replaceChip", params: ({ event }) => event } },
             CLAIMED: "claimed",
           },
         },

@@ -1,9 +1,10 @@
 import { Database } from "bun:sqlite"
 import { existsSync } from "node:fs"
-import { ConfigError, loadConfig, processEnvironment } from "./config.ts"
-import { withDevEnvironment } from "./dev-environment.ts"
-import { complain, say } from "./run.ts"
-import { StartError } from "./start-error.ts"
+import { withDevEnvironment } from "./dev/environment.ts"
+import { loadConfig, processEnvironment } from "./platform/config.ts"
+import { ConfigError } from "./platform/config-error.ts"
+import { complain, keepFilesPrivate, say } from "./platform/run.ts"
+import { StartError } from "./platform/start-error.ts"
 
 /**
  * Copies a SQLite database as it is at this moment into a new file, beside a service that goes on writing. To restore
@@ -23,6 +24,7 @@ function backUp(databaseUrl: string, file: string): void {
   }
 }
 
+keepFilesPrivate()
 try {
   const [file] = process.argv.slice(2)
   if (!file) throw new StartError("usage: bun src/back-up.ts FILE")

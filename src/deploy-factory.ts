@@ -3,10 +3,9 @@ import { parseArgs } from "node:util"
 import {
   type Address,
   createWalletClient,
-  encodeDeployData,
+  encodeFunctionData,
   formatEther,
   getAddress,
-  getContractAddress,
   type Hex,
   http,
   isAddress,
@@ -14,28 +13,43 @@ import {
   publicActions,
 } from "viem"
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
-import { factoryAbi, factoryBytecode } from "./chain/contracts.generated.ts"
-import { rawMessage } from "./chain/rpc.ts"
-import { complain, say } from "./run.ts"
-import { StartError } from "./start-error.ts"
+import { factoryAbi } from "./engine/chain/contracts.generated.ts"
+import { type Parties, planDeployment, signerRoles } from "./engine/chain/deployment.ts"
+import publicChains from "./engine/chain/public-chains.json"
+import { rolesIn } from "./engine/chain/roles.ts"
+import { rawMessage } from "./engine/chain/rpc.ts"
+import { metadataBaseUrl, processEnvironment } from "./platform/config.ts"
+import { ConfigError } from "./platform/config-error.ts"
+import { complain, say } from "./platform/run.ts"
+import { StartError } from "./platform/start-error.ts"
 
 const usage = `bun src/deploy-factory.ts --rpc-url URL --key-file FILE --authorizer ADDRESS --operators ADDRESS,ADDRESS
+       [--guardian ADDRESS] [--metadata-base-url URL]
 
-Deploys the factory of collections on a chain and prints what goes into the file of CHAINS. The key in the file pays
-and becomes the admin, who can change the rest; it need not be known to the service, and may have sent nothing on this
-chain: the deployment is its first transaction, which makes a second run harmless and the address the same on every
-chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of SIGNER_KEYS.`
+Deploys the factory of collections and its desk on a chain and prints a file for CHAINS, which a service starts with as
+it is. The key in the file pays and becomes the admin, who can change the rest; it need not be known to the service, and
+may have sent nothing on this chain: the deployment is its first two transactions, which makes a second run harmless and
+the addresses the same on every chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of
+SIGNER_KEYS in the same order, which says what each may do. A guardian can pause, and cancel a release. Tokens say that
+their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of the API.`
 
 async function runDeployment(words: string[]): Promise<void> {
   if (words.includes("--help") || words.includes("-h")) return say(usage)
-  const { rpcUrl, ...deployment } = parse(words)
-  const client = connect(rpcUrl, deployment.account)
+  const { rpcUrl, account, ...parties } = parse(words)
+  const client = connect(rpcUrl, account)
   const chainId = await reach(client.getChainId())
-  const factory_address = await deployFactory(client, deployment)
-  say(JSON.stringify({ [chainId]: { factory_address } }))
+  const deployed = await deployContracts(client, { deployer: account.address, ...parties })
+  say(JSON.stringify({ [chainId]: { ...settingsOf(chainId), rpc_urls: [rpcUrl], ...deployed } }))
 }
 
-type Deployment = { account: PrivateKeyAccount; authorizer: Address; operators: Address[] }
+/** What is known of a public chain; its example of a provider is not. */
+function settingsOf(chainId: number): object {
+  const known: Record<string, { factory_address: unknown; rpc_urls: unknown }> = publicChains
+  const { factory_address: _none, rpc_urls: _examples, ...settings } = known[chainId] ?? {}
+  return settings
+}
+
+type Deployed = { factory_address: Address; desk_address?: Address }
 
 function connect(rpcUrl: string, account: PrivateKeyAccount) {
   return createWalletClient({ account, transport: http(rpcUrl, { retryCount: 1 }) }).extend(publicActions)
@@ -43,44 +57,64 @@ function connect(rpcUrl: string, account: PrivateKeyAccount) {
 
 type Client = ReturnType<typeof connect>
 
-/** The factory's address, which it has as the first contract of the account, deployed now or in an earlier run. */
-async function deployFactory(client: Client, deployment: Deployment): Promise<Address> {
-  const { address: from } = deployment.account
-  const address = getContractAddress({ from, nonce: 0n })
-  const hasCode = async () => Boolean(await reach(client.getCode({ address })))
-  if (await hasCode()) {
-    await checkSettings(client, address, deployment)
-    complain(`The factory is at ${address} already.`)
-    return address
-  }
-  const count = (blockTag: "latest" | "pending") =>
-    reach(client.getTransactionCount({ address: from, blockTag }))
-  if ((await count("latest")) > 0)
-    throw new StartError(
-      `${from} has sent transactions on this chain, the first of which deployed no factory; take a key that has sent none`,
+/** The first two contracts of the account, deployed now or in an earlier run. */
+async function deployContracts(client: Client, parties: Parties): Promise<Deployed> {
+  const { factory_address, desk_address, factory_data, desk_data } = planDeployment(parties)
+  const isThere = async () => Boolean(await reach(client.getCode({ address: factory_address })))
+  const factory = { account: client.account, address: factory_address, data: factory_data, nonce: 0 }
+  const wasThere = await isThere()
+  if (!wasThere) await deployOne(client, { ...factory, what: "factory" })
+  if (await isOfFirstGeneration(client, factory_address)) {
+    complain(
+      "It is of the first generation, which works on without a desk; for the contracts of today take a key that has sent nothing.",
     )
-  if ((await count("pending")) === 0) await sendDeployment(client, deployment)
-  complain(`Waiting for the block with the factory at ${address} …`)
+    return { factory_address }
+  }
+  // What is there may be of an earlier run, or of one at the same time, with other roles.
+  await checkSettings(client, factory_address, parties)
+  if (wasThere) complain(`The factory is at ${factory_address} already.`)
+  const desk = { account: client.account, address: desk_address, data: desk_data, nonce: 1 }
+  if (!(await reach(client.getCode({ address: desk_address }))))
+    await deployOne(client, { ...desk, what: "desk" })
+  return { factory_address, desk_address }
+}
+
+type Wanted = {
+  account: PrivateKeyAccount
+  what: "factory" | "desk"
+  address: Address
+  data: Hex
+  nonce: number
+}
+
+/** Sends what is not sent yet and waits for the block. A run at the same time does no harm: a chain takes one of two. */
+async function deployOne(client: Client, wanted: Wanted): Promise<void> {
+  const { account, address, what, nonce } = wanted
+  const hasCode = async () => Boolean(await reach(client.getCode({ address })))
+  const count = (blockTag: "latest" | "pending") =>
+    reach(client.getTransactionCount({ address: account.address, blockTag }))
+  if ((await count("latest")) > nonce && !(await hasCode()))
+    throw new StartError(
+      `${account.address} has sent transactions on this chain, of which number ${nonce + 1} deployed no ${what}; take a key that has sent none`,
+    )
+  if ((await count("pending")) <= nonce) await sendDeployment(client, wanted)
+  complain(`Waiting for the block with the ${what} at ${address} …`)
   const deadline = performance.now() + patienceMilliseconds
   while (!(await hasCode())) {
-    if ((await count("latest")) > 0 && !(await hasCode()))
-      throw new StartError(`the first transaction of ${from} deployed nothing; repeat with another key`)
+    if ((await count("latest")) > nonce && !(await hasCode()))
+      throw new StartError(
+        `transaction number ${nonce + 1} of ${account.address} deployed nothing; repeat with another key`,
+      )
     if (performance.now() > deadline)
       throw new StartError("the transaction is in no block after five minutes; run this again to wait on")
     await Bun.sleep(pollMilliseconds)
   }
-  // What is there may be of an earlier run, or of one at the same time, with other roles.
-  await checkSettings(client, address, deployment)
-  return address
 }
 
 const patienceMilliseconds = 300_000
 const pollMilliseconds = 500
 
-/** A run at the same time does no harm: of two transactions with the first nonce a chain takes one. */
-async function sendDeployment(client: Client, { account, authorizer, operators }: Deployment): Promise<void> {
-  const args = [account.address, authorizer, operators] as const
-  const data = encodeDeployData({ abi: factoryAbi, bytecode: factoryBytecode, args })
+async function sendDeployment(client: Client, { account, data, nonce }: Wanted): Promise<void> {
   const [balance, gas, fees] = await Promise.all([
     reach(client.getBalance({ address: account.address })),
     reach(client.estimateGas({ data })),
@@ -91,26 +125,36 @@ async function sendDeployment(client: Client, { account, authorizer, operators }
     throw new StartError(
       `${account.address} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for the gas; send it some`,
     )
-  const hash = await reach(client.sendTransaction({ chain: null, data, gas, nonce: 0, ...fees }))
+  const hash = await reach(client.sendTransaction({ chain: null, data, gas, nonce, ...fees }))
   complain(`Sent ${hash}.`)
 }
 
-async function checkSettings(
-  client: Client,
-  address: Address,
-  { authorizer, operators }: Deployment,
-): Promise<void> {
+async function isOfFirstGeneration(client: Client, address: Address): Promise<boolean> {
+  const data = encodeFunctionData({ abi: factoryAbi, functionName: "generation" })
+  try {
+    await client.call({ to: address, data })
+    return false
+  } catch (error) {
+    if (/revert/.test(rawMessage(error))) return true
+    throw error
+  }
+}
+
+async function checkSettings(client: Client, address: Address, parties: Parties): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
   const known = await reach(client.readContract({ ...factory, functionName: "authorizer" }))
-  if (!isAddressEqual(known, authorizer))
+  if (!isAddressEqual(known, parties.authorizer))
     throw new StartError(
-      `the factory at ${address} has the authorizer ${known}, not ${authorizer}; its admin changes that with setAuthorizer`,
+      `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with setAuthorizer`,
     )
-  for (const operator of operators)
-    if (!(await reach(client.readContract({ ...factory, functionName: "isOperator", args: [operator] }))))
+  for (const { account, roles: needed } of signerRoles(parties.signers)) {
+    const roles = await reach(client.readContract({ ...factory, functionName: "roles", args: [account] }))
+    const lacking = rolesIn(Number(needed & ~roles))
+    if (lacking.length > 0)
       throw new StartError(
-        `the factory at ${address} does not know the operator ${operator}; its admin changes that with setOperator`,
+        `the factory at ${address} gives ${account} no role to ${lacking.join(", ")}; its admin changes that with setRoles(${account}, ${needed})`,
       )
+  }
 }
 
 /** The node's own words in one line, never with the address of the provider, which may hold a key. */
@@ -124,7 +168,9 @@ async function reach<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-function parse(words: string[]): Deployment & { rpcUrl: string } {
+type Asked = Omit<Parties, "deployer"> & { account: PrivateKeyAccount; rpcUrl: string }
+
+function parse(words: string[]): Asked {
   const values = readOptions(words)
   const option = (name: keyof typeof values) => {
     const value = values[name]
@@ -138,7 +184,12 @@ function parse(words: string[]): Deployment & { rpcUrl: string } {
     rpcUrl,
     account: readAccount(option("key-file")),
     authorizer: toAddress(option("authorizer")),
-    operators: option("operators").split(",").map(toAddress),
+    signers: option("operators").split(",").map(toAddress),
+    guardian: values.guardian ? toAddress(values.guardian) : null,
+    metadata_base_url: metadataBaseUrl({
+      ...processEnvironment,
+      ...(values["metadata-base-url"] && { METADATA_BASE_URL: values["metadata-base-url"] }),
+    }),
   }
 }
 
@@ -148,6 +199,8 @@ function readOptions(words: string[]) {
     "key-file": { type: "string" },
     authorizer: { type: "string" },
     operators: { type: "string" },
+    guardian: { type: "string" },
+    "metadata-base-url": { type: "string" },
   } as const
   try {
     return parseArgs({ args: words, options }).values
@@ -180,6 +233,10 @@ function toAddress(text: string): Address {
 try {
   await runDeployment(process.argv.slice(2))
 } catch (error) {
-  complain(error instanceof StartError ? error.message : `the factory could not be deployed: ${error}`)
+  complain(
+    error instanceof StartError || error instanceof ConfigError
+      ? error.message
+      : `the factory could not be deployed: ${error}`,
+  )
   process.exit(1)
 }

@@ -1,210 +1,39 @@
-import { randomBytes } from "node:crypto"
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
-import { eq } from "drizzle-orm"
-import { createClient, dataOf } from "../clients/typescript/client.ts"
 import { startWorkers } from "../workers/start.ts"
-import { dataDirOf, type Environment, integerFrom, loadConfig, processEnvironment } from "./config.ts"
-import { type Context, inTurn, openWorld } from "./context.ts"
-import { effects, organizations } from "./db/schema.ts"
-import { type DevChain, freePort, startDevChain } from "./dev/chain.ts"
-import { lockFolder } from "./dev/data-lock.ts"
-import { startShop } from "./dev/shop.ts"
-import { readDevEnvironment, writeDevEnvironment } from "./dev-environment.ts"
-import { startOperatorPort } from "./operator-port/start.ts"
-import { createOrganization, issueApiKey } from "./organizations/service.ts"
-import { runUntilStopped, say } from "./run.ts"
-import { startServer } from "./server.ts"
+import { startServer } from "./api/server.ts"
+import { type DevService, startDev } from "./dev/start.ts"
+import { startOperatorPort } from "./operator/port/start.ts"
+import { processEnvironment } from "./platform/config.ts"
+import { runUntilStopped, say } from "./platform/run.ts"
 
-/** What a running development service leaves in `DATA_DIR/dev.json` for the demo, tests and people. */
-export type DevService = {
-  base_url: string
-  operator_url: string | null
-  organization_id: string
-  api_key: string
-  publishable_key: string
-  /** A page on another origin that calls the API as a brand's shop would. */
-  shop_url: string
-  chain: { id: number; rpc_url: string }
-  wallets: { address: string; private_key: string }[]
-}
-
-/** Runs API, workers, database and a local chain in this one process, with everything kept in `DATA_DIR`. */
-export async function startDev(environment: Environment) {
-  const folder = dataDirOf(environment)
-  const closers: (() => unknown)[] = [lockFolder(folder)]
-  const stop = async () => {
-    for (const close of closers.splice(0).reverse()) await close()
-  }
-  try {
-    let isAwaited = async () => true
-    const chain = await startDevChain({
-      folder,
-      port: integerFrom(environment, "DEV_CHAIN_PORT", 8545, 0, 65_535),
-      isAwaited: () => isAwaited(),
-    })
-    closers.push(chain.stop)
-
-    const port = environment.PORT === "0" ? String(await freePort()) : environment.PORT
-    const config = loadConfig({ ...environment, ...settingsFor(folder, chain, environment), PORT: port })
-    const world = await openWorld(config)
-    closers.push(world.close)
-    isAwaited = () => hasOpenEffects(world.context)
-    const workers = startWorkers(world)
-    closers.push(workers.stop)
-    const server = await startServer(world.context)
-    closers.push(server.stop)
-    const operator = startOperatorPort(world)
-    closers.push(operator.stop)
-
-    const seeded = await seed(world.context, folder, chain, server.base_url)
-    const shop = startShop({ ...seeded, api_base_url: server.base_url }, config.port + 1)
-    closers.push(shop.stop)
-    const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
-    await registerShop(service, keptService(folder)?.shop_url)
-    writeWhole(join(folder, "dev.json"), service)
-    return { service, folder, stop }
-  } catch (error) {
-    await stop()
-    throw error
-  }
-}
-
-async function hasOpenEffects(context: Context): Promise<boolean> {
-  const [open] = await context.db.read
-    .select({ id: effects.id })
-    .from(effects)
-    .where(eq(effects.status, "open"))
-    .limit(1)
-  return open !== undefined
-}
-
-/** Variables that the chain and the folder decide; kept, so that the operator CLI needs nothing but the folder. */
-function settingsFor(folder: string, chain: DevChain, environment: Environment): Environment {
-  const chainsFile = join(folder, "chains.json")
-  writeWhole(chainsFile, {
-    [chain.chain_id]: {
-      name: "local",
-      rpc_urls: [chain.rpc_url],
-      factory_address: chain.factory_address,
-      confirmation_depth: 2,
-      finality_depth: 12,
-      block_time_seconds: 1,
-      max_fee_per_gas_gwei: 1_000,
-    },
+await runUntilStopped(async () => {
+  say("starting the local chain, the database, the workers and the API …")
+  const { service, folder, stop } = await startDev(processEnvironment, {
+    startServer,
+    startWorkers,
+    startOperatorPort,
   })
-  const settings = {
-    CHAINS: chainsFile,
-    SIGNER_KEYS: chain.signer_keys.join(","),
-    AUTHORIZER_KEY: chain.authorizer_key,
-    SERVICE_SECRET:
-      environment.SERVICE_SECRET ||
-      readDevEnvironment(folder).SERVICE_SECRET ||
-      randomBytes(32).toString("hex"),
-  }
-  writeDevEnvironment(
-    folder,
-    environment.DATABASE_URL ? { ...settings, DATABASE_URL: environment.DATABASE_URL } : settings,
-  )
-  return settings
-}
-
-/** Makes the demo organization once; its keys are found again in `dev.json`. */
-async function seed(
-  context: Context,
-  folder: string,
-  chain: DevChain,
-  baseUrl: string,
-): Promise<Omit<DevService, "shop_url">> {
-  const { organization_id, api_key } =
-    (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
-  return {
-    base_url: baseUrl,
-    operator_url: null,
-    organization_id,
-    api_key,
-    publishable_key: await publishableKeyOf(baseUrl, api_key),
-    chain: { id: chain.chain_id, rpc_url: chain.rpc_url },
-    wallets: chain.wallets,
-  }
-}
-
-async function keptOrganization(context: Context, folder: string): Promise<DevService | null> {
-  const kept = keptService(folder)
-  if (!kept) return null
-  const [organization] = await context.db.read
-    .select({ id: organizations.id })
-    .from(organizations)
-    .where(eq(organizations.id, kept.organization_id))
-  return organization ? kept : null
-}
-
-/** What the dev service of this folder left when it last ran. */
-function keptService(folder: string): DevService | null {
-  const path = join(folder, "dev.json")
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as DevService) : null
-}
-
-/** Lets the shop's page call from a browser, in place of the one that had another port. */
-async function registerShop({ base_url, api_key, shop_url }: DevService, before?: string): Promise<void> {
-  const api = createClient({ base_url, token: api_key })
-  const { cors_origins } = await dataOf(api.GET("/v1/settings/cors-origins"))
-  const others = cors_origins.filter((origin) => origin !== before && origin !== shop_url)
-  await dataOf(api.PUT("/v1/settings/cors-origins", { body: { cors_origins: [...others, shop_url] } }))
-}
-
-async function newOrganization(context: Context, chain: DevChain) {
-  return await inTurn(context, null, async (turn) => {
-    const { id: organization_id } = await createOrganization(turn, {
-      name: "Demo",
-      default_chain_id: chain.chain_id,
-      allowed_chain_ids: [chain.chain_id],
-    })
-    const { key: api_key } = await issueApiKey(turn, { organization_id, name: "demo" })
-    return { organization_id, api_key }
-  })
-}
-
-/** The first look at the list makes the key. */
-async function publishableKeyOf(baseUrl: string, apiKey: string): Promise<string> {
-  const api = createClient({ base_url: baseUrl, token: apiKey })
-  const { publishable_keys } = await dataOf(api.GET("/v1/publishable-keys"))
-  return publishable_keys[0]?.key ?? ""
-}
-
-function writeWhole(path: string, document: unknown): void {
-  writeFileSync(`${path}.new`, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600, flush: true })
-  renameSync(`${path}.new`, path)
-}
+  greet(service, folder)
+  return stop
+})
 
 function greet(service: DevService, folder: string): void {
   const { base_url, api_key, chain, wallets } = service
   say(`
+Next:
+
+  1. Tap a jacket in the shop, and claim it:  ${service.shop_url}
+  2. Follow the quick start, your key filled in:
+     ${base_url}/docs#key=${api_key}
+  3. Watch every step of the demo:  bun run demo, and ${service.operator_url}/console
+
 The service is ready at ${base_url}
 
-  API key           ${api_key}
-  publishable key   ${service.publishable_key}
-  documentation     ${base_url}/docs
-  shop page         ${service.shop_url}
-  lifecycle console ${service.operator_url}/console
   local chain       ${chain.rpc_url} (chain id ${chain.id})
   a wallet          ${wallets[0]?.address}
   its private key   ${wallets[0]?.private_key}
-  kept in           ${folder}
+  publishable key   ${service.publishable_key}
+  API key           ${api_key}
 
-Try:
-
-  curl ${base_url}/v1/collections -H 'Authorization: Bearer ${api_key}' \\
-    -H 'Content-Type: application/json' -d '{"name":"Autumn Jackets"}'
-
-Ctrl-C stops it; nothing is lost.
+All of it is kept in ${folder}. Ctrl-C stops it; nothing is lost.
 `)
 }
-
-if (import.meta.main)
-  await runUntilStopped(async () => {
-    say("starting the local chain, the database, the workers and the API …")
-    const { service, folder, stop } = await startDev(processEnvironment)
-    greet(service, folder)
-    return stop
-  })

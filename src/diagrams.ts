@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { chartNamed, diagramPath, drawAnew, machineNames } from "./charts/drawings.ts"
-import { mermaidOf } from "./charts/mermaid.ts"
-import { complain, say } from "./run.ts"
+import { diagramPath, drawAnew } from "./operator/charts/drawings.ts"
+import { chartNamed, machineNames } from "./operator/charts/machine-charts.ts"
+import { mermaidOf } from "./operator/charts/mermaid.ts"
+import { complain, say } from "./platform/run.ts"
 
 /** Draws every machine into `machines/`. */
 async function drawMachines(): Promise<number> {

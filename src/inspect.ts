@@ -1,16 +1,17 @@
 import { parseArgs } from "node:util"
-import { loadConfig, processEnvironment } from "./config.ts"
-import { openWorld } from "./context.ts"
-import { withDevEnvironment } from "./dev-environment.ts"
-import { parseId } from "./ids.ts"
-import { startInspectionFeed } from "./inspection/feed.ts"
-import { runUntilStopped, say } from "./run.ts"
-import { StartError } from "./start-error.ts"
+import { withDevEnvironment } from "./dev/environment.ts"
+import { openWorld } from "./engine/world.ts"
+import { startInspectionFeed } from "./operator/inspection/feed.ts"
+import { loadConfig, processEnvironment } from "./platform/config.ts"
+import { parseId } from "./platform/ids.ts"
+import { runUntilStopped, say } from "./platform/run.ts"
+import { StartError } from "./platform/start-error.ts"
+import { tell } from "./resources/news/tell.ts"
 
 /** `bun run inspect [ID …] [--port N]`: the running actors for the inspector, beside a service with the same `DATA_DIR`. */
 async function inspect(words: string[]): Promise<() => Promise<void>> {
   const { port, ids } = optionsOf(words)
-  const world = await openWorld(loadConfig(withDevEnvironment(processEnvironment)))
+  const world = await openWorld(loadConfig(withDevEnvironment(processEnvironment)), tell)
   const feed = startInspectionFeed(world.context, { port, ids, every_milliseconds: 500 })
   say(
     `The actors are told at ${feed.feed_url}; open ${feed.url} to see them in the inspector. Ctrl-C ends it.`,
@@ -21,8 +22,9 @@ async function inspect(words: string[]): Promise<() => Promise<void>> {
   }
 }
 
+const usage = "usage: inspect [ID …] [--port N]"
+
 function optionsOf(words: string[]): { port: number; ids: string[] } {
-  const usage = "usage: inspect [ID …] [--port N]"
   const parsed = parseWords(words)
   if (!parsed) throw new StartError(usage)
   const port = Number(parsed.values.port)
@@ -41,4 +43,8 @@ function parseWords(args: string[]) {
   }
 }
 
-if (import.meta.main) await runUntilStopped(() => inspect(process.argv.slice(2)))
+if (import.meta.main) {
+  const words = process.argv.slice(2)
+  if (words.includes("--help") || words.includes("-h")) say(usage)
+  else await runUntilStopped(() => inspect(words))
+}

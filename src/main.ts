@@ -1,9 +1,11 @@
-import { checkChains } from "./chain/check-chains.ts"
-import { loadConfig, processEnvironment } from "./config.ts"
-import { openWorld } from "./context.ts"
-import { startOperatorPort } from "./operator-port/start.ts"
-import { runUntilStopped } from "./run.ts"
-import { startServer } from "./server.ts"
+import { startServer } from "./api/server.ts"
+import { checkChains } from "./engine/chain/check-chains.ts"
+import { learnGenerations } from "./engine/chain/generations.ts"
+import { openWorld } from "./engine/world.ts"
+import { startOperatorPort } from "./operator/port/start.ts"
+import { loadConfig, processEnvironment } from "./platform/config.ts"
+import { runUntilStopped } from "./platform/run.ts"
+import { tell } from "./resources/news/tell.ts"
 
 /** Load balancers look about once a second whether a process is ready. */
 const noticeMilliseconds = 1_500
@@ -11,9 +13,11 @@ const noticeMilliseconds = 1_500
 // The API process: configuration, database, migrations, server. A signal lets it finish its last answers.
 await runUntilStopped(async () => {
   const config = loadConfig(processEnvironment)
-  const world = await openWorld(config)
+  const world = await openWorld(config, tell)
   const { log } = world.context
   await checkChains(config.chains, log)
+  await learnGenerations(world.chains.values())
+  world.watchRoles()
   const operator = startOperatorPort(world)
   const server = await startServer(world.context)
   log.info({ host: config.host, port: config.port, operator_url: operator.url }, "the API is listening")

@@ -4,44 +4,111 @@ import { dirname, join, normalize } from "node:path"
 
 const root = dirname(import.meta.dir)
 const ours = ["machines", "workers", "src"].flatMap(readFolder)
+const others = ["test", "bench", "clients", "contracts"].flatMap(readFolder)
+
+/**
+ * The floors of the house, and whom each may know: those below it, never those above. Within a floor the rooms are in
+ * order too, since no folders form a circle.
+ */
+const floors = {
+  "front doors": ["src/api", "src/operator", "src/dev", "workers", ...below("src/api"), "clients"],
+  workers: [...below("src/resources"), "src/http"],
+  "src/api": below("src/api"),
+  "src/operator": below("src/operator"),
+  "src/dev": [...below("src/dev"), "src/api", "src/operator", "workers", "clients"],
+  "src/resources": below("src/resources"),
+  "src/http": below("src/http"),
+  "src/engine": below("src/engine"),
+  "src/platform": ["src/db"],
+  "src/db": [],
+  machines: [],
+} satisfies Record<string, string[]>
+
+function below(floor: string): string[] {
+  const order = ["src/resources", "src/http", "src/engine", "src/platform", "src/db"]
+  return [...order.slice(order.indexOf(floor) + 1), "machines"]
+}
+
+describe("the floors:", () => {
+  test("data flows down: a file imports its own floor or one below it", () => {
+    const wrong = importsOf(ours).filter(({ from, to }) => {
+      const mine = floorOf(from)
+      return isOurs(to) && floorOf(to) !== mine && !(floors[mine] as string[]).includes(floorOf(to))
+    })
+    expect(wrong.map(told)).toEqual([])
+  })
+
+  test("no files form a circle, types too", () => {
+    expect(circles(importsOf(ours))).toEqual([])
+  })
+
+  test("no folders form a circle", () => {
+    const betweenFolders = importsOf(ours)
+      .filter(({ from }) => dirname(from) !== "src")
+      .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
+    expect(circles(betweenFolders)).toEqual([])
+  })
+
+  test("a front door is imported by nobody", () => {
+    const doors = importsOf([...ours, ...others]).filter(({ to }) => dirname(to) === "src")
+    expect(doors.map(told)).toEqual([])
+  })
+})
 
 describe("who may know whom:", () => {
   test("machines import XState and one another, nothing else", () => {
-    expect(
-      importsOf(within("machines/"), (target) => target !== "xstate" && !target.startsWith("machines/")),
-    ).toEqual([])
+    const wrong = packagesOf(within("machines/")).filter(({ to }) => to !== "xstate")
+    expect(wrong.map(told)).toEqual([])
+  })
+
+  test("http and the OpenAPI document know no resource", () => {
+    const wrong = importsOf([...within("src/http/"), ...within("src/api/openapi/")])
+    expect(wrong.filter(({ to }) => to.startsWith("src/resources/")).map(told)).toEqual([])
   })
 
   test("services and models know nothing of HTTP", () => {
-    const files = ours.filter(({ path }) => /^src\/[^/]+\/(service|model)\.ts$/.test(path))
+    const files = ours.filter(({ path }) => /^src\/resources\/[^/]+\/(service|model|present)\.ts$/.test(path))
     expect(
-      importsOf(files, (target) => target.startsWith("src/http/") || isPackage(target, "elysia")),
+      importsOf(files)
+        .filter(({ to }) => to.startsWith("src/http/"))
+        .map(told),
+    ).toEqual([])
+    expect(
+      packagesOf(files)
+        .filter(({ to }) => /^@?elysia/.test(to))
+        .map(told),
     ).toEqual([])
   })
 
   test("routes know nothing of SQL", () => {
-    const files = ours.filter(({ path }) => /(^|\/)routes\.ts$/.test(path))
-    const isSql = (target: string) => target === "src/db/schema.ts" || isPackage(target, "drizzle-orm")
-    expect(importsOf(files, isSql)).toEqual([])
+    const files = ours.filter(({ path }) => path.endsWith("/routes.ts"))
+    expect(
+      importsOf(files)
+        .filter(({ to }) => to === "src/db/schema.ts")
+        .map(told),
+    ).toEqual([])
+    expect(
+      packagesOf(files)
+        .filter(({ to }) => /^drizzle-orm/.test(to))
+        .map(told),
+    ).toEqual([])
   })
 
-  test("nothing in src imports workers, but the processes that run them", () => {
-    const files = within("src/").filter(({ path }) => !["src/dev.ts", "src/work.ts"].includes(path))
-    expect(importsOf(files, (target) => target.startsWith("workers/"))).toEqual([])
-  })
-
-  test("the service imports nothing of its tests and benchmarks", () => {
-    expect(importsOf(ours, (target) => /^(test|bench)\//.test(target))).toEqual([])
+  test("a job imports no lane", () => {
+    const wrong = importsOf(within("workers/jobs/")).filter(({ to }) => to.startsWith("src/engine/lanes/"))
+    expect(wrong.map(told)).toEqual([])
   })
 })
 
 describe("what is done in one place:", () => {
-  test("the environment is read in src/config.ts", () => {
-    expect(linesWith(/\bprocess\.env\b|\bBun\.env\b|\bimport\.meta\.env\b/, ["src/config.ts"])).toEqual([])
+  test("the environment is read in src/platform/config.ts", () => {
+    const environment = /\bprocess\.env\b|\bBun\.env\b|\bimport\.meta\.env\b/
+    expect(linesWith(environment, ["src/platform/config.ts"])).toEqual([])
   })
 
-  test("the clock is read in src/context.ts", () => {
-    expect(linesWith(/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/, ["src/context.ts"])).toEqual([])
+  test("the clock is read in src/engine/world.ts", () => {
+    const clock = /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/
+    expect(linesWith(clock, ["src/engine/world.ts"])).toEqual([])
   })
 
   test("nothing is written to the console", () => {
@@ -49,7 +116,29 @@ describe("what is done in one place:", () => {
   })
 })
 
+describe("the size of things:", () => {
+  test("no file has more than 400 lines", () => {
+    const lines = ({ text }: SourceFile) => text.split("\n").length - 1
+    expect(ours.filter((file) => lines(file) > 400).map(({ path }) => path)).toEqual([])
+  })
+
+  test("src holds at most twelve files of its own", () => {
+    expect(ours.filter(({ path }) => dirname(path) === "src").length).toBeLessThanOrEqual(12)
+  })
+
+  test("nothing is exported that nobody imports", () => {
+    const wanted = new Set([...ours, ...others].flatMap(importedNames))
+    const idle = ours.flatMap(({ path, text }) =>
+      exportedNames(text)
+        .filter((name) => !wanted.has(`${path} ${name}`) && !wanted.has(`${path} *`))
+        .map((name) => `${path} exports ${name}`),
+    )
+    expect(idle).toEqual([])
+  })
+})
+
 type SourceFile = { path: string; text: string }
+type Import = { from: string; to: string }
 
 function readFolder(folder: string): SourceFile[] {
   return [...new Bun.Glob(`${folder}/**/*.ts`).scanSync(root)]
@@ -62,19 +151,93 @@ function within(folder: string): SourceFile[] {
   return ours.filter(({ path }) => path.startsWith(folder))
 }
 
-/** Each import of these files, of types too, whose target is a wrong one: a path from the root, or a package. */
-function importsOf(files: SourceFile[], isWrong: (target: string) => boolean): string[] {
-  const specifier = /\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g
+/** What files say they import, types too: paths from the root. */
+function importsOf(files: SourceFile[]): Import[] {
   return files.flatMap(({ path, text }) =>
-    [...text.matchAll(specifier)]
-      .map(([, target = ""]) => (target.startsWith(".") ? normalize(join(dirname(path), target)) : target))
-      .filter(isWrong)
-      .map((target) => `${path} imports ${target}`),
+    specifiersOf(text)
+      .filter((target) => target.startsWith("."))
+      .map((target) => ({ from: path, to: normalize(join(dirname(path), target)) })),
   )
 }
 
-function isPackage(target: string, name: string): boolean {
-  return target === name || target.startsWith(`${name}/`) || target.startsWith(`@${name}`)
+function packagesOf(files: SourceFile[]): Import[] {
+  return files.flatMap(({ path, text }) =>
+    specifiersOf(text)
+      .filter((target) => !target.startsWith("."))
+      .map((target) => ({ from: path, to: target })),
+  )
+}
+
+function specifiersOf(text: string): string[] {
+  return [...text.matchAll(/\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g)].map(([, target = ""]) => target)
+}
+
+function isOurs(path: string): boolean {
+  return /^(src|machines|workers|clients)\//.test(path)
+}
+
+function floorOf(path: string): keyof typeof floors {
+  const [top = "", second = "", third] = path.split("/")
+  const isDoor = (top === "src" && third === undefined) || path === "workers/main.ts"
+  return (isDoor ? "front doors" : top === "src" ? `${top}/${second}` : top) as keyof typeof floors
+}
+
+function told({ from, to }: Import): string {
+  return `${from} imports ${to}`
+}
+
+/** The strongly connected components of more than one place (Tarjan, SIAM J. Comput. 1972). */
+function circles(imports: Import[]): string[] {
+  const next = new Map<string, Set<string>>()
+  for (const { from, to } of imports) if (from !== to) next.set(from, (next.get(from) ?? new Set()).add(to))
+  const numbers = new Map<string, number>()
+  const stack: string[] = []
+  const found: string[] = []
+
+  function visit(place: string): number {
+    const mine = numbers.size
+    let lowest = mine
+    numbers.set(place, mine)
+    stack.push(place)
+    for (const other of next.get(place) ?? []) {
+      const number = numbers.get(other)
+      if (number === undefined) lowest = Math.min(lowest, visit(other))
+      else if (stack.includes(other)) lowest = Math.min(lowest, number)
+    }
+    if (lowest < mine) return lowest
+    const circle = stack.splice(stack.indexOf(place))
+    if (circle.length > 1) found.push(circle.sort().join(", "))
+    return lowest
+  }
+
+  for (const place of next.keys()) if (!numbers.has(place)) visit(place)
+  return found.sort()
+}
+
+function exportedNames(text: string): string[] {
+  return [...text.matchAll(/^export (?:async )?(?:function\*?|const|let|type|class) (\w+)/gm)].map(
+    ([, name = ""]) => name,
+  )
+}
+
+/** `path name` for each name that a file imports, `path *` where it takes all of a file. */
+function importedNames({ path, text }: SourceFile): string[] {
+  const imports = /\bimport\s+(?:type\s+)?(?:\{([^}]*)\}|(\*) as \w+)\s+from\s+["'](\.[^"']+)["']/g
+  const later = /\bimport\(\s*["'`](\.[^"'`]+)["'`]\s*\)/g
+  const at = (target: string) => normalize(join(dirname(path), target))
+  const named = [...text.matchAll(imports)].flatMap(([, names, all, target = ""]) =>
+    (all ?? names ?? "")
+      .split(",")
+      .map((name) =>
+        name
+          .trim()
+          .replace(/^type /, "")
+          .replace(/ as .*/, ""),
+      )
+      .filter((name) => name !== "")
+      .map((name) => `${at(target)} ${name}`),
+  )
+  return [...named, ...[...text.matchAll(later)].map(([, target = ""]) => `${at(target)} *`)]
 }
 
 /** Each line of code, comments aside, that holds a pattern where it may not be. */

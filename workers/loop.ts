@@ -1,15 +1,17 @@
-import { type Log, loggable } from "../src/log.ts"
-import type { WakeUps } from "../src/wake.ts"
+import { type Log, loggable } from "../src/platform/log.ts"
+import type { WakeUps } from "../src/platform/wake.ts"
 
 export type Loop = { stop(): Promise<void> }
 
 /**
- * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`. A tick that
- * throws is logged once for as long as it says the same, and is tried again.
+ * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`. One that is
+ * woken all the time rests for `rest_milliseconds`, so that each tick finds more to do. A tick that throws is logged
+ * once for as long as it says the same, and is tried again.
  */
 export function startLoop(loop: {
   queue: string
   every_milliseconds: number
+  rest_milliseconds?: number
   wakeUps: WakeUps
   log: Log
   tick: () => Promise<unknown>
@@ -40,6 +42,7 @@ export function startLoop(loop: {
     while (!stopped) {
       woken = false
       await runTick()
+      if (woken && !stopped && loop.rest_milliseconds) await Bun.sleep(loop.rest_milliseconds)
       if (stopped || woken) continue
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, loop.every_milliseconds)

@@ -1,16 +1,18 @@
-import { checkChains } from "../src/chain/check-chains.ts"
-import { loadConfig, processEnvironment } from "../src/config.ts"
-import { openWorld } from "../src/context.ts"
-import { startOperatorPort } from "../src/operator-port/start.ts"
-import { runUntilStopped } from "../src/run.ts"
+import { checkChains } from "../src/engine/chain/check-chains.ts"
+import { openWorld } from "../src/engine/world.ts"
+import { startOperatorPort } from "../src/operator/port/start.ts"
+import { loadConfig, processEnvironment } from "../src/platform/config.ts"
+import { runUntilStopped } from "../src/platform/run.ts"
+import { tell } from "../src/resources/news/tell.ts"
 import { startWorkers } from "./start.ts"
 
 /** A worker process: everything that happens outside a request. */
 await runUntilStopped(async () => {
   const config = loadConfig(processEnvironment)
-  const world = await openWorld(config)
+  const world = await openWorld(config, tell)
   const { log } = world.context
   await checkChains(config.chains, log)
+  world.watchRoles()
   const operator = startOperatorPort(world)
   const workers = startWorkers(world)
   const chains = config.chains.map(({ chain_id }) => chain_id)

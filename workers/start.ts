@@ -1,16 +1,25 @@
-import { leaseMilliseconds } from "../src/chain/lanes.ts"
-import type { World } from "../src/context.ts"
-import { newId } from "../src/ids.ts"
-import { fireTimers } from "./fire-timers.ts"
-import { type Lane, leaveLane, tickLane } from "./lane.ts"
+import type { ConnectedChain } from "../src/engine/chain/chains.ts"
+import type { Signer } from "../src/engine/chain/signers.ts"
+import type { Lane } from "../src/engine/lanes/held-lane.ts"
+import { leaveLane, tickLane } from "../src/engine/lanes/lane.ts"
+import { leaseMilliseconds } from "../src/engine/lanes/leases.ts"
+import type { Checkpoint } from "../src/engine/lanes/step.ts"
+import { signersWithoutKey } from "../src/engine/lanes/without-key.ts"
+import type { World } from "../src/engine/world.ts"
+import { newId } from "../src/platform/ids.ts"
+import { chainQueue, eventsQueue, laneQueue, webhooksQueue } from "../src/platform/queues.ts"
+import { jobs } from "./jobs/jobs.ts"
 import { type Loop, startLoop } from "./loop.ts"
-import { reapExpired } from "./reap-expired.ts"
-import type { Checkpoint } from "./step.ts"
-import { watchAuthorizations } from "./watch-authorizations.ts"
+import { fireTimers } from "./watches/fire-timers.ts"
+import { followEvents } from "./watches/follow-events.ts"
+import { reapEvents } from "./watches/reap-events.ts"
+import { reapExpired } from "./watches/reap-expired.ts"
+import { watchAuthorizations } from "./watches/watch-authorizations.ts"
+import { createDeliverer } from "./webhooks/deliver.ts"
 
 export type Workers = { stop(): Promise<void> }
 
-export type WorkerOptions = {
+type WorkerOptions = {
   /** How long a lane waits for a holder that fell silent. */
   lease_milliseconds: number
   checkpoint: Checkpoint
@@ -18,13 +27,14 @@ export type WorkerOptions = {
 
 const usualOptions: WorkerOptions = { lease_milliseconds: leaseMilliseconds, checkpoint: () => {} }
 
-/** Starts everything that happens outside a request: the lanes, the chains' watches, the timers. */
+/** Starts everything that happens outside a request: the lanes, the chains' watches, the timers, the webhooks. */
 export function startWorkers(
   { context, chains, wakeUps }: World,
   { lease_milliseconds, checkpoint }: WorkerOptions = usualOptions,
 ): Workers {
   const owner = newId()
   const lanes: Lane[] = []
+  const deliverer = createDeliverer(context, { owner, checkpoint })
   const loops: Loop[] = [
     startLoop({
       queue: "timers",
@@ -34,6 +44,28 @@ export function startWorkers(
       tick: () => fireTimers(context),
     }),
     startLoop({
+      queue: eventsQueue,
+      every_milliseconds: 1_000,
+      rest_milliseconds: 10,
+      wakeUps,
+      log: context.log,
+      tick: () => followEvents(context),
+    }),
+    startLoop({
+      queue: webhooksQueue,
+      every_milliseconds: 1_000,
+      wakeUps,
+      log: context.log,
+      tick: deliverer.tick,
+    }),
+    startLoop({
+      queue: "old-events",
+      every_milliseconds: 60_000,
+      wakeUps,
+      log: context.log,
+      tick: () => reapEvents(context),
+    }),
+    startLoop({
       queue: "expired",
       every_milliseconds: 60_000,
       wakeUps,
@@ -41,22 +73,41 @@ export function startWorkers(
       tick: () => reapExpired(context),
     }),
   ]
-  for (const chain of chains.values()) {
+  function startTicking(chain: ConnectedChain, queue: string, tick: () => Promise<void>): void {
     const every_milliseconds = Math.min(1_000, (chain.config.block_time_seconds * 1_000) / 2)
-    const loop = (queue: string, tick: () => Promise<void>) =>
-      loops.push(startLoop({ queue, every_milliseconds, wakeUps, log: context.log, tick }))
-    loop(`chain:${chain.chain_id}`, () => watchAuthorizations(context, chain, checkpoint))
-    for (const signer of chain.signers) {
-      const claimant = { owner, lease_milliseconds }
-      const lane: Lane = { context, chain, signer, claimant, checkpoint, memory: {} }
-      lanes.push(lane)
-      loop(`lane:${signer.lane_id}`, () => tickLane(lane))
-    }
+    loops.push(startLoop({ queue, every_milliseconds, wakeUps, log: context.log, tick }))
   }
+
+  function startLane(chain: ConnectedChain, signer: Signer): void {
+    const claimant = { owner, lease_milliseconds }
+    const lane: Lane = { context, chain, signer, claimant, jobs, checkpoint, memory: {} }
+    lanes.push(lane)
+    startTicking(chain, laneQueue(signer.lane_id), () => tickLane(lane))
+  }
+
+  /** Other processes with other keys come and go. */
+  async function startLanesWithoutKey(): Promise<void> {
+    for (const chain of chains.values())
+      for (const signer of await signersWithoutKey(context.db.read, chain))
+        if (!lanes.some((lane) => lane.signer.lane_id === signer.lane_id)) startLane(chain, signer)
+  }
+
+  for (const chain of chains.values()) {
+    startTicking(chain, chainQueue(chain.chain_id), () => watchAuthorizations(context, chain, checkpoint))
+    for (const signer of chain.signers) startLane(chain, signer)
+  }
+  const adopting = startLoop({
+    queue: "lanes",
+    every_milliseconds: 60_000,
+    wakeUps,
+    log: context.log,
+    tick: startLanesWithoutKey,
+  })
   return {
     async stop() {
+      await adopting.stop()
       await Promise.all(loops.map((loop) => loop.stop()))
-      await Promise.all(lanes.map(leaveLane))
+      await Promise.all([...lanes.map(leaveLane), deliverer.stop()])
     },
   }
 }

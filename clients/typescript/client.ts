@@ -1,10 +1,11 @@
 import createFetchClient, { type Client, type FetchResponse } from "openapi-fetch"
 import type { components, paths } from "./api.generated.ts"
+import { createEvents, type Events } from "./events.ts"
 
 /**
- * A typed client of the API. Every request that may be sent again is: after a connection failure, and after a refusal
- * that carries `Retry-After`, as long as it says; so each POST carries an idempotency key of its own unless
- * `Idempotency-Key` is given.
+ * A typed client of the API. Every request that may be sent again is: after a connection failure, after a 5xx, and after
+ * a refusal that carries `Retry-After` and may pass, as long as it says; so each POST carries an idempotency key of its
+ * own unless `Idempotency-Key` is given.
  */
 export function createClient(options: ClientOptions): ServiceClient {
   const client = createFetchClient<paths>({
@@ -17,10 +18,17 @@ export function createClient(options: ClientOptions): ServiceClient {
         request.headers.set("idempotency-key", crypto.randomUUID())
     },
   })
-  return client
+  const events = createEvents(async (path, init) => {
+    const request = new Request(`${unresolved}${path}`, init)
+    const response = await fetchPatiently(options, request)
+    if (response.ok) return response
+    const refusal: unknown = await response.json().catch(() => null)
+    throw isApiError(refusal) ? new ServiceError(response, refusal) : new UnexpectedAnswer(response)
+  })
+  return Object.assign(client, { events })
 }
 
-export type ServiceClient = Client<paths>
+export type ServiceClient = Client<paths> & { events: Events }
 
 export type ClientOptions = {
   /** The address of the API without a path, or what tells it; it is asked again before each attempt. */
@@ -36,30 +44,47 @@ export type ClientOptions = {
 /** The resources by name, such as `Schemas["Unit"]`. */
 export type Schemas = components["schemas"]
 
+/** The codes that were known when this client was made; the service may answer newer ones. */
+export type ErrorCode = Schemas["KnownErrorCode"] | (string & {})
+
 /** What the API refused. Branch on `code`; `message` is for people and may change. */
 export class ServiceError extends Error {
   override name = "ServiceError"
-  readonly code: string
+  readonly code: ErrorCode
   readonly status: number
   readonly request_id: string
   readonly doc_url: string
-  readonly details: Schemas["Error"]["error"]["details"]
-  constructor(status: number, { error }: Schemas["Error"]) {
+  /** Of `validation.failed`: what is wrong with the request as a whole, and with its top-level fields. */
+  readonly details: Schemas["ApiError"]["error"]["details"]
+  /** After how many seconds the same request is worth sending again; null when it is not. */
+  readonly retry_after_seconds: number | null
+  constructor(response: Pick<Response, "status" | "headers">, { error }: Schemas["ApiError"]) {
     super(`${error.code}: ${error.message} (${error.request_id})`)
-    this.status = status
+    this.status = response.status
     this.code = error.code
     this.request_id = error.request_id
     this.doc_url = error.doc_url
     this.details = error.details
+    this.retry_after_seconds = retryAfterSeconds(response)
   }
 }
 
-/** The body of a success. Throws `ServiceError` for a refusal. */
+/** An answer that did not come from the service: a proxy's page, or a body cut short. */
+export class UnexpectedAnswer extends Error {
+  override name = "UnexpectedAnswer"
+  readonly status: number
+  constructor({ url, status }: Pick<Response, "url" | "status">) {
+    super(`${url} answered ${status} and no error body: is base_url the address of the API?`)
+    this.status = status
+  }
+}
+
+/** The body of a success. Throws `ServiceError` for a refusal, `UnexpectedAnswer` for what is not the service's. */
 export async function dataOf<Data>(answer: Promise<Answered<Data>>): Promise<Data> {
   const { data, error, response } = await answer
   if (response.ok) return data as Data
-  if (!isServiceError(error)) throw new Error(`${response.url} answered ${response.status} and no error body`)
-  throw new ServiceError(response.status, error)
+  if (!isApiError(error)) throw new UnexpectedAnswer(response)
+  throw new ServiceError(response, error)
 }
 
 type Answered<Data> = {
@@ -68,8 +93,9 @@ type Answered<Data> = {
   response: FetchResponse<never, never, never>["response"]
 }
 
-function isServiceError(body: unknown): body is Schemas["Error"] {
-  return typeof body === "object" && body !== null && "error" in body
+function isApiError(body: unknown): body is Schemas["ApiError"] {
+  const error = (body as Partial<Schemas["ApiError"]> | null)?.error
+  return typeof error === "object" && typeof error.code === "string"
 }
 
 /** Stands where the address of the API will be once it is asked for. */
@@ -80,10 +106,12 @@ const longestBackoffMilliseconds = 5_000
 
 async function fetchPatiently(options: ClientOptions, request: Request): Promise<Response> {
   const deadline = performance.now() + (options.patience_milliseconds ?? defaultPatienceMilliseconds)
+  const body = await bodyOf(request)
   for (let attempt = 0; ; attempt++) {
-    const answer = await fetchOnce(options, request.clone() as Request).catch((error: Error) => error)
-    const wait = waitMilliseconds(answer, attempt)
-    if (wait === null || performance.now() + wait > deadline) {
+    const asked = await addressed(options, request, body)
+    const answer = await (options.fetch ?? fetch)(asked).catch((error: Error) => error)
+    const wait = await waitMilliseconds(answer, attempt)
+    if (wait === null || request.signal.aborted || performance.now() + wait > deadline) {
       if (answer instanceof Error) throw answer
       return answer
     }
@@ -92,32 +120,58 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   }
 }
 
-async function fetchOnce(options: ClientOptions, request: Request): Promise<Response> {
+/** Read once, for all attempts: not every browser can send a body as a stream, or clone one. */
+async function bodyOf(request: Request): Promise<string | null> {
+  return request.method === "GET" ? null : (await request.text()) || null
+}
+
+async function addressed(options: ClientOptions, request: Request, body: string | null): Promise<Request> {
   const baseUrl = (await told(options.base_url)).replace(/\/+$/, "")
-  const addressed = new Request(request.url.replace(unresolved, baseUrl), request)
-  if (!addressed.headers.has("authorization"))
-    addressed.headers.set("authorization", `Bearer ${await told(options.token)}`)
-  return await (options.fetch ?? fetch)(addressed)
+  const headers = new Headers(request.headers)
+  if (!headers.has("authorization")) headers.set("authorization", `Bearer ${await told(options.token)}`)
+  const { method, signal } = request
+  return new Request(request.url.replace(unresolved, baseUrl), { method, headers, body, signal })
 }
 
 /** Ends early when the caller aborts; the next attempt then fails as aborted. */
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, milliseconds)
-  const end = () => resolve()
-  signal.addEventListener("abort", end)
-  await promise
-  signal.removeEventListener("abort", end)
-  clearTimeout(timer)
+export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return
+  await new Promise<void>((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener("abort", end)
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    signal?.addEventListener("abort", end)
+  })
 }
 
 /** How long to wait before the same request is worth sending again; null when it is not. */
-function waitMilliseconds(answer: Response | Error, attempt: number): number | null {
+async function waitMilliseconds(answer: Response | Error, attempt: number): Promise<number | null> {
   const backoff = Math.min(longestBackoffMilliseconds, 250 * 2 ** attempt) * (0.5 + Math.random() / 2)
   if (answer instanceof Error) return answer.name === "AbortError" ? null : backoff
-  const seconds = answer.headers.get("retry-after")
-  if (seconds !== null && /^\d+$/.test(seconds)) return Number(seconds) * 1_000
-  return answer.status >= 500 ? backoff : null
+  if (answer.ok) return null
+  const seconds = retryAfterSeconds(answer)
+  if (seconds === null) return answer.status >= 500 ? backoff : null
+  return (await isVain(answer)) ? null : seconds * 1_000
+}
+
+/** What is open ends in its own time, and then this request is refused for another reason. */
+const vain: ErrorCode[] = ["claim.in_progress", "transfer.in_progress"]
+
+async function isVain(answer: Response): Promise<boolean> {
+  if (answer.status !== 409) return false
+  const body: unknown = await answer
+    .clone()
+    .json()
+    .catch(() => null)
+  return isApiError(body) && vain.includes(body.error.code)
+}
+
+function retryAfterSeconds({ headers }: Pick<Response, "headers">): number | null {
+  const seconds = headers.get("retry-after")
+  return seconds !== null && /^\d+$/.test(seconds) ? Number(seconds) : null
 }
 
 async function told(value: string | (() => string | Promise<string>)): Promise<string> {

@@ -1,8 +1,17 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { drizzle, type PgRemoteDatabase } from "drizzle-orm/pg-proxy"
 
+/** Writes queries with drizzle. */
+export type Builder = PgRemoteDatabase
+
 /** Everything that can be asked of the database, inside a database transaction (`tx`) or for committed reads. */
-export type Queries = PgRemoteDatabase
+export type Queries = Builder & { readonly ask: RunStatement }
+
+/** A statement's text; one that is built once has a name, under which the database may keep it prepared. */
+export type Statement = { readonly text: string; readonly name?: string }
+
+/** What an engine answers to one statement, at once where it can: rows as arrays of column values. */
+export type RunStatement = (statement: Statement, params: unknown[]) => unknown[][] | Promise<unknown[][]>
 
 export type Database = {
   readonly engine: "sqlite" | "postgres"
@@ -13,13 +22,27 @@ export type Database = {
    * `work` may run more than once, so it does nothing but ask `tx`; no network, no files.
    * Throws what `work` throws, after rolling back; `DatabaseUnavailable` when the database cannot answer.
    */
-  transaction<T>(work: (tx: Queries) => Promise<T>): Promise<T>
+  transaction<T>(work: Work<T>, isolation?: Isolation): Promise<T>
   close(): Promise<void>
 }
+
+export type Work<T> = (tx: Queries) => Promise<T>
+
+/**
+ * `serializable`, unless said otherwise: as if works ran one after the other. `read committed` is for a work in which
+ * each thing is decided by one statement, a compare-and-set or an insert that a constraint refuses; it may see what
+ * others have committed meanwhile, and Postgres commits it together with others.
+ */
+export type Isolation = "serializable" | "read committed"
 
 /** The database cannot answer now; the same request may succeed later. */
 export class DatabaseUnavailable extends Error {
   override name = "DatabaseUnavailable"
+}
+
+/** A row was changed by somebody else between a look and a write: the database transaction runs again. */
+export class Outrun extends Error {
+  override name = "Outrun"
 }
 
 /** Runs `callback`, a hint that may be lost, once the database transaction now open is durable; never after a rollback. */
@@ -29,39 +52,52 @@ export function afterCommit(callback: () => void): void {
   scope.callbacks.push(callback)
 }
 
-/** What an engine answers to one statement: rows as arrays of column values. */
-export type RunStatement = (sql: string, params: unknown[]) => Promise<unknown[][]>
-
 export function queriesOver(run: RunStatement): Queries {
-  return drizzle(async (sql, params) => ({ rows: await run(sql, params) }))
+  const builder = drizzle(async (text, params) => ({ rows: await run({ text }, params) }))
+  return Object.assign(builder, { ask: run })
 }
 
 /** The same, refusing to run while a database transaction is open in this call chain. */
 export function committedQueriesOver(run: RunStatement): Queries {
-  return queriesOver((sql, params) => {
+  return queriesOver((statement, params) => {
     if (openScope.getStore()?.open) throw new Error("inside a database transaction only its tx may be used")
-    return run(sql, params)
+    return run(statement, params)
   })
 }
 
 /** The same for a `tx`: a statement that nobody awaited must not run in the next database transaction. */
 export function transactionQueriesOver(run: RunStatement): Queries {
-  return queriesOver((sql, params) => {
-    if (!openScope.getStore()?.open) throw new Error("tx is used after its database transaction ended")
-    return run(sql, params)
+  return queriesOver((statement, params) => {
+    const scope = openScope.getStore()
+    if (!scope?.open) throw new Error("tx is used after its database transaction ended")
+    scope.wrote ||= !isRead(statement.text)
+    return run(statement, params)
   })
 }
 
-type Scope = { open: boolean; callbacks: (() => void)[] }
+/** What one work has done in its database transaction. */
+type Scope = { open: boolean; wrote: boolean; callbacks: (() => void)[] }
 const openScope = new AsyncLocalStorage<Scope>()
 
-/** Runs `work` with a scope of its own and answers with its result and what is to follow the commit. */
-export async function inScope<T>(work: () => Promise<T>): Promise<{ value: T; callbacks: (() => void)[] }> {
-  const scope: Scope = { open: true, callbacks: [] }
+function isRead(text: string): boolean {
+  return text.startsWith("select ")
+}
+
+/** How a work ended before its commit, and what is to follow the commit. */
+export type Ended<T> =
+  | { value: T; callbacks: (() => void)[] }
+  /** `wrote` when there is something to undo. */
+  | { error: unknown; wrote: boolean }
+
+/** Runs `work` on `tx` with a scope of its own. */
+export async function runInScope<T>(work: Work<T>, tx: Queries): Promise<Ended<T>> {
+  const scope: Scope = { open: true, wrote: false, callbacks: [] }
   try {
     // The inner await starts drizzle's lazy queries inside the scope too.
-    const value = await openScope.run(scope, async () => await work())
+    const value = await openScope.run(scope, async () => await work(tx))
     return { value, callbacks: scope.callbacks }
+  } catch (error) {
+    return { error: driverError(error), wrote: scope.wrote }
   } finally {
     scope.open = false
   }
@@ -74,6 +110,27 @@ export function runCallbacks(callbacks: (() => void)[]): void {
       callback()
     } catch {}
   }
+}
+
+/** A work that waits for its commit, and who waits for the work. */
+export type WaitingWork = {
+  run: Work<unknown>
+  resolve: (value: unknown) => void
+  reject: (error: unknown) => void
+}
+
+/** Answers whoever waits for a work, after the commit; an error as `refusalOf` has it. */
+export function settleWork(
+  work: WaitingWork,
+  ended: Ended<unknown>,
+  refusalOf: (error: unknown) => unknown,
+): void {
+  if ("error" in ended) {
+    work.reject(refusalOf(ended.error))
+    return
+  }
+  runCallbacks(ended.callbacks)
+  work.resolve(ended.value)
 }
 
 /** Refuses a database transaction inside another one. */

@@ -5,8 +5,10 @@ import { type Database, driverError, type Queries } from "./database.ts"
 /** Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. */
 export async function migrate(db: Database, at: Date): Promise<string[]> {
   await createLedger(db)
+  const known = await db.read.select({ name: sql<string>`name` }).from(sql`schema_migrations`)
   const ran: string[] = []
   for (const name of migrationNames()) {
+    if (known.some((each) => each.name === name)) continue
     const isNew = await db.transaction(async (tx) => {
       const claimed = await tx.execute(
         sql`insert into schema_migrations (name, applied_at) values (${name}, ${at.toISOString()}) on conflict do nothing returning name`,

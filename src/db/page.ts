@@ -1,5 +1,6 @@
-import { desc, type SQL, sql } from "drizzle-orm"
+import { desc, type SQL, type SQLWrapper, sql } from "drizzle-orm"
 import type { PgColumn } from "drizzle-orm/pg-core"
+import type { Given } from "./query.ts"
 
 /** One page of a list: at most `limit` rows, those that follow `after`. */
 export type Page = { limit: number; after: Position | null }
@@ -11,13 +12,26 @@ export type Position = { created_at: Date; id: string }
 export type PageOf<Row> = { rows: Row[]; next: Position | null }
 
 /** The columns that order a list. */
-export type Keyset = { created_at: PgColumn; id: PgColumn }
+type Keyset = { created_at: PgColumn; id: PgColumn }
+
+/** What the query of a list is given of its page. */
+export type GivenPage = { after_created_at?: Date; after_id?: string; rows: number }
+
+/** One row more than the page has tells whether others follow. */
+export function givenPage({ limit, after }: Page): GivenPage {
+  return { ...(after && { after_created_at: after.created_at, after_id: after.id }), rows: limit + 1 }
+}
 
 /** What follows a position. Compared as one pair, so that an index leads straight to it. */
-export function keysetAfter({ created_at, id }: Keyset, after: Position | null): SQL | undefined {
-  if (!after) return undefined
-  const position = sql`(${sql.param(after.created_at, created_at)}, ${sql.param(after.id, id)})`
+export function keysetAfter({ created_at, id }: Keyset, given: Given<GivenPage>): SQL | undefined {
+  if (!given.after_created_at) return undefined
+  const position = sql`(${sql.param(given.after_created_at, created_at)}, ${sql.param(given.after_id, id)})`
   return sql`(${created_at}, ${id}) < ${position}`
+}
+
+/** Equality that leads through no index, where another condition leads to fewer rows. */
+export function equalUnindexed(column: PgColumn, value: SQLWrapper): SQL {
+  return sql`coalesce(${column}, ${column}) = ${value}`
 }
 
 /** The newest first; of one instant, the greater id. */
@@ -25,7 +39,7 @@ export function newestFirst(columns: Keyset): SQL[] {
   return [desc(columns.created_at), desc(columns.id)]
 }
 
-/** The page in rows that were asked for with `limit + 1`. */
+/** The page in rows that were asked for as `givenPage` says. */
 export function pageOf<Row extends Position>(rows: Row[], limit: number): PageOf<Row> {
   return pageBy(rows, limit, (row) => row.id)
 }

@@ -5,23 +5,38 @@ import {
   type Database,
   DatabaseUnavailable,
   driverError,
-  inScope,
+  type Ended,
+  type Isolation,
+  Outrun,
   type Queries,
   type RunStatement,
   runCallbacks,
+  runInScope,
+  settleWork,
   transactionQueriesOver,
+  type WaitingWork,
+  type Work,
 } from "./database.ts"
 
-/** Postgres 15 or later; database transactions are serializable and repeated when Postgres asks for it. */
+/**
+ * Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; those that are
+ * read committed and arrive while others are under way share one commit.
+ */
 export function openPostgres(url: string): Database {
   const pool = new pg.Pool({
     connectionString: url,
     max: 10,
     connectionTimeoutMillis: 5_000,
-    options: "-c timezone=UTC",
-  })
+    options: `-c timezone=UTC -c idle_in_transaction_session_timeout=${silenceMilliseconds}`,
+    // A statement is sent without waiting for the answer to the one before it.
+    pipeline: true,
+  } as pg.PoolConfig)
   pool.on("error", ignoreBrokenConnection)
   const oneAtATime = createTurnstile()
+  const runTogether = createGroupCommit(pool, (work) =>
+    runUntilCommitted(pool, oneAtATime, work, "read committed"),
+  )
+  const read = rowsOf(pool)
   const underWay = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
 
@@ -38,10 +53,16 @@ export function openPostgres(url: string): Database {
 
   return {
     engine: "postgres",
-    read: committedQueriesOver((sql, params) => whileOpen(() => reachable(() => rowsOf(pool)(sql, params)))),
-    async transaction(work) {
+    read: committedQueriesOver((statement, params) =>
+      whileOpen(() => reachable(async () => await read(statement, params))),
+    ),
+    async transaction(work, isolation = "serializable") {
       assertNoOpenScope()
-      return await whileOpen(() => runUntilCommitted(pool, oneAtATime, work))
+      return await whileOpen(() =>
+        isolation === "serializable"
+          ? runUntilCommitted(pool, oneAtATime, work, isolation)
+          : runTogether(work),
+      )
     },
     async close() {
       closing ??= Promise.allSettled(underWay).then(() => pool.end())
@@ -50,17 +71,22 @@ export function openPostgres(url: string): Database {
   }
 }
 
+/** A process that stands still in the middle of a work keeps rows from the others no longer than this. */
+const silenceMilliseconds = 10_000
+
 type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
 
 /** Work that lost twice goes on one at a time, so that those who want the same row do not defeat each other for ever. */
 async function runUntilCommitted<T>(
   pool: pg.Pool,
   oneAtATime: Turnstile,
-  work: (tx: Queries) => Promise<T>,
+  work: Work<T>,
+  isolation: Isolation,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await (attempt <= 2 ? runOnce(pool, work) : oneAtATime(() => runOnce(pool, work)))
+      const once = () => runOnce(pool, work, isolation)
+      return await (attempt <= 2 ? once() : oneAtATime(once))
     } catch (error) {
       if (!mustRepeat(error) || attempt === attemptsFor(error)) throw unavailable(error)
     }
@@ -78,18 +104,88 @@ function createTurnstile(): Turnstile {
 }
 
 /** Throws the driver's error; then nothing was committed, unless the connection was lost while committing. */
-async function runOnce<T>(pool: pg.Pool, work: (tx: Queries) => Promise<T>): Promise<T> {
+async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): Promise<T> {
+  return await onConnection(pool, async (client, tx) => {
+    const begun = sendAhead(client, `begin isolation level ${isolation}`)
+    const ended = await runInScope(work, tx)
+    await begun
+    if ("error" in ended) throw causeOf(client, ended.error)
+    await commit(client)
+    runCallbacks(ended.callbacks)
+    return ended.value
+  })
+}
+
+/**
+ * Runs works that are read committed, up to 64 in one database transaction and interleaved, so that a round trip
+ * carries a statement of each. When one throws after it wrote, or Postgres refuses a statement, nothing of the group
+ * stands and each work runs by itself. One group is under way at a time: two could wait for each other's rows.
+ */
+function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promise<T>) {
+  let waiting: WaitingWork[] = []
+  let isUnderWay = false
+
+  async function takeTurns(): Promise<void> {
+    isUnderWay = true
+    await new Promise((resolve) => setImmediate(resolve))
+    while (waiting.length > 0) {
+      const group = waiting.slice(0, groupSize)
+      waiting = waiting.slice(groupSize)
+      const ends = await commitTogether(pool, group)
+      // Each is awaited by its own caller; the next group need not wait for them.
+      group.forEach((work, index) => {
+        const ended = ends?.[index]
+        if (ended) settleWork(work, ended, unavailable)
+        else runAlone(work.run).then(work.resolve, work.reject)
+      })
+    }
+    isUnderWay = false
+  }
+
+  return <T>(work: Work<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      waiting.push({ run: work, resolve: resolve as WaitingWork["resolve"], reject })
+      if (!isUnderWay) void takeTurns()
+    })
+}
+
+const groupSize = 64
+/** A group holds the rows of many works, so it gives way where two processes wait for each other. */
+const groupPatienceMilliseconds = 200
+
+/** How the works ended, committed; null when nothing of them stands and each must run by itself. */
+async function commitTogether(pool: pg.Pool, group: WaitingWork[]): Promise<Ended<unknown>[] | null> {
+  try {
+    return await onConnection(pool, async (client, tx) => {
+      const begun = sendAhead(client, "begin isolation level read committed")
+      const limited = sendAhead(client, `set local lock_timeout = ${groupPatienceMilliseconds}`)
+      const ends = await Promise.all(group.map((work) => runInScope(work.run, tx)))
+      await Promise.all([begun, limited])
+      for (const ended of ends)
+        if ("error" in ended && (ended.wrote || mustRepeat(ended.error) || isOfPostgres(ended.error)))
+          throw ended.error
+      await commit(client)
+      return ends
+    })
+  } catch (error) {
+    // A commit that was under way when the connection was lost may stand: then nothing is done again.
+    const refusal = unavailable(error)
+    if (refusal instanceof DatabaseUnavailable && !mustRepeat(error))
+      return group.map(() => ({ error: refusal, wrote: false }))
+    return null
+  }
+}
+
+/** Runs `work` on a connection of its own, and rolls back what it leaves open when it throws. */
+async function onConnection<T>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient, tx: Queries) => Promise<T>,
+): Promise<T> {
   const client = await reachable(() => pool.connect())
   client.on("error", ignoreBrokenConnection)
   let broken: Error | undefined
   try {
-    await client.query("begin isolation level serializable")
-    const { value, callbacks } = await inScope(() => work(transactionQueriesOver(rowsOf(client))))
-    const ended = await client.query("commit")
-    // Postgres answers a commit after a failed statement, whose error `work` kept to itself, by rolling back.
-    if (ended.command !== "COMMIT") throw new Error("a statement failed and its error was not passed on")
-    runCallbacks(callbacks)
-    return value
+    return await work(client, transactionOn(client))
   } catch (error) {
     await client.query("rollback").catch((failure: Error) => {
       broken = failure
@@ -101,14 +197,53 @@ async function runOnce<T>(pool: pg.Pool, work: (tx: Queries) => Promise<T>): Pro
   }
 }
 
+/** Sends a statement that others follow at once; whoever awaits it later learns how it went. */
+function sendAhead(client: pg.PoolClient, text: string): Promise<unknown> {
+  const answer = client.query(text)
+  answer.catch(() => {})
+  return answer
+}
+
+/** Postgres answers a commit after a failed statement, whose error a work kept to itself, by rolling back. */
+async function commit(client: pg.PoolClient): Promise<void> {
+  const ended = await client.query("commit")
+  if (ended.command !== "COMMIT") throw new Error("a statement failed and its error was not passed on")
+}
+
+/** A connection has one `tx`, whatever database transaction is open on it. */
+function transactionOn(client: pg.PoolClient): Queries {
+  const known = transactions.get(client)
+  if (known) return known
+  const tx = transactionQueriesOver(rowsOf(client))
+  transactions.set(client, tx)
+  return tx
+}
+
+const transactions = new WeakMap<pg.PoolClient, Queries>()
+
 /** The next statement says so and the pool replaces it; but without a listener it would end the process. */
 function ignoreBrokenConnection(): void {}
 
 function rowsOf(client: pg.Pool | pg.PoolClient): RunStatement {
-  return async (sql, params) => {
-    const result = await client.query({ text: sql, values: params, rowMode: "array", types: plainTypes })
-    return result.rows as unknown[][]
+  return async ({ text, name }, params) => {
+    try {
+      const result = await client.query({ text, name, values: params, rowMode: "array", types: plainTypes })
+      return result.rows as unknown[][]
+    } catch (error) {
+      if (codeOf(error) !== transactionAborted) refusals.set(client, error)
+      throw error
+    }
   }
+}
+
+/** 25P02: a statement came after another one of its database transaction had failed, which is what counts. */
+const transactionAborted = "25P02"
+
+/** What the last failure of each connection's statements was. */
+const refusals = new WeakMap<object, unknown>()
+
+function causeOf(client: pg.PoolClient, error: unknown): unknown {
+  return codeOf(driverError(error)) === transactionAborted ? (refusals.get(client) ?? error) : error
 }
 
 const timestamptz = 1184
@@ -128,10 +263,16 @@ const plainTypes = {
  * look finds that row.
  */
 function mustRepeat(error: unknown): boolean {
+  if (error instanceof Outrun) return true
   return ["40001", "40P01", uniqueViolation].includes(codeOf(error))
 }
 
 const uniqueViolation = "23505"
+
+/** Whether the database refused a statement, which ends the whole database transaction. */
+function isOfPostgres(error: unknown): boolean {
+  return /^[0-9A-Z]{5}$/.test(codeOf(error))
+}
 
 function attemptsFor(error: unknown): number {
   return codeOf(error) === uniqueViolation ? 3 : 30

@@ -1,15 +1,6 @@
-import { sql } from "drizzle-orm"
-import { bigint, customType, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core"
-
-/** SQLite has no boolean: it answers 0 and 1. */
-const flag = customType<{ data: boolean; driverData: unknown }>({
-  dataType: () => "boolean",
-  fromDriver: (value) => value === true || value === 1,
-})
-/** SQLite does not know the word `default` that drizzle writes for a value left out. */
-const absent = () => sql`null`
-const count = () => bigint({ mode: "number" })
-const instant = () => timestamp({ withTimezone: true, precision: 3, mode: "date" })
+import { jsonb, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core"
+import { absent, count, flag, instant } from "./columns.ts"
+import * as statuses from "./statuses.ts"
 
 export const organizations = pgTable("organizations", {
   id: uuid().primaryKey(),
@@ -23,8 +14,11 @@ export const organizations = pgTable("organizations", {
   quota_chips: count().$defaultFn(absent),
   quota_taps_per_month: count().$defaultFn(absent),
   identity: jsonb().$type<IdentitySettings>().$defaultFn(absent),
+  /** Since when its credentials are refused. */
+  suspended_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
+export type OrganizationRow = typeof organizations.$inferSelect
 
 export const apiKeys = pgTable("api_keys", {
   id: uuid().primaryKey(),
@@ -33,18 +27,23 @@ export const apiKeys = pgTable("api_keys", {
   hash: text().notNull(),
   hint: text().notNull(),
   created_at: instant().notNull(),
+  expires_at: instant().$defaultFn(absent),
   revoked_at: instant().$defaultFn(absent),
 })
+export type ApiKeyRow = typeof apiKeys.$inferSelect
 
 export const publishableKeys = pgTable("publishable_keys", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   key: text().notNull(),
   name: text().notNull(),
-  mode: text({ enum: ["live", "sandbox"] }).notNull(),
+  mode: text({ enum: statuses.publishableKeyModes }).notNull(),
   created_at: instant().notNull(),
+  /** When a rotation ends it. */
+  expires_at: instant().$defaultFn(absent),
   revoked_at: instant().$defaultFn(absent),
 })
+export type PublishableKeyRow = typeof publishableKeys.$inferSelect
 
 export const products = pgTable("products", {
   id: uuid().primaryKey(),
@@ -54,6 +53,7 @@ export const products = pgTable("products", {
   redirect_url: text().$defaultFn(absent),
   created_at: instant().notNull(),
 })
+export type ProductRow = typeof products.$inferSelect
 
 export const lanes = pgTable("lanes", {
   id: text().primaryKey(),
@@ -71,6 +71,7 @@ export const lanes = pgTable("lanes", {
   final_block_hash: text().$defaultFn(absent),
   created_at: instant().notNull(),
 })
+export type LaneRow = typeof lanes.$inferSelect
 
 export const collections = pgTable("collections", {
   id: uuid().primaryKey(),
@@ -82,25 +83,17 @@ export const collections = pgTable("collections", {
   address: text().notNull(),
   lane_id: text().notNull(),
   next_serial: count().notNull(),
-  status: text({ enum: ["deploying", "active", "failed"] }).notNull(),
+  status: text({ enum: statuses.collectionStatuses }).notNull(),
   redirect_url: text().$defaultFn(absent),
   /** Where its contract's logs begin; null where that is not known. */
   deployed_block: count().$defaultFn(absent),
+  description: text().$defaultFn(absent),
+  image_url: text().$defaultFn(absent),
+  failure: jsonb().$type<Failure>().$defaultFn(absent),
+  metadata_refreshed_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
-
-/** Serials that the chain had and the database had not, with the chips they are bound to. */
-export const foundSerials = pgTable(
-  "found_serials",
-  {
-    collection_id: uuid().notNull(),
-    serial: count().notNull(),
-    chip_id: text().notNull(),
-    transaction_hash: text().notNull(),
-    found_at: instant().notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.collection_id, table.serial] })],
-)
+export type CollectionRow = typeof collections.$inferSelect
 
 export const units = pgTable("units", {
   id: uuid().primaryKey(),
@@ -111,11 +104,21 @@ export const units = pgTable("units", {
   name: text().$defaultFn(absent),
   attributes: jsonb().$type<Record<string, unknown>>().$defaultFn(absent),
   redirect_url: text().$defaultFn(absent),
-  token_status: text({ enum: ["pending", "active"] }).notNull(),
+  token_status: text({ enum: statuses.tokenStatuses }).notNull(),
   serial: count().$defaultFn(absent),
   claimed: flag().notNull(),
+  /** What the token shows in public, with the name. */
+  description: text().$defaultFn(absent),
+  image_url: text().$defaultFn(absent),
+  metadata: jsonb().$type<PublicMetadata>().$defaultFn(absent),
+  /** Who has the token as the chain says at the confirmation depth; null in the service's custody. */
+  owner: text().$defaultFn(absent),
+  ownership_updated_at: instant().$defaultFn(absent),
+  /** The block that says so; null while only a claim's or transfer's result does. */
+  owner_block: count().$defaultFn(absent),
   created_at: instant().notNull(),
 })
+export type UnitRow = typeof units.$inferSelect
 
 export const chips = pgTable("chips", {
   chip_id: text().primaryKey(),
@@ -131,8 +134,23 @@ export const chips = pgTable("chips", {
   reserved_for: uuid().$defaultFn(absent),
   paired_at: instant().$defaultFn(absent),
   retired_at: instant().$defaultFn(absent),
+  /** Where its keys follow from; null when it brought its own, in `wrapped_keys`. */
+  key_set_id: uuid().$defaultFn(absent),
+  /** The key version it was ordered to be encoded with anew; its first tap under that one makes it `key_version`. */
+  next_key_version: count().$defaultFn(absent),
+  /** The text of the URL that `c` covers, with `{e}` and `{enc}` for the values. */
+  mac_input: text()
+    .notNull()
+    .$defaultFn(() => ""),
+  /** Whether it was ordered to give `c`. */
+  has_mac: flag()
+    .notNull()
+    .$defaultFn(() => false),
+  /** What its wire said last; null where it has none that is mirrored. */
+  tamper: text({ enum: ["sealed", "opened", "unknown"] }).$defaultFn(absent),
   created_at: instant().notNull(),
 })
+export type ChipRow = typeof chips.$inferSelect
 
 export const bulkPairings = pgTable("bulk_pairings", {
   id: uuid().primaryKey(),
@@ -154,6 +172,7 @@ export const taps = pgTable("taps", {
   skipped: count().notNull(),
   created_at: instant().notNull(),
 })
+export type TapRow = typeof taps.$inferSelect
 
 export const sessionTokens = pgTable("session_tokens", {
   id: uuid().primaryKey(),
@@ -162,17 +181,20 @@ export const sessionTokens = pgTable("session_tokens", {
   chip_id: text().notNull(),
   unit_id: uuid().notNull(),
   hash: text().notNull(),
-  status: text({ enum: ["valid", "expired", "revoked"] }).notNull(),
+  status: text({ enum: statuses.sessionTokenStatuses }).notNull(),
   expires_at: instant().notNull(),
   created_at: instant().notNull(),
 })
+export type SessionTokenRow = typeof sessionTokens.$inferSelect
 
 export const claims = pgTable("claims", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   unit_id: uuid().notNull(),
-  status: text({ enum: ["claiming", "claimed", "expired", "failed"] }).notNull(),
-  execution: text({ enum: ["service_relay", "client_broadcast"] }).notNull(),
+  /** The session that asked for it; of earlier ones it is not known. */
+  session_token_id: uuid().$defaultFn(absent),
+  status: text({ enum: statuses.claimStatuses }).notNull(),
+  execution: text({ enum: statuses.claimExecutions }).notNull(),
   recipient: text().notNull(),
   customer_id: text().$defaultFn(absent),
   transaction: jsonb().$type<TransactionPayload>().$defaultFn(absent),
@@ -183,12 +205,15 @@ export const claims = pgTable("claims", {
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
+export type ClaimRow = typeof claims.$inferSelect
 
 export const transfers = pgTable("transfers", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   unit_id: uuid().notNull(),
-  status: text({ enum: ["prepared", "confirmed", "expired", "failed"] }).notNull(),
+  /** The session that asked for it; of earlier ones it is not known. */
+  session_token_id: uuid().$defaultFn(absent),
+  status: text({ enum: statuses.transferStatuses }).notNull(),
   sender: text().notNull(),
   recipient: text().notNull(),
   customer_id: text().$defaultFn(absent),
@@ -200,12 +225,13 @@ export const transfers = pgTable("transfers", {
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
+export type TransferRow = typeof transfers.$inferSelect
 
 export const chipReplacements = pgTable("chip_replacements", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   unit_id: uuid().notNull(),
-  status: text({ enum: ["prepared", "submitted", "confirmed", "failed"] }).notNull(),
+  status: text({ enum: statuses.chipReplacementStatuses }).notNull(),
   previous_chip_id: text().notNull(),
   chip_id: text().notNull(),
   transaction_hash: text().$defaultFn(absent),
@@ -213,6 +239,7 @@ export const chipReplacements = pgTable("chip_replacements", {
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
+export type ChipReplacementRow = typeof chipReplacements.$inferSelect
 
 export const identityTokenUses = pgTable(
   "identity_token_uses",
@@ -253,6 +280,7 @@ export const actors = pgTable("actors", {
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
+export type ActorRow = typeof actors.$inferSelect
 
 export const actorTimers = pgTable(
   "actor_timers",
@@ -302,6 +330,7 @@ export const transactions = pgTable("transactions", {
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
 })
+export type TransactionRow = typeof transactions.$inferSelect
 
 export const transactionAttempts = pgTable("transaction_attempts", {
   hash: text().primaryKey(),
@@ -310,20 +339,27 @@ export const transactionAttempts = pgTable("transaction_attempts", {
   raw: text().notNull(),
   max_fee_per_gas: text().notNull(),
   max_priority_fee_per_gas: text().notNull(),
-  /** When a pool first took it, or found its price too low. */
+  /** Its place among the attempts of its transaction, from 1; null in rows that older releases wrote. */
+  number: count().$defaultFn(absent),
+  /** The block at which a pool first had it; null while none ever said so. */
   first_sent_block: count().$defaultFn(absent),
   send_count: count().notNull(),
   last_error: text().$defaultFn(absent),
+  /** What `last_error` was taken for; null before the first answer. */
+  last_outcome: text({ enum: statuses.sendOutcomes }).$defaultFn(absent),
   /** Uses up the nonce without doing anything. */
   is_cancel: flag()
     .notNull()
     .$defaultFn(() => false),
   created_at: instant().notNull(),
 })
+export type AttemptRow = typeof transactionAttempts.$inferSelect
 
 export const effects = pgTable("effects", {
   id: uuid().primaryKey(),
   actor_id: uuid().notNull(),
+  /** For whom it is; null where the release before opened it. */
+  organization_id: uuid().$defaultFn(absent),
   invoke_id: text().notNull(),
   src: text().notNull(),
   input: jsonb().$type<Record<string, unknown>>().notNull(),
@@ -338,18 +374,15 @@ export const effects = pgTable("effects", {
   created_at: instant().notNull(),
   closed_at: instant().$defaultFn(absent),
 })
-
-export const chainCursors = pgTable("chain_cursors", {
-  chain_id: count().primaryKey(),
-  block_number: count().notNull(),
-  block_hash: text().notNull(),
-  updated_at: instant().notNull(),
-})
+export type EffectRow = typeof effects.$inferSelect
 
 /** Ready for `eth_sendTransaction`; `from` is the only address that can submit it. */
 export type TransactionPayload = { chain_id: number; from: string; to: string; data: string; value: "0x0" }
 
-/** Why a claim, transfer or chip replacement failed, in words an integrator can act on. */
+/** What a brand says of a unit in public: names with plain values. */
+export type PublicMetadata = Record<string, string | number | boolean>
+
+/** Why something failed for good, in words an integrator can act on. */
 export type Failure = { code: string; message: string }
 
 /** An event as the journal keeps it. */

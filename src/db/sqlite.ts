@@ -1,20 +1,22 @@
-import { Database as Connection, type SQLQueryBindings, type Statement } from "bun:sqlite"
+import { Database as Connection, type Statement as Prepared, type SQLQueryBindings } from "bun:sqlite"
 import {
   assertNoOpenScope,
   committedQueriesOver,
   type Database,
   DatabaseUnavailable,
   driverError,
-  inScope,
+  type Ended,
   type Queries,
-  type RunStatement,
-  runCallbacks,
+  runInScope,
+  type Statement,
+  settleWork,
   transactionQueriesOver,
+  type WaitingWork,
 } from "./database.ts"
 
 /**
- * SQLite in write-ahead mode, every commit on disk before it is answered.
- * Database transactions that arrive in the same turn share one commit, each in a savepoint of its own.
+ * SQLite in write-ahead mode, every commit on disk before it is answered. There is one writer, so every database
+ * transaction is serializable; those that arrive in the same turn share one commit.
  */
 export function openSqlite(path: string): Database {
   const writer = connect(path)
@@ -25,15 +27,16 @@ export function openSqlite(path: string): Database {
   const writes = statementsOf(writer)
   const reads = statementsOf(reader)
   const tx = transactionQueriesOver(writes.run)
-  const read = committedQueriesOver(async (sql, params) => {
+  const read = committedQueriesOver((statement, params) => {
     if (closing) throw new DatabaseUnavailable(closedMessage)
     try {
-      return await reads.run(sql, params)
+      return reads.run(statement, params)
     } catch (error) {
       throw unavailable(error)
     }
   })
-  let waiting: Work[] = []
+  const commitTogether = createGroupCommit(writer, tx)
+  let waiting: WaitingWork[] = []
   let turn: Promise<void> | undefined
   let closing: Promise<void> | undefined
 
@@ -42,7 +45,7 @@ export function openSqlite(path: string): Database {
     while (waiting.length > 0) {
       const group = waiting.slice(0, groupSize)
       waiting = waiting.slice(groupSize)
-      await commitTogether(writer, tx, group)
+      await commitTogether(group)
     }
     turn = undefined
   }
@@ -75,26 +78,74 @@ export function openSqlite(path: string): Database {
 
 const closedMessage = "the database is closed"
 const groupSize = 256
+/** 40 MB of log before it is carried into the file, which costs two more waits for the disk. */
+const checkpointPages = 10_000
 const busyPatienceMilliseconds = 5_000
 
-type Work = {
-  run: (tx: Queries) => Promise<unknown>
-  resolve: (value: unknown) => void
-  reject: (error: unknown) => void
+/**
+ * Commits works together. Nearly always all of them succeed, so they run without savepoints; when one throws after
+ * it wrote, the group runs again with a savepoint for each, and so do the next groups for as long as works throw.
+ */
+function createGroupCommit(writer: Connection, tx: Queries): (group: WaitingWork[]) => Promise<void> {
+  let isCalm = true
+
+  async function run(group: WaitingWork[]): Promise<Ended<unknown>[]> {
+    if (isCalm) {
+      const ends = await runBare(tx, group)
+      if (ends) return ends
+      rollBack(writer)
+      await beginImmediate(writer)
+    }
+    const ends = await runInSavepoints(writer, tx, group)
+    isCalm = !ends.some(mustBeUndone)
+    return ends
+  }
+
+  return async (group) => {
+    try {
+      await beginImmediate(writer)
+      const ends = await run(group)
+      writer.exec("commit")
+      for (const [index, work] of group.entries())
+        settleWork(work, ends[index] as Ended<unknown>, unavailable)
+    } catch (error) {
+      rollBack(writer)
+      for (const work of group) work.reject(unavailable(error))
+    }
+  }
 }
 
-async function commitTogether(writer: Connection, tx: Queries, group: Work[]): Promise<void> {
-  const answers: (() => void)[] = []
-  try {
-    await beginImmediate(writer)
-    for (const work of group) answers.push(await runInSavepoint(writer, tx, work))
-    writer.exec("commit")
-  } catch (error) {
-    rollBack(writer)
-    for (const work of group) work.reject(unavailable(error))
-    return
+/** How the works ended; null as soon as one has to be undone. */
+async function runBare(tx: Queries, group: WaitingWork[]): Promise<Ended<unknown>[] | null> {
+  const ends: Ended<unknown>[] = []
+  for (const work of group) {
+    const ended = await runInScope(work.run, tx)
+    if (mustBeUndone(ended)) return null
+    ends.push(ended)
   }
-  for (const answer of answers) answer()
+  return ends
+}
+
+async function runInSavepoints(
+  writer: Connection,
+  tx: Queries,
+  group: WaitingWork[],
+): Promise<Ended<unknown>[]> {
+  const ends: Ended<unknown>[] = []
+  for (const work of group) {
+    writer.exec("savepoint work")
+    const ended = await runInScope(work.run, tx)
+    // A full disk may end the whole transaction: then nobody's work stands.
+    if ("error" in ended && !writer.inTransaction) throw ended.error
+    if (mustBeUndone(ended)) writer.exec("rollback to work")
+    writer.exec("release work")
+    ends.push(ended)
+  }
+  return ends
+}
+
+function mustBeUndone(ended: Ended<unknown>): boolean {
+  return "error" in ended && ended.wrote
 }
 
 /** A disk that fails may refuse even this; the next `begin` then says so. */
@@ -102,24 +153,6 @@ function rollBack(writer: Connection): void {
   try {
     if (writer.inTransaction) writer.exec("rollback")
   } catch {}
-}
-
-async function runInSavepoint(writer: Connection, tx: Queries, work: Work): Promise<() => void> {
-  writer.exec("savepoint work")
-  try {
-    const { value, callbacks } = await inScope(() => work.run(tx))
-    writer.exec("release work")
-    return () => {
-      runCallbacks(callbacks)
-      work.resolve(value)
-    }
-  } catch (error) {
-    // A full disk may end the whole transaction: then nobody's work stands.
-    if (!writer.inTransaction) throw driverError(error)
-    writer.exec("rollback to work")
-    writer.exec("release work")
-    return () => work.reject(unavailable(error))
-  }
 }
 
 /** Another process, such as the operator CLI, may be writing: waits without blocking this one's event loop. */
@@ -143,6 +176,7 @@ function connect(path: string): Connection {
     connection.exec("pragma journal_mode = wal")
     connection.exec("pragma synchronous = full")
     connection.exec("pragma foreign_keys = on")
+    connection.exec(`pragma wal_autocheckpoint = ${checkpointPages}`)
     connection.exec("pragma trusted_schema = off")
     return connection
   } catch (error) {
@@ -151,14 +185,14 @@ function connect(path: string): Connection {
 }
 
 /** Statements are prepared once. A connection whose statements are not finalized stays open when it is closed. */
-function statementsOf(connection: Connection): { run: RunStatement; finalize: () => void } {
-  const statements = new Map<string, Statement<unknown, SQLQueryBindings[]>>()
+function statementsOf(connection: Connection) {
+  const statements = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
   return {
-    async run(sql, params) {
-      let statement = statements.get(sql)
+    run({ text }: Statement, params: unknown[]): unknown[][] {
+      let statement = statements.get(text)
       if (!statement) {
-        statement = connection.prepare(sql)
-        statements.set(sql, statement)
+        statement = connection.prepare(text)
+        statements.set(text, statement)
       }
       return statement.values(...(params as SQLQueryBindings[])) as unknown[][]
     },

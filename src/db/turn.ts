@@ -1,4 +1,5 @@
 import type { Queries } from "./database.ts"
+import type { ChipRow, TapRow } from "./schema.ts"
 
 /** One database transaction at work: what asks it, when it happens, and the request that caused it. */
 export type Turn = {
@@ -7,4 +8,19 @@ export type Turn = {
   readonly request_id: string | null
   /** Tells the workers of a queue, once this is durable, that there is work. Losing the call costs a second. */
   readonly wake: (queue: string) => void
+  /** Puts what happened into the feed of events, in this database transaction. */
+  readonly tell: Tell
 }
+
+export type Tell = (turn: Turn, news: News) => Promise<void>
+
+/**
+ * What happened: an actor came from one state, null at its start, into another; a tap was recorded; a unit has another
+ * owner; or the wire of a chip said for the first time that it was opened.
+ */
+export type News = StepNews | TapNews | OwnerNews | TamperNews
+
+export type StepNews = { machine: string; id: string; from: string | null; to: string }
+export type TapNews = { tap: TapRow; collection_id: string | null }
+type OwnerNews = { new_owner_of: string }
+export type TamperNews = { opened: Pick<ChipRow, "chip_id" | "organization_id"> }

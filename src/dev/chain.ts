@@ -1,25 +1,19 @@
 import { existsSync, renameSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import {
-  type Address,
-  createTestClient,
-  getContractAddress,
-  type Hex,
-  http,
-  publicActions,
-  toHex,
-  walletActions,
-} from "viem"
+import { type Address, createTestClient, type Hex, http, publicActions, toHex, walletActions } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
-import { factoryAbi, factoryBytecode } from "../chain/contracts.generated.ts"
-import { StartError } from "../start-error.ts"
+import { factoryAbi } from "../engine/chain/contracts.generated.ts"
+import { planDeployment } from "../engine/chain/deployment.ts"
+import { StartError } from "../platform/start-error.ts"
 
 export type DevChain = {
   chain_id: number
   rpc_url: string
   factory_address: Address
+  /** Null on a chain of before there were desks. */
+  desk_address: Address | null
   /** Keys of the service's own accounts, known to everybody: worth nothing outside this machine. */
   signer_keys: Hex[]
   authorizer_key: Hex
@@ -38,6 +32,8 @@ export async function startDevChain(options: {
   port: number
   /** Whether anybody waits for blocks; without, a block is made for transactions and once a minute. */
   isAwaited: () => Promise<boolean>
+  /** What the addresses of tokens' metadata begin with. */
+  metadata_base_url: string
 }): Promise<DevChain> {
   const port = options.port === 0 ? await freePort() : options.port
   const rpc_url = `http://127.0.0.1:${port}`
@@ -47,13 +43,13 @@ export async function startDevChain(options: {
   const client = createDevClient(rpc_url)
   try {
     await answers(client, anvil, port)
-    const factory_address = await deployFactory(client)
+    const contracts = await deployContracts(client, options.metadata_base_url)
     await saveState(client, stateFile)
     const producer = startBlockProducer(client, stateFile, options.isAwaited)
     return {
       chain_id: foundry.id,
       rpc_url,
-      factory_address,
+      ...contracts,
       signer_keys: [keyAt(1), keyAt(2)],
       authorizer_key: keyAt(3),
       wallets: [4, 5, 6, 7, 8, 9].map((index) => ({
@@ -112,7 +108,8 @@ async function canListen(port: number): Promise<boolean> {
 const guard = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
 
 function spawnAnvil(port: number, stateFile: string) {
-  const flags = ["--port", String(port), "--silent", "--no-mining", "--order", "fifo"]
+  // No page that a developer happens to visit may drive the chain.
+  const flags = ["--port", String(port), "--silent", "--no-mining", "--order", "fifo", "--no-cors"]
   const state = existsSync(stateFile) ? ["--load-state", stateFile] : []
   return Bun.spawn(["sh", "-c", guard, anvilPath(), ...flags, ...state], {
     stdin: "pipe",
@@ -170,23 +167,42 @@ function keyAt(addressIndex: number): Hex {
   return toHex(key)
 }
 
-/** Deploys the factory as the first transaction of the first account, so its address is the same on every run. */
-async function deployFactory(client: DevClient): Promise<Address> {
+/** Deploys as the first transactions of the first account, so the addresses are the same on every run. */
+async function deployContracts(
+  client: DevClient,
+  metadataBaseUrl: string,
+): Promise<{ factory_address: Address; desk_address: Address | null }> {
   const admin = accountAt(0)
+  const { factory_address, desk_address, factory_data, desk_data } = planDeployment({
+    deployer: admin.address,
+    guardian: null,
+    authorizer: accountAt(3).address,
+    signers: [accountAt(1).address, accountAt(2).address],
+    metadata_base_url: metadataBaseUrl,
+  })
   const known = await client.getTransactionCount({ address: admin.address })
   if (known === 0) {
-    await client.deployContract({
-      account: admin,
-      abi: factoryAbi,
-      bytecode: factoryBytecode,
-      args: [admin.address, accountAt(3).address, [accountAt(1).address, accountAt(2).address]],
-    })
+    for (const data of [factory_data, desk_data])
+      await client.sendTransaction({ account: admin, data, gas: 12_000_000n })
     await client.mine({ blocks: 1 })
   }
-  const address = getContractAddress({ from: admin.address, nonce: 0n })
-  if (!(await client.getCode({ address })))
+  if (!(await client.getCode({ address: factory_address })))
     throw new StartError("the contracts could not be deployed on the local chain")
-  return address
+  if (!(await client.getCode({ address: desk_address }))) return { factory_address, desk_address: null }
+  await moveMetadata(client, factory_address, metadataBaseUrl)
+  return { factory_address, desk_address }
+}
+
+/** The service may have been started on another port. */
+async function moveMetadata(client: DevClient, address: Address, base: string): Promise<void> {
+  const factory = { address, abi: factoryAbi } as const
+  const [present, isFrozen] = await Promise.all([
+    client.readContract({ ...factory, functionName: "baseURI" }),
+    client.readContract({ ...factory, functionName: "baseURIFrozen" }),
+  ])
+  if (present === base || isFrozen) return
+  await client.writeContract({ ...factory, account: accountAt(0), functionName: "setBaseURI", args: [base] })
+  await client.mine({ blocks: 1 })
 }
 
 /** Makes a block each second while somebody waits for one. */

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { StartError } from "../start-error.ts"
+import { StartError } from "../platform/start-error.ts"
 
 /** Keeps a second service away from the folder for as long as this process lives, however it ends. */
 export function lockFolder(folder: string): () => void {

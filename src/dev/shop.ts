@@ -1,14 +1,19 @@
 import { join } from "node:path"
-import { createClient, dataOf, ServiceError } from "../../clients/typescript/client.ts"
+import { createClient, dataOf, type ServiceClient, ServiceError } from "../../clients/typescript/client.ts"
+import { waitForCollection, waitForUnit } from "../../clients/typescript/wait-for.ts"
+import { icon, look } from "../platform/look/look.ts"
+import { sendFromTestWallet } from "./test-wallet.ts"
 
-export type Shop = { shop_url: string; stop(): Promise<void> }
+type Shop = { shop_url: string; stop(): Promise<void> }
 
-/** What the shop's page may know, and the API key that stays on its server. */
-export type ShopSettings = {
+/** What the shop's page may know, and what stays on its server: the API key, and the keys of the test wallet. */
+type ShopSettings = {
   api_base_url: string
+  docs_url: string
   publishable_key: string
   api_key: string
-  wallets: { address: string }[]
+  wallets: { address: string; private_key: string }[]
+  chain: { id: number; rpc_url: string }
 }
 
 /**
@@ -23,7 +28,8 @@ export function startShop(settings: ShopSettings, port: number): Shop {
 
 function listen(settings: ShopSettings, port: number): Bun.Server<undefined> | null {
   try {
-    return Bun.serve({ hostname: "localhost", port, fetch: (request) => answer(settings, request) })
+    const fetch = (request: Request) => answer(settings, request)
+    return Bun.serve({ hostname: "localhost", port, idleTimeout: 120, fetch })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return null
     throw error
@@ -31,16 +37,27 @@ function listen(settings: ShopSettings, port: number): Bun.Server<undefined> | n
 }
 
 async function answer(settings: ShopSettings, request: Request): Promise<Response> {
-  const { pathname } = new URL(request.url)
-  const { api_base_url, publishable_key, wallets } = settings
-  if (pathname === "/settings.json")
-    return Response.json({ api_base_url, publishable_key, wallets: wallets.map(({ address }) => address) })
-  if (pathname === "/tap") return await tapTestChip(settings)
+  const { pathname, search } = new URL(request.url)
+  const { api_base_url, docs_url, publishable_key, wallets, chain } = settings
+  if (pathname === "/settings.json") {
+    const accounts = wallets.map(({ address }) => address)
+    return Response.json({
+      api_base_url,
+      docs_url,
+      publishable_key,
+      chain_id: chain.id,
+      wallets: accounts,
+    })
+  }
+  if (pathname === "/tap") return await tapTestChip(settings, search === "?new")
+  if (pathname === "/wallet" && request.method === "POST") return await sendFromTestWallet(settings, request)
+  if (pathname === "/look.css") return new Response(look, { headers: { "content-type": "text/css" } })
+  if (pathname === "/icon.svg") return new Response(icon, { headers: { "content-type": "image/svg+xml" } })
   const file = files[pathname]
   if (!file) return new Response("There is no such page.", { status: 404 })
   return new Response(Bun.file(join(import.meta.dir, "shop", file)), {
     headers: {
-      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ${api_base_url}`,
+      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ${api_base_url}`,
       "referrer-policy": "no-referrer",
       "cache-control": "no-store",
     },
@@ -51,23 +68,45 @@ const files: Record<string, string> = {
   "/": "shop.html",
   "/shop.css": "shop.css",
   "/shop.js": "shop.js",
+  "/service.js": "service.js",
+  "/wallets.js": "wallets.js",
+  "/words.js": "words.js",
+  "/test-wallets.js": "test-wallets.js",
+  "/jacket.svg": "jacket.svg",
 }
 
-/** Does what a scan does: the newest test chip that is paired emits a value, and the browser opens the tap's page. */
-async function tapTestChip({ api_base_url, api_key }: ShopSettings): Promise<Response> {
+/** Does what a scan does: a test chip emits a value, and the browser opens the tap's page. */
+async function tapTestChip({ api_base_url, api_key }: ShopSettings, isNew: boolean): Promise<Response> {
   const api = createClient({ base_url: api_base_url, token: api_key })
   try {
-    const { chips } = await dataOf(api.GET("/v1/chips", { params: { query: { is_test: true } } }))
-    const chip = chips.find(({ unit }) => unit)
-    if (!chip)
-      return new Response("There is no paired test chip yet: bun run demo makes some.", { status: 404 })
-    const { chip_id, e } = await dataOf(
-      api.POST("/v1/test-helpers/taps", { body: { chip_id: chip.chip_id } }),
-    )
+    const chipId = (isNew ? null : await newestChip(api)) ?? (await taggedJacket(api))
+    const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
     const location = `/?${new URLSearchParams({ service_chip_id: chip_id, service_e: e })}`
     return new Response(null, { status: 302, headers: { location } })
   } catch (error) {
     if (error instanceof ServiceError) return new Response(error.message, { status: 502 })
     throw error
   }
+}
+
+async function newestChip(api: ServiceClient): Promise<string | null> {
+  const { chips } = await dataOf(api.GET("/v1/chips", { params: { query: { is_test: true } } }))
+  return chips.find(({ unit }) => unit)?.chip_id ?? null
+}
+
+const collectionName = "Autumn Jackets"
+
+/** A jacket of the shop's collection, issued and tagged: a few seconds of work for the chain. */
+async function taggedJacket(api: ServiceClient): Promise<string> {
+  const { collections } = await dataOf(api.GET("/v1/collections"))
+  const known = collections.find(
+    ({ name, contract }) => name === collectionName && contract.status !== "failed",
+  )
+  const { id: collection_id } =
+    known ?? (await dataOf(api.POST("/v1/collections", { body: { name: collectionName } })))
+  await waitForCollection(api, collection_id)
+  const unit = await dataOf(api.POST("/v1/units", { body: { collection_id, name: "Moss Jacket" } }))
+  const { chip_id } = await dataOf(api.POST("/v1/chips", { body: { unit_id: unit.id, is_test: true } }))
+  await waitForUnit(api, unit.id)
+  return chip_id
 }

@@ -1,12 +1,12 @@
-import type { Caller } from "../caller.ts"
-import { type Context, inTurn } from "../context.ts"
-import { ApiError, fieldError } from "../errors.ts"
-import { parseId } from "../ids.ts"
-import { createAuthenticate } from "./authenticate.ts"
+import type { Turn } from "../db/turn.ts"
+import { createOpenWorkLimit, type WithinOpenWork } from "../engine/actors/open-work.ts"
+import type { Caller, CredentialKind } from "../platform/caller.ts"
+import { type Context, inTurn } from "../platform/context.ts"
+import { ApiError, TooSoon } from "../platform/errors.ts"
 import { readBody } from "./body.ts"
 import { clientAddress } from "./client-address.ts"
-import { corsOriginsOf } from "./cors-origins.ts"
-import type { Answer } from "./envelope.ts"
+import type { CorsOrigins } from "./cors.ts"
+import type { Answer, StreamAnswer } from "./envelope.ts"
 import {
   answerOnce,
   findKeptAnswer,
@@ -16,7 +16,6 @@ import {
   keyedRequest,
   type Running,
 } from "./idempotency.ts"
-import type { JsonObject } from "./json.ts"
 import { holdToOwnOrigins } from "./origin.ts"
 import { readQuery } from "./query.ts"
 import { type Bucket, headersOf, type RateLimits } from "./rate-limits.ts"
@@ -30,26 +29,53 @@ export type Visit = {
   caller: Caller | null
   /** The headers of the response, whatever it will be. */
   headers: Record<string, string | number>
+  /** The origin of the page that may read the answer; null when none may. */
+  readable_from: string | null
   /** The IP address that the request came from. */
   peer(): string
 }
 
 /** Answers a request to a route, or throws why not. `params` are the path parameters as they came. */
-export type AnswerRequest = (
+type AnswerRequest = (
   route: Route,
   request: Request,
   params: Record<string, string>,
   visit: Visit,
-) => Promise<Answer>
+) => Promise<Answer | StreamAnswer>
+
+/**
+ * Finds out who asks, or refuses; before anything else of the request is looked at. `onUnknown` is told first of a
+ * credential that is nobody's, and may refuse in its own way.
+ */
+export type Authenticate = (
+  request: Request,
+  requestId: string,
+  accepted: readonly CredentialKind[],
+  onUnknown: () => Promise<void>,
+) => Promise<FoundCaller>
+
+/** A caller whose credential holds, be its organization suspended or not. */
+export type FoundCaller = Caller & { is_suspended: boolean }
+
+/** Those who are asked on the way of a request. */
+type Checks = {
+  limits: RateLimits
+  authenticate: Authenticate
+  origins: CorsOrigins
+  /** Ends the streams that are open. */
+  stopping: AbortSignal
+}
 
 /**
  * The checks that every request goes through, in the order that a caller can rely on: credential, origin, body,
  * a kept answer, the schema, the idempotency key, and only then the operation itself.
  */
-export function createAnswerRequest(context: Context, limits: RateLimits): AnswerRequest {
-  const authenticate = createAuthenticate(context)
-  const origins = corsOriginsOf(context)
+export function createAnswerRequest(
+  context: Context,
+  { limits, authenticate, origins, stopping }: Checks,
+): AnswerRequest {
   const running: Running = new Map()
+  const withinOpenWork = createOpenWorkLimit(context.config.open_work_limit)
 
   /** Shows the bucket in the answer, and refuses what is too much. */
   function holdTo(bucket: Bucket, visit: Visit): void {
@@ -57,84 +83,128 @@ export function createAnswerRequest(context: Context, limits: RateLimits): Answe
     if (bucket.overfull) throw new ApiError("rate_limit.exceeded")
   }
 
-  /** A value of `e` that is not from its chip counts against the chip: whoever guesses is told to wait. */
-  async function countRefusal(error: unknown, body: JsonObject | undefined, visit: Visit): Promise<never> {
-    if (!(error instanceof ApiError) || error.code !== "chip.invalid_e_value") throw error
-    const buckets = await Promise.all(provenChips(body).map((chipId) => limits.countRefusedValue(chipId)))
-    for (const bucket of buckets)
-      if (bucket.remaining < Number(visit.headers["x-ratelimit-remaining"])) holdTo(bucket, visit)
-    throw error
+  /** Shows the tightest of the buckets; the request itself has counted in `requests`. */
+  async function countGuesses(names: string[], requests: Bucket, visit: Visit): Promise<void> {
+    let tightest = requests
+    for (const bucket of await Promise.all(names.map((name) => limits.countRefusedValue(name)))) {
+      if (bucket.remaining >= tightest.remaining) continue
+      tightest = bucket
+      holdTo(bucket, visit)
+    }
+  }
+
+  /** Shows the bucket only where it is full: the request itself has counted in another one. */
+  async function holdToKeptAnswers({ organization_id }: Caller, visit: Visit): Promise<void> {
+    const bucket = await limits.keptAnswers(organization_id)
+    if (bucket.overfull) holdTo(bucket, visit)
   }
 
   return async (route, request, params, visit) => {
     const { run } = route
     visit.operation = route.operation
-    if (run.kind === "open") return success(route, run.answer(context, visit.request_id))
+    if (run.kind === "open") {
+      const { body, headers } = await run.answer(context, visit.request_id)
+      const answer = success(route, { body })
+      return { ...answer, headers: { ...answer.headers, ...headers } }
+    }
 
     const client = () => clientAddress(request, visit.peer(), context.config.trusted_proxies)
-    const caller = await authenticate(request, visit.request_id, route.credentials, async () => {
-      const bucket = await limits.countFailedCredential(client())
-      if (bucket.overfull) holdTo(bucket, visit)
-    })
+    const { is_suspended, ...caller } = await authenticate(
+      request,
+      visit.request_id,
+      route.credentials,
+      async () => {
+        const bucket = await limits.countFailedCredential(client())
+        if (bucket.overfull) holdTo(bucket, visit)
+      },
+    )
     visit.caller = caller
-    holdTo(await limits.countRequest(caller, client), visit)
-    holdToOwnOrigins(origins, caller, request, visit.headers)
+    const requests = await limits.countRequest(caller, client)
+    holdTo(requests, visit)
+    if (is_suspended) throw new ApiError("auth.forbidden", suspended)
+    holdToOwnOrigins(origins, caller, request, visit)
 
     const body = route.body ? await readBody(request) : undefined
-    const given = canonicalParams(params)
-    const keyed = route.idempotent
-      ? keyedRequest(request, caller, { operation: route.operation, params: given, body })
-      : null
+    const given = canonicalParams(route, params)
+    const asked = { operation: route.operation, params: given, body }
+    const sent = route.idempotent ? keyedRequest(request, caller, asked) : null
+    const keyed = route.moves_nothing(body) ? null : sent
     const kept = keyed && (await findKeptAnswer(context, keyed))
     if (kept && kept !== "conflict") return replay(kept)
 
-    const query = checkForm(route, request, given, body)
+    const input = { params: given, query: readQuery(request.url), body }
+    checkForm(route, input, caller)
     if (kept === "conflict") throw new ApiError("idempotency.key_conflict")
-    const ask = () =>
-      perform(context, route, caller, { params: given, query, body }, keyed, visit.request_id).catch(
-        (error) => countRefusal(error, body, visit),
-      )
-    return keyed ? await holdingKey(running, keyed, ask) : await ask()
+    if (run.kind === "stream") {
+      const last_event_id = request.headers.get("last-event-id")
+      return streamed(await run.open(context, caller, input, { last_event_id, stopping }))
+    }
+    if (keyed) await holdToKeptAnswers(caller, visit)
+    const { request_id } = visit
+    const ask = () => perform(context, withinOpenWork, { route, caller, input, keyed, request_id })
+    try {
+      const answer = keyed ? await holdingKey(running, keyed, ask) : await ask()
+      if (keyed && !("idempotent-replayed" in answer.headers))
+        await limits.countKeptAnswer(caller.organization_id, Buffer.byteLength(answer.body ?? ""))
+      if (route.changes_origins) origins.forget()
+      return answer
+    } catch (error) {
+      // Too much work for the chain, which no bucket counts; some of it is done in a few seconds.
+      if (error instanceof ApiError && error.code === "rate_limit.exceeded")
+        visit.headers["retry-after"] =
+          error instanceof TooSoon ? Math.ceil(error.milliseconds_left / 1_000) : 5
+      if (isGuess(route, error)) {
+        await countGuesses(route.counts_refusals?.against(body) ?? [], requests, visit)
+        if (!route.moves_nothing(body)) await route.counts_refusals?.note(context, error, visit.request_id)
+      }
+      throw error
+    }
   }
 }
 
-/** UUIDs in lower case, chip ids in upper case; anything else as it came. */
-function canonicalParams(params: Record<string, string>): Record<string, string> {
+const suspended = "The organization is suspended: ask the operator of the service to resume it."
+
+function canonicalParams(route: Route, params: Record<string, string>): Record<string, string> {
+  const caseOf = (name: string) => route.params.properties[name]?.["x-case"]
   return Object.fromEntries(
     Object.entries(params).map(([name, text]) => [
       name,
-      name === "chip_id" ? text.toUpperCase() : (parseId(text) ?? text),
+      caseOf(name) === "upper" ? text.toUpperCase() : text.toLowerCase(),
     ]),
   )
 }
 
-/** Throws `validation.failed` unless query, chip id and body have their form. Answers the query. */
-function checkForm(route: Route, request: Request, params: Record<string, string>, body: unknown) {
-  const query = readQuery(request.url)
+/** Throws `validation.failed` unless query, path parameters and body have their form. */
+function checkForm(route: Route, { params, query, body }: AnyInput, caller: Caller): void {
   refuse(route.checkQuery(query))
-  if (params.chip_id !== undefined && !/^[0-9A-F]{10}$/.test(params.chip_id))
-    throw fieldError("chip_id", "must have 10 hexadecimal digits")
-  if (route.checkBody) refuse(route.checkBody(body))
-  return query
+  refuse(route.checkParams(params))
+  if (route.checkBody) refuse(route.checkBody(body, caller))
 }
 
-/** The chips that a body, or each entry of a bulk, gives an `e` of. */
-function provenChips(body: JsonObject = {}): string[] {
-  const entries = Array.isArray(body.chips) ? (body.chips as JsonObject[]) : [body]
-  return entries.filter(({ e }) => e !== undefined).map(({ chip_id }) => String(chip_id).toUpperCase())
+function isGuess({ counts_refusals }: Route, error: unknown): error is ApiError {
+  return counts_refusals !== null && error instanceof ApiError && error.code === counts_refusals.of
+}
+
+/** A request that has passed every check. */
+type Passed = {
+  route: Route
+  caller: Caller
+  input: AnyInput
+  keyed: KeyedRequest | null
+  request_id: string
 }
 
 async function perform(
   context: Context,
-  route: Route,
-  caller: Caller,
-  input: AnyInput,
-  keyed: KeyedRequest | null,
-  requestId: string,
+  withinOpenWork: WithinOpenWork,
+  { route, caller, input, keyed, request_id }: Passed,
 ): Promise<Answer> {
   const { run } = route
-  if (run.kind === "read") return success(route, await run.read(context, caller, input))
-  if (run.kind === "open") throw new Error("an open route has no caller")
+  if (run.kind === "read") {
+    await run.ensure?.(context, caller, request_id)
+    return success(route, await run.read(context, caller, input))
+  }
+  if (run.kind !== "write") throw new Error(`a route of the kind ${run.kind} is answered before`)
 
   let prepared: unknown
   try {
@@ -145,27 +215,38 @@ async function perform(
     if (kept && kept !== "conflict") return replay(kept)
     throw error
   }
-  const secret = context.config.service_secret
-  return await inTurn(context, requestId, async (turn) => {
-    const write = async () => success(route, await run.write(turn, context, caller, input, prepared))
-    if (!keyed) return await write()
-    const once = await answerOnce(turn, secret, keyed, async () => toKeep(await write()))
+  const { service_secret: secret } = context.config
+  const { organization_id } = caller
+  const write = async (turn: Turn) =>
+    success(route, await run.write(turn, { ...input, context, caller, prepared }))
+  const work = async (turn: Turn) => {
+    const limited = () => withinOpenWork(turn, organization_id, write)
+    if (!keyed) return await limited()
+    const once = await answerOnce(turn, secret, keyed, async () => toKeep(await limited()))
     return once.replayed ? replay(once) : answerOf(once)
-  })
+  }
+  return await inTurn(context, request_id, work, run.isolation)
 }
 
 /** Throws when the outcome is not what the route promises: that is our mistake, and nothing of it may stand. */
 function success(route: Route, outcome: Outcome<unknown>): Answer {
-  const problems = route.checkResponse(outcome.body)
+  const status = outcome.status ?? route.status
+  const check = status === route.alsoStatus ? route.checkAlsoResponse : route.checkResponse
+  const problems = check(outcome.body)
   if (problems.length > 0)
     throw new Error(
       `${route.operation} would answer what its schema does not allow: ${problems.map(({ path, message }) => `${path} ${message}`).join("; ")}`,
     )
-  const status = outcome.status ?? route.status
   return {
     ...answerOf({ status, body: JSON.stringify(outcome.body), location: outcome.location ?? null }),
     ...(status === 204 && { body: null }),
   }
+}
+
+function streamed(body: AsyncGenerator<string>): StreamAnswer {
+  // A proxy that collects what it is sent would hold events back.
+  const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" }
+  return { status: 200, body, code: null, headers }
 }
 
 function answerOf({ status, body, location }: KeptAnswer): Answer {

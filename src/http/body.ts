@@ -1,4 +1,4 @@
-import { ApiError, formError } from "../errors.ts"
+import { ApiError, formError } from "../platform/errors.ts"
 import { type JsonObject, parseJsonObject } from "./json.ts"
 
 /**

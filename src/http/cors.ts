@@ -1,15 +1,24 @@
 import { cors } from "@elysiajs/cors"
-import type { CorsOrigins } from "./cors-origins.ts"
+
+/** Which pages may call from a browser, as all organizations have registered them. */
+export type CorsOrigins = {
+  /** Reads the lists again when they have become old or were forgotten. */
+  refresh(): Promise<void>
+  /** Makes the next request read the lists again. */
+  forget(): void
+  /** Whether any organization lets the origin in: all that is known while a browser asks for permission. */
+  anyLetsIn(origin: string): boolean
+  organizationLetsIn(organization_id: string, origin: string): boolean
+}
 
 /**
- * Answers preflights, which carry no credential, by the lists of all organizations, and lets pages of those origins
- * read every answer, refusals too. The caller's own list is for `requireRegisteredOrigin`.
+ * Answers preflights, which carry no credential, by the lists of all organizations. Who may read the answer to the
+ * request itself is known only when its caller is: see `readableFrom` and `holdToOwnOrigins`.
  */
 export function corsFor(origins: CorsOrigins) {
   return cors({
     origin: (request: Request) => {
-      const origin = request.headers.get("origin")
-      return origin !== null && origins.anyLetsIn(origin)
+      return isPreflight(request) && readableFrom(origins, request) !== null
     },
     credentials: false,
     methods: ["GET", "POST", "PATCH", "PUT", "DELETE"],
@@ -24,6 +33,12 @@ export function corsFor(origins: CorsOrigins) {
     ],
     maxAge: 60,
   })
+}
+
+/** The page's origin when anybody has registered it: it may read every answer, refusals too, until the caller is known. */
+export function readableFrom(origins: CorsOrigins, request: Request): string | null {
+  const origin = request.headers.get("origin")
+  return origin !== null && origins.anyLetsIn(origin) ? origin : null
 }
 
 /** Whether a browser asks for permission (Fetch standard, CORS-preflight request); any other OPTIONS is a method. */

@@ -1,25 +1,27 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 import type { Position } from "../db/page.ts"
-import { fieldError } from "../errors.ts"
-import { derivedKey } from "../sealing.ts"
+import { fieldError } from "../platform/errors.ts"
+import { derivedKey, type Secret } from "../platform/sealing.ts"
 
 /** What a cursor belongs to; it is refused anywhere else. */
-export type CursorScope = { operation: string; organization_id: string; filters: string }
+type CursorScope = { operation: string; organization_id: string; filters: string }
 
 /** Base64url of an HMAC-SHA-256, cut to 16 bytes, and the position in clear: opaque, not secret. */
-export function cursorFor(secret: string, scope: CursorScope, { created_at, id }: Position): string {
+export function cursorFor({ current }: Secret, scope: CursorScope, { created_at, id }: Position): string {
   const position = Buffer.from(`${created_at.getTime()} ${id}`)
-  return Buffer.concat([macOf(secret, scope, position), position]).toString("base64url")
+  return Buffer.concat([macOf(current, scope, position), position]).toString("base64url")
 }
 
 /** Throws `validation.failed` on `cursor` for anything that `cursorFor` did not make for this scope. */
-export function positionOf(secret: string, scope: CursorScope, cursor: string): Position {
+export function positionOf({ current, previous }: Secret, scope: CursorScope, cursor: string): Position {
   const bytes = Buffer.from(cursor, "base64url")
   const position = bytes.subarray(MAC_BYTES)
+  const isMadeWith = (secret: string) =>
+    timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(secret, scope, position))
   const isOurs =
     bytes.length > MAC_BYTES &&
     bytes.toString("base64url") === cursor &&
-    timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(secret, scope, position))
+    (isMadeWith(current) || (previous !== null && isMadeWith(previous)))
   const [time, id] = isOurs ? position.toString().split(" ") : []
   if (!time || !id)
     throw fieldError("cursor", "is not a next_cursor of this list with these filters: start without a cursor")

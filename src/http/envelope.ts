@@ -1,7 +1,15 @@
-import type { Context } from "../context.ts"
 import { DatabaseUnavailable, driverError } from "../db/database.ts"
-import { ApiError, type ErrorCode, type ErrorDetails, errorCatalogue } from "../errors.ts"
-import { loggable } from "../log.ts"
+import type { Context } from "../platform/context.ts"
+import {
+  ApiError,
+  type ErrorCode,
+  type ErrorDetails,
+  errorCatalogue,
+  LastingRefusal,
+} from "../platform/errors.ts"
+import { loggable } from "../platform/log.ts"
+import { Unavailable } from "../platform/unavailable.ts"
+import { mostMessages } from "./validate.ts"
 
 /** An answer before it becomes a response: what differs from one request to the next. */
 export type Answer = {
@@ -13,15 +21,18 @@ export type Answer = {
   code: ErrorCode | null
 }
 
+/** An answer that goes on: text as it comes, until it ends or nobody reads it any more. */
+export type StreamAnswer = Omit<Answer, "body"> & { body: AsyncGenerator<string> }
+
 /** The one form of every refusal. What the caller cannot act on becomes `internal.error`, and is logged. */
 export function errorAnswer(context: Context, error: unknown, requestId: string): Answer {
   if (error instanceof ApiError) return refusal(context, error, errorCatalogue[error.code].status, requestId)
   const cause = driverError(error)
-  const isTemporary = cause instanceof DatabaseUnavailable
+  const isTemporary = cause instanceof DatabaseUnavailable || cause instanceof Unavailable
   const stack = cause instanceof Error ? cause.stack : undefined
   context.log.error(
     { request_id: requestId, ...loggable(error), stack },
-    isTemporary ? "the database is unavailable" : "a request failed",
+    isTemporary ? "what a request needs is unavailable" : "a request failed",
   )
   return refusal(context, new ApiError("internal.error"), isTemporary ? 503 : 500, requestId)
 }
@@ -31,7 +42,7 @@ function refusal(context: Context, error: ApiError, status: number, requestId: s
   return {
     status,
     code,
-    headers: { ...challenge(status), ...retryAfter(code, status) },
+    headers: { ...challenge(status), ...retryAfter(error, status) },
     body: JSON.stringify({
       error: {
         code,
@@ -44,19 +55,17 @@ function refusal(context: Context, error: ApiError, status: number, requestId: s
   }
 }
 
-const maxMessages = 20
-
-/** At most 20 messages: a body with a thousand mistakes does not get a thousand answers. */
+/** With `mostMessages` at most, those on the request as a whole first. */
 function shortened(details: ErrorDetails | null): ErrorDetails {
   const { formErrors, fieldErrors } = details ?? { formErrors: [], fieldErrors: {} }
-  let room = maxMessages - formErrors.length
+  let room = mostMessages - formErrors.length
   const fields: [string, string[]][] = []
   for (const [field, messages] of Object.entries(fieldErrors)) {
     if (room <= 0) break
     fields.push([field, messages.slice(0, room)])
     room -= messages.length
   }
-  return { formErrors: formErrors.slice(0, maxMessages), fieldErrors: Object.fromEntries(fields) }
+  return { formErrors: formErrors.slice(0, mostMessages), fieldErrors: Object.fromEntries(fields) }
 }
 
 function challenge(status: number): Record<string, string> {
@@ -64,8 +73,9 @@ function challenge(status: number): Record<string, string> {
 }
 
 /** Whole seconds. What waits for the chain takes longer than what waits for another request. */
-function retryAfter(code: ErrorCode, status: number): Record<string, string> {
+function retryAfter(error: ApiError, status: number): Record<string, string> {
+  const { code } = error
   const isWorthWaiting = status === 503 || (status === 409 && errorCatalogue[code].retryable)
-  if (!isWorthWaiting) return {}
+  if (!isWorthWaiting || error instanceof LastingRefusal) return {}
   return { "retry-after": code === "idempotency.in_progress" ? "1" : "5" }
 }

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto"
 import { and, eq } from "drizzle-orm"
-import type { Caller } from "../caller.ts"
-import type { Context } from "../context.ts"
+import { type Given, query } from "../db/query.ts"
 import { idempotencyKeys } from "../db/schema.ts"
 import type { Turn } from "../db/turn.ts"
-import { ApiError, formError } from "../errors.ts"
-import { seal, unseal } from "../sealing.ts"
+import type { Caller } from "../platform/caller.ts"
+import type { Context } from "../platform/context.ts"
+import { ApiError, formError } from "../platform/errors.ts"
+import { reseal, type Secret, seal, unseal } from "../platform/sealing.ts"
 import { canonicalJson } from "./canonical-json.ts"
 
 /** A request that may be sent again: whose key it carries, and what it asks. */
@@ -36,7 +37,7 @@ export async function findKeptAnswer(
   context: Context,
   asked: KeyedRequest,
 ): Promise<KeptAnswer | "conflict" | null> {
-  const [row] = await context.db.read.select().from(idempotencyKeys).where(ofKey(asked))
+  const [row] = await keyRow(context.db.read, asked)
   if (!row || isOver(row, context.clock())) return null
   return row.fingerprint === asked.fingerprint ? keptAnswer(context.config.service_secret, row) : "conflict"
 }
@@ -48,21 +49,20 @@ export async function findKeptAnswer(
  */
 export async function answerOnce(
   turn: Turn,
-  secret: string,
+  secret: Secret,
   asked: KeyedRequest,
   work: () => Promise<KeptAnswer>,
 ): Promise<KeptAnswer & { replayed: boolean }> {
   const first = await claimKey(turn, asked)
   if (first) return { ...requireSame(secret, first, asked), replayed: true }
   const answer = await work()
-  await turn.tx
-    .update(idempotencyKeys)
-    .set({
-      response_status: answer.status,
-      response_location: answer.location,
-      sealed_body: seal(secret, purpose, boundTo(asked), answer.body),
-    })
-    .where(ofKey(asked))
+  await keepAnswer(turn.tx, {
+    scope: asked.scope,
+    key: asked.key,
+    response_status: answer.status,
+    response_location: answer.location,
+    sealed_body: seal(secret, purpose, boundTo(asked), answer.body),
+  })
   return { ...answer, replayed: false }
 }
 
@@ -101,38 +101,38 @@ async function claimKey(turn: Turn, asked: KeyedRequest): Promise<KeyRow | null>
     sealed_body: null,
     created_at: turn.at,
   }
-  const inserted = await turn.tx
-    .insert(idempotencyKeys)
-    .values(ours)
-    .onConflictDoNothing()
-    .returning({ key: idempotencyKeys.key })
+  const inserted = await insertKey(turn.tx, ours)
   if (inserted.length > 0) return null
-  const [row] = await turn.tx.select().from(idempotencyKeys).where(ofKey(asked))
+  const [row] = await keyRow(turn.tx, asked)
   if (!row) throw new ApiError("idempotency.in_progress")
   if (!isOver(row, turn.at)) return row
-  const taken = await turn.tx
-    .update(idempotencyKeys)
-    .set(ours)
-    .where(and(ofKey(asked), eq(idempotencyKeys.created_at, row.created_at)))
-    .returning({ key: idempotencyKeys.key })
+  const taken = await takeKey(turn.tx, { ...ours, seen_at: row.created_at })
   if (taken.length > 0) return null
   throw new ApiError("idempotency.in_progress")
 }
 
-function requireSame(secret: string, row: KeyRow, asked: KeyedRequest): KeptAnswer {
+function requireSame(secret: Secret, row: KeyRow, asked: KeyedRequest): KeptAnswer {
   if (row.fingerprint !== asked.fingerprint) throw new ApiError("idempotency.key_conflict")
   const answer = keptAnswer(secret, row)
   if (!answer) throw new ApiError("idempotency.in_progress")
   return answer
 }
 
-function keptAnswer(secret: string, row: KeyRow): KeptAnswer | null {
+function keptAnswer(secret: Secret, row: KeyRow): KeptAnswer | null {
   if (row.response_status === null || row.sealed_body === null) return null
   return {
     status: row.response_status,
     location: row.response_location,
     body: unseal(secret, purpose, boundTo(row), row.sealed_body),
   }
+}
+
+/** A kept answer sealed anew under the current secret; null where it is already. Throws `SealBroken`. */
+export function resealKeptAnswer(
+  secret: Secret,
+  row: { scope: string; key: string; sealed_body: string },
+): string | null {
+  return reseal(secret, purpose, boundTo(row), row.sealed_body)
 }
 
 const purpose = "kept answers"
@@ -147,9 +147,31 @@ function boundTo(asked: { scope: string; key: string }): string {
   return `${asked.scope} ${asked.key}`
 }
 
-function ofKey(asked: KeyedRequest) {
-  return and(eq(idempotencyKeys.scope, asked.scope), eq(idempotencyKeys.key, asked.key))
+function ofKey({ scope, key }: Given<{ scope: string; key: string }>) {
+  return and(eq(idempotencyKeys.scope, scope), eq(idempotencyKeys.key, key))
 }
+
+const keyRow = query((db, given: Given<{ scope: string; key: string }>) =>
+  db.select().from(idempotencyKeys).where(ofKey(given)),
+)
+
+const insertKey = query((db, row: Given<KeyRow>) =>
+  db.insert(idempotencyKeys).values(row).onConflictDoNothing().returning({ key: idempotencyKeys.key }),
+)
+
+const takeKey = query((db, { seen_at, ...row }: Given<KeyRow & { seen_at: Date }>) =>
+  db
+    .update(idempotencyKeys)
+    .set(row)
+    .where(and(ofKey(row), eq(idempotencyKeys.created_at, seen_at)))
+    .returning({ key: idempotencyKeys.key }),
+)
+
+type Kept = Pick<KeyRow, "scope" | "key" | "response_status" | "response_location" | "sealed_body">
+
+const keepAnswer = query((db, { scope, key, ...answer }: Given<Kept>) =>
+  db.update(idempotencyKeys).set(answer).where(ofKey({ scope, key })),
+)
 
 /** API keys of one organization share its keys, so that a rotation does not break a retry. */
 function scopeOf(caller: Caller): string {

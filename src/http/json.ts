@@ -1,4 +1,4 @@
-import { fieldError, formError } from "../errors.ts"
+import { fieldError, formError } from "../platform/errors.ts"
 
 export type JsonObject = Record<string, unknown>
 

@@ -1,12 +1,12 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox"
-import type { Caller } from "../caller.ts"
-import type { Context } from "../context.ts"
 import type { Page, PageOf } from "../db/page.ts"
-import { fieldError } from "../errors.ts"
-import { nullable } from "../fields.ts"
+import type { Caller } from "../platform/caller.ts"
+import type { Context } from "../platform/context.ts"
+import { fieldError } from "../platform/errors.ts"
+import { nullable } from "../platform/fields.ts"
 import { canonicalJson } from "./canonical-json.ts"
 import { cursorFor, positionOf } from "./cursor.ts"
-import { type Example, type Route, readRoute } from "./route.ts"
+import { type Ensure, type Route, readRoute } from "./route.ts"
 
 const instantRule = "must be a time in UTC such as 2026-01-31T12:00:00Z"
 
@@ -16,38 +16,46 @@ export function listRoute<
   Item extends TSchema,
   Row,
   Filters extends TProperties = Record<never, never>,
+  Params extends TProperties = Record<never, never>,
 >(
   declaration: Pick<Route, "operation" | "summary" | "path" | "credentials"> & {
     description?: string
+    params?: Params
+    errors?: Route["errors"]
     plural: Plural
+    /** What the entries are, and in which order. */
+    entries: string
     item: Item
-    example?: Example
     filters?: Filters
+    ensure?: Ensure
     read(
       context: Context,
       caller: Caller,
       filters: Static<TObject<Filters>>,
       page: Page,
+      params: Static<TObject<Params>>,
     ): Promise<PageOf<Row>>
     present(row: Row): Static<Item>
   },
 ): Route {
-  const { plural, item, filters, read, present, ...declared } = declaration
+  const { plural, entries, item, filters, read, present, ...declared } = declaration
   return readRoute({
     ...declared,
     query: Type.Object({ ...filters, limit: Limit, cursor: Cursor }, { additionalProperties: false }),
     response: Type.Object(
-      { [plural]: Type.Array(item), pagination: Pagination },
+      { [plural]: Type.Array(item, { description: entries }), pagination: Pagination },
       { additionalProperties: false },
     ),
     async read(context, caller, input) {
       const { limit: limitText, cursor, ...given } = input.query as Record<string, string>
       const { organization_id } = caller
-      const scope = { operation: declared.operation, organization_id, filters: canonicalJson(given) }
+      const place = { ...given, ...(input.params as Record<string, string>) }
+      const scope = { operation: declared.operation, organization_id, filters: canonicalJson(place) }
       const secret = context.config.service_secret
       const limit = limitText ? Number(limitText) : defaultLimit
       const after = cursor === undefined ? null : positionOf(secret, scope, cursor)
-      const { rows, next } = await read(context, caller, given as Static<TObject<Filters>>, { limit, after })
+      const filters = given as Static<TObject<Filters>>
+      const { rows, next } = await read(context, caller, filters, { limit, after }, input.params)
       const pagination = {
         limit,
         has_more: next !== null,
@@ -59,17 +67,25 @@ export function listRoute<
 }
 
 /** A filter that is on, off or, when absent, not applied. */
-export const Flag = Type.Union([Type.Literal("true"), Type.Literal("false")])
+export function flag(description: string) {
+  return Type.Union([Type.Literal("true"), Type.Literal("false")], {
+    description,
+    "x-shown": { type: "boolean" },
+  })
+}
 
 export function flagOf(text: "true" | "false" | undefined): boolean | undefined {
   return text === undefined ? undefined : text === "true"
 }
 
 /** A bound of a time window: ISO 8601 in UTC. */
-export const Instant = Type.String({
-  pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?Z$",
-  "x-message": instantRule,
-})
+export function bound(description: string) {
+  return Type.String({
+    pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?Z$",
+    description,
+    "x-message": instantRule,
+  })
+}
 
 /** Throws `validation.failed` on the field for a day or hour that no calendar has. */
 export function instantOf(text: string | undefined, field: string): Date | undefined {
@@ -82,17 +98,38 @@ export function instantOf(text: string | undefined, field: string): Date | undef
 
 const defaultLimit = 50
 
+const mostEntries = "The most entries of a page."
+
+/** An address holds text only; once it is read it is a number, and readers are told so. */
 const Limit = Type.Optional(
-  Type.String({ pattern: "^([1-9][0-9]?|100)$", "x-message": "must be a whole number from 1 to 100" }),
+  Type.String({
+    pattern: "^([1-9][0-9]?|100)$",
+    description: mostEntries,
+    "x-message": "must be a whole number from 1 to 100",
+    "x-shown": { type: "integer", minimum: 1, maximum: 100, default: defaultLimit },
+  }),
 )
 
-const Cursor = Type.Optional(Type.String({ minLength: 1, maxLength: 256 }))
+const Cursor = Type.Optional(
+  Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description:
+      "The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one.",
+  }),
+)
 
-export const Pagination = Type.Object(
+const Pagination = Type.Object(
   {
-    limit: Type.Integer({ minimum: 1, maximum: 100 }),
-    has_more: Type.Boolean(),
-    next_cursor: nullable(Type.String()),
+    limit: Type.Integer({ minimum: 1, maximum: 100, description: mostEntries }),
+    has_more: Type.Boolean({ description: "Whether there is another page." }),
+    next_cursor: nullable(
+      Type.String({ description: "Send it as `cursor` to get the next page; null on the last one." }),
+    ),
   },
-  { additionalProperties: false },
+  {
+    title: "Pagination",
+    description: "Where this page stands in the list.",
+    additionalProperties: false,
+  },
 )

@@ -1,20 +1,20 @@
-import type { Caller } from "../caller.ts"
-import { ApiError } from "../errors.ts"
-import type { CorsOrigins } from "./cors-origins.ts"
+import type { Caller } from "../platform/caller.ts"
+import { ApiError } from "../platform/errors.ts"
+import type { CorsOrigins } from "./cors.ts"
 
 /**
- * Keeps an answer from pages that the caller's own organization has not registered, whoever else has: takes the
- * permission to read it out of the headers, and throws `auth.forbidden` when the credential is one that browsers hold.
+ * Keeps an answer from pages that the caller's own organization has not registered, whoever else has: nobody may read
+ * it then. Throws `auth.forbidden` when the credential is one that browsers hold.
  */
 export function holdToOwnOrigins(
   origins: CorsOrigins,
   caller: Caller,
   request: Request,
-  headers: Record<string, string | number>,
+  visit: { readable_from: string | null },
 ): void {
   const origin = request.headers.get("origin")
   if (origin === null || origins.organizationLetsIn(caller.organization_id, origin)) return
-  delete headers["access-control-allow-origin"]
+  visit.readable_from = null
   if (caller.kind !== "api_key")
     throw new ApiError(
       "auth.forbidden",

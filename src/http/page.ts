@@ -1,14 +1,41 @@
-import type { Context } from "../context.ts"
+import type { TProperties } from "@sinclair/typebox"
+import type { Context } from "../platform/context.ts"
 
-/** An address for people, outside the API: it needs no credential and is no operation of the OpenAPI document. */
+/** An address for people, outside the API: it needs no credential, and is in the OpenAPI document only where it says so. */
 export type Page = {
   /** With `{name}` for each path parameter. */
   path: string
+  /** Which of each client's buckets it counts in, where it may be opened only so often. */
+  bucket?: "tap_redirect" | "metadata"
+  /** Whether pages of any origin may read it: it is the same for everybody. */
+  is_readable_from_anywhere?: true
   open(
     context: Context,
-    asked: { params: Record<string, string>; query: URLSearchParams },
+    asked: {
+      params: Record<string, string>
+      query: URLSearchParams
+      accept: string
+      if_none_match: string | null
+    },
   ): Promise<PageAnswer>
 }
 
-/** HTML, or a redirect when `headers` has a `location`; `headers` in lower case. */
+/** A page that others build on, as the OpenAPI document tells of it. */
+export type DocumentedPage = Page & { documented: PageDocumentation }
+
+type PageDocumentation = {
+  /** Its stable name, never renamed in place. */
+  operation: string
+  summary: string
+  description: string
+  /** The last part of the path of the resource that it belongs to. */
+  resource: string
+  params: TProperties
+  /** All of them optional. */
+  query: TProperties
+  /** What it answers by status; `location` says what the header of that name holds. */
+  answers: Record<number, { description: string; location?: string; html?: string }>
+}
+
+/** HTML or another text, by its `content-type`, or a redirect when `headers` has a `location`; `headers` in lower case. */
 export type PageAnswer = { status: number; headers: Record<string, string>; html: string | null }

@@ -1,4 +1,4 @@
-import { fieldError } from "../errors.ts"
+import { fieldError } from "../platform/errors.ts"
 
 /** The parameters of a request's address, each at most once; `validation.failed` names one that comes again. */
 export function readQuery(url: string): Record<string, string> {

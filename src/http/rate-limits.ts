@@ -1,8 +1,9 @@
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible"
-import type { Caller } from "../caller.ts"
-import type { Config, RateLimit } from "../config.ts"
-import type { Log } from "../log.ts"
+import type { Caller } from "../platform/caller.ts"
+import type { Config, RateLimit } from "../platform/config.ts"
+import type { Log } from "../platform/log.ts"
+import { connectRedis, sayWhenAway } from "../platform/redis.ts"
 
 /** Counts what callers do, each kind in buckets of its own. Every function answers the bucket after the count. */
 export type RateLimits = {
@@ -10,23 +11,54 @@ export type RateLimits = {
   countRequest(caller: Caller, clientAddress: () => string): Promise<Bucket>
   /** A credential that nobody ever had, or that was revoked. */
   countFailedCredential(clientAddress: string): Promise<Bucket>
-  /** A value of `e` that is not from the chip. */
-  countRefusedValue(chipId: string): Promise<Bucket>
+  /** A guess at what only the thing of this name can know. */
+  countRefusedValue(name: string): Promise<Bucket>
+  /** A page that somebody opened: a chip's address, or what a token shows. */
+  countPage(bucket: "tap_redirect" | "metadata", clientAddress: string): Promise<Bucket>
+  /** How much an organization has had kept: the fuller one of answers and their bytes, without counting anything. */
+  keptAnswers(organization_id: string): Promise<Bucket>
+  countKeptAnswer(organization_id: string, bytes: number): Promise<void>
   close(): void
 }
+
+/** What an answer that is kept may have on average: 16 MiB are a thousand answers of these many bytes. */
+const keptAnswerBytes = (16 * 1024 * 1024) / 1_000
 
 /** How full a bucket is. `overfull` when this very count is one too many. */
 export type Bucket = { limit: number; remaining: number; milliseconds_until_reset: number; overfull: boolean }
 
 /** Buckets in memory, or in Redis for several processes; while Redis is away each process counts for itself. */
 export function createRateLimits(config: Pick<Config, "rate_limits" | "redis_url">, log: Log): RateLimits {
-  const redis = config.redis_url === null ? null : connect(config.redis_url, log)
+  // A request never waits for a Redis that is away: the counters in memory take over at once.
+  const redis = config.redis_url === null ? null : connectRedis(config.redis_url, 250)
+  if (redis) sayWhenAway(redis, log, "each process limits rates for itself")
   const counters = mapValues(config.rate_limits, (limit, name) => counterOf(redis, name, limit))
+  const { requests, seconds } = config.rate_limits.kept_answer
+  const keptBytes = counterOf(redis, "kept_bytes", {
+    requests: Math.ceil(requests * keptAnswerBytes),
+    seconds,
+  })
   return {
     countRequest: ({ kind, credential_id }, clientAddress) =>
-      counters[kind](kind === "publishable_key" ? `${credential_id} ${clientAddress()}` : credential_id),
-    countFailedCredential: (clientAddress) => counters.failed_credential(clientAddress),
-    countRefusedValue: (chipId) => counters.refused_value(chipId),
+      counters[kind].count(
+        kind === "publishable_key" ? `${credential_id} ${clientAddress()}` : credential_id,
+      ),
+    countFailedCredential: (clientAddress) => counters.failed_credential.count(clientAddress),
+    countRefusedValue: (name) => counters.refused_value.count(name),
+    countPage: (bucket, clientAddress) => counters[bucket].count(clientAddress),
+    async keptAnswers(organization_id) {
+      const [answers, bytes] = await Promise.all([
+        counters.kept_answer.look(organization_id),
+        keptBytes.look(organization_id),
+      ])
+      return bytes.overfull ? bytes : answers
+    },
+    async countKeptAnswer(organization_id, bytes) {
+      await Promise.all([
+        counters.kept_answer.count(organization_id),
+        keptBytes.count(organization_id, bytes),
+      ])
+    },
     close: () => redis?.disconnect(),
   }
 }
@@ -42,7 +74,11 @@ export function headersOf(bucket: Bucket, now: Date): Record<string, string> {
   }
 }
 
-type Counter = (key: string) => Promise<Bucket>
+type Counter = {
+  count(key: string, points?: number): Promise<Bucket>
+  /** Counts nothing; overfull when the next one would be one too many. */
+  look(key: string): Promise<Bucket>
+}
 
 function counterOf(redis: Redis | null, name: string, { requests, seconds }: RateLimit): Counter {
   const settings = { keyPrefix: `service-api:rate:${name}`, points: requests, duration: seconds }
@@ -61,34 +97,22 @@ function counterOf(redis: Redis | null, name: string, { requests, seconds }: Rat
     milliseconds_until_reset: Math.max(0, count.msBeforeNext),
     overfull,
   })
-  return async (key) => {
-    try {
-      return bucketOf(await limiter.consume(key), false)
-    } catch (refusal) {
-      if (refusal instanceof RateLimiterRes) return bucketOf(refusal, true)
-      throw refusal
-    }
+  return {
+    async count(key, points = 1) {
+      try {
+        return bucketOf(await limiter.consume(key, points), false)
+      } catch (refusal) {
+        if (refusal instanceof RateLimiterRes) return bucketOf(refusal, true)
+        throw refusal
+      }
+    },
+    async look(key) {
+      const count = await limiter.get(key)
+      if (!count)
+        return { limit: requests, remaining: requests, milliseconds_until_reset: 0, overfull: false }
+      return bucketOf(count, count.remainingPoints <= 0)
+    },
   }
-}
-
-/** A request never waits for a Redis that is away: the counter in memory takes over at once. */
-function connect(url: string, log: Log): Redis {
-  const redis = new Redis(url, {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-    commandTimeout: 250,
-    connectTimeout: 2_000,
-    retryStrategy: (times: number) => Math.min(times * 100, 1_000),
-  })
-  let isAway = false
-  redis.on("error", (error) => {
-    if (!isAway) log.warn({ error: error.message }, "Redis is away; each process limits rates for itself")
-    isAway = true
-  })
-  redis.on("ready", () => {
-    isAway = false
-  })
-  return redis
 }
 
 function mapValues<Key extends string, Value, Result>(

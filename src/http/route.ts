@@ -1,8 +1,9 @@
-import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox"
-import type { Caller, CredentialKind } from "../caller.ts"
-import type { Context } from "../context.ts"
+import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox"
+import type { Isolation } from "../db/database.ts"
 import type { Turn } from "../db/turn.ts"
-import type { ErrorCode } from "../errors.ts"
+import type { Caller, CredentialKind } from "../platform/caller.ts"
+import type { Context } from "../platform/context.ts"
+import type { ApiError, ErrorCode } from "../platform/errors.ts"
 import { type Check, checkOf } from "./validate.ts"
 
 /**
@@ -16,40 +17,54 @@ export type Route = {
   /** What a caller has to know beyond the summary, in sentences. */
   description: string
   method: Method
-  /** With `{name}` for each path parameter: `chip_id`, or the id of a resource, which is a UUID or leads to nothing. */
+  /** With `{name}` for each path parameter. */
   path: string
+  /** A text for each path parameter; `x-case` says in which case it is compared, lower unless it says `upper`. */
+  params: TObject
   /** The kinds that are accepted; none when no credential is asked for. */
   credentials: readonly CredentialKind[]
   /** Whether an `Idempotency-Key` is heeded. */
   idempotent: boolean
+  /** Whether a body asks for nothing to be moved: its `Idempotency-Key` is neither claimed nor kept. */
+  moves_nothing: (body: unknown) => boolean
   query: TObject
   body: TSchema | null
   /** The status of a success; `alsoStatus` is another one that an outcome may carry. */
   status: SuccessStatus
   alsoStatus: SuccessStatus | null
   response: TSchema
+  /** What the other status answers, where that is something else. */
+  alsoResponse: TSchema | null
   /** The codes of its own, beside those that any operation can answer. */
   errors: readonly ErrorCode[]
-  example: Example | null
+  counts_refusals: CountedRefusals<unknown> | null
+  /** Whether it changes which pages may call: what is remembered of that is forgotten. */
+  changes_origins: boolean
+  checkParams: Check
   checkQuery: Check
-  checkBody: Check | null
+  checkBody: BodyCheck | null
   checkResponse: Check
+  checkAlsoResponse: Check
   run: Run
 }
 
-export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE"
-export type SuccessStatus = 200 | 201 | 204
+/** What a body may hold can depend on who sends it. */
+type BodyCheck = (body: unknown, caller: Caller) => ReturnType<Check>
 
-/** What is sent and answered; `also` is an exchange that ends with the route's other status. */
-export type Example = {
-  request?: unknown
-  response?: unknown
-  also?: { request: unknown; response: unknown }
+type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE"
+type SuccessStatus = 200 | 201 | 204
+
+/** Refusals with the code `of` count against each name in the body, so that whoever guesses is told to wait. */
+export type CountedRefusals<Body> = {
+  of: ErrorCode
+  against(body: Body): string[]
+  /** Keeps what was refused, for those who look after it; not of a body that moves nothing. */
+  note(context: Context, refusal: ApiError, requestId: string): Promise<void>
 }
 
-/** What was asked, checked against the declaration: UUIDs in lower case, chip ids in upper case. */
-export type Input<Path extends string, Query extends TObject, Body extends TSchema> = {
-  params: { [Name in ParametersOf<Path>]: string }
+/** What was asked, checked against the declaration. */
+type Input<Params extends TProperties, Query extends TObject, Body extends TSchema> = {
+  params: Static<TObject<Params>>
   query: Static<Query>
   body: Static<Body>
 }
@@ -57,81 +72,133 @@ export type Input<Path extends string, Query extends TObject, Body extends TSche
 /** What a success answers. `location` is the address of what was made; `status` differs from the declared one. */
 export type Outcome<Response> = { body: Response; location?: string; status?: SuccessStatus }
 
-export type Run =
-  | { kind: "open"; answer(context: Context, requestId: string): Outcome<unknown> }
-  | { kind: "read"; read(context: Context, caller: Caller, input: AnyInput): Promise<Outcome<unknown>> }
+/** What an operation for anybody answers: `headers`, in lower case, take the place of those of every answer. */
+type OpenOutcome<Response> = { body: Response; headers?: Record<string, string> }
+
+type Run =
+  | {
+      kind: "open"
+      answer(context: Context, requestId: string): OpenOutcome<unknown> | Promise<OpenOutcome<unknown>>
+    }
+  | {
+      kind: "read"
+      /** Makes what is never missing when it is read, in a database transaction of the request. */
+      ensure: Ensure | null
+      read(context: Context, caller: Caller, input: AnyInput): Promise<Outcome<unknown>>
+    }
+  | {
+      kind: "stream"
+      /** What is refused is refused before the stream begins. */
+      open(
+        context: Context,
+        caller: Caller,
+        input: AnyInput,
+        given: StreamGiven,
+      ): Promise<AsyncGenerator<string>>
+    }
   | {
       kind: "write"
       /** Everything that needs the network or takes its time, before the database transaction. */
       prepare(context: Context, caller: Caller, input: AnyInput): Promise<unknown>
+      isolation: Isolation
       /** Runs inside the one database transaction of the request, more than once if need be. */
-      write(
-        turn: Turn,
-        context: Context,
-        caller: Caller,
-        input: AnyInput,
-        prepared: unknown,
-      ): Promise<Outcome<unknown>>
+      write(turn: Turn, asked: Asked<AnyInput, unknown>): Promise<Outcome<unknown>>
     }
 
+/** Where a client that was cut off goes on (`Last-Event-ID`), and the sign that the process stops. */
+type StreamGiven = { last_event_id: string | null; stopping: AbortSignal }
+
+export type Ensure = (context: Context, caller: Caller, requestId: string) => Promise<void>
+
 export type AnyInput = { params: Record<string, string>; query: Record<string, string>; body: unknown }
+
+/** All that a write may need to know. */
+type Asked<Input, Prepared> = Input & { context: Context; caller: Caller; prepared: Prepared }
 
 /** An operation that anybody may ask. */
 export function openRoute<Response extends TSchema>(
   declaration: Pick<Route, "operation" | "summary" | "path"> & {
     description?: string
     response: Response
-    example?: Example
-    answer(context: Context, requestId: string): Outcome<Static<Response>>
+    answer(
+      context: Context,
+      requestId: string,
+    ): OpenOutcome<Static<Response>> | Promise<OpenOutcome<Static<Response>>>
   },
 ): Route {
   const { answer, ...declared } = declaration
   return complete({ ...declared, method: "GET", credentials: [], run: { kind: "open", answer } })
 }
 
-/** An operation that changes nothing and reads committed rows. */
-export function readRoute<Path extends string, Response extends TSchema, Query extends TObject = NoFields>(
-  declaration: Described<Path, Response> & {
+/** An operation that reads committed rows and changes nothing, beside what `ensure` makes. */
+export function readRoute<
+  Response extends TSchema,
+  Params extends TProperties = NoProperties,
+  Query extends TObject = NoFields,
+>(
+  declaration: Described<Params, Response> & {
     query?: Query
+    ensure?: Ensure
     read(
       context: Context,
       caller: Caller,
-      input: Input<Path, Query, NoFields>,
+      input: Input<Params, Query, NoFields>,
     ): Promise<Outcome<Static<Response>>>
   },
 ): Route {
-  const { read, ...declared } = declaration
-  return complete({ ...declared, method: "GET", run: { kind: "read", read: read as ReadOf } })
+  const { read, ensure = null, ...declared } = declaration
+  return complete({ ...declared, method: "GET", run: { kind: "read", ensure, read: read as ReadOf } })
+}
+
+/** An operation that answers server-sent events as they happen. */
+export function streamRoute<Query extends TObject = NoFields>(
+  declaration: Described<NoProperties, TSchema> & {
+    query?: Query
+    open(
+      context: Context,
+      caller: Caller,
+      input: Input<NoProperties, Query, NoFields>,
+      given: StreamGiven,
+    ): Promise<AsyncGenerator<string>>
+  },
+): Route {
+  const { open, ...declared } = declaration
+  return complete({ ...declared, method: "GET", run: { kind: "stream", open: open as OpenOf } })
 }
 
 /** An operation that changes something, in one database transaction. */
 export function writeRoute<
-  Path extends string,
   Response extends TSchema,
+  Params extends TProperties = NoProperties,
   Body extends TSchema = NoFields,
   Prepared = undefined,
+  Also extends TSchema = Response,
 >(
-  declaration: Described<Path, Response> & {
+  declaration: Described<Params, Response> & {
     method: Exclude<Method, "GET">
     status: SuccessStatus
     alsoStatus?: SuccessStatus
+    alsoResponse?: Also
     idempotent?: boolean
     body?: Body
     /** Where one schema would say too little, such as "Expected union value", this finds the problems instead. */
-    checkBody?: Check
-    prepare?(context: Context, caller: Caller, input: Input<Path, NoFields, Body>): Promise<Prepared>
+    checkBody?: BodyCheck
+    moves_nothing?: (body: unknown) => boolean
+    counts_refusals?: CountedRefusals<Static<Body>>
+    changes_origins?: boolean
+    /** `read committed` where each thing is decided by one statement; serializable when left out. */
+    isolation?: Isolation
+    prepare?(context: Context, caller: Caller, input: Input<Params, NoFields, Body>): Promise<Prepared>
     write(
       turn: Turn,
-      context: Context,
-      caller: Caller,
-      input: Input<Path, NoFields, Body>,
-      prepared: Prepared,
-    ): Promise<Outcome<Static<Response>>>
+      asked: Asked<Input<Params, NoFields, Body>, Prepared>,
+    ): Promise<Outcome<Static<Response> | Static<Also>>>
   },
 ): Route {
-  const { write, prepare, ...declared } = declaration
+  const { write, prepare, isolation = "serializable", ...declared } = declaration
   const run = {
     kind: "write",
+    isolation,
     write: write as WriteOf,
     prepare: (prepare ?? (async () => undefined)) as PrepareOf,
   } as const
@@ -141,30 +208,38 @@ export function writeRoute<
 /** A response without a body. */
 export const NoContent = Type.Null()
 
-type Described<Path, Response> = Pick<Route, "operation" | "summary" | "credentials"> & {
+type Described<Params, Response> = Pick<Route, "operation" | "summary" | "path" | "credentials"> & {
   description?: string
-  path: Path
+  params?: Params
   response: Response
   errors?: readonly ErrorCode[]
-  example?: Example
 }
 
-type NoFields = TObject<Record<never, never>>
-
-type ParametersOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
-  ? Name | ParametersOf<Rest>
-  : never
+type NoProperties = Record<never, never>
+type NoFields = TObject<NoProperties>
 
 type ReadOf = Extract<Run, { kind: "read" }>["read"]
+type OpenOf = Extract<Run, { kind: "stream" }>["open"]
 type WriteOf = Extract<Run, { kind: "write" }>["write"]
 type PrepareOf = Extract<Run, { kind: "write" }>["prepare"]
 
 type Given = Pick<Route, "operation" | "summary" | "method" | "path" | "credentials" | "response" | "run"> &
-  Partial<Omit<Route, "body" | "checkBody">> & { body?: TSchema; checkBody?: Check }
+  Partial<Omit<Route, "params" | "body" | "checkBody" | "counts_refusals">> & {
+    params?: TProperties
+    body?: TSchema
+    checkBody?: BodyCheck
+    // biome-ignore lint/suspicious/noExplicitAny: each body has a type of its own
+    counts_refusals?: CountedRefusals<any>
+  }
 
 const noFields = Type.Object({}, { additionalProperties: false })
 
+/** Throws when path and parameters do not name the same. */
 function complete(given: Given): Route {
+  const named = [...given.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+  if (`${named}` !== `${Object.keys(given.params ?? {})}`)
+    throw new Error(`${given.operation} declares other parameters than ${given.path} has`)
+  const params = given.params ? Type.Object(given.params, { additionalProperties: false }) : noFields
   const query = given.query ?? noFields
   const body = given.body ?? null
   return {
@@ -172,13 +247,19 @@ function complete(given: Given): Route {
     idempotent: false,
     status: 200,
     alsoStatus: null,
+    alsoResponse: null,
     errors: [],
-    example: null,
+    counts_refusals: null,
+    changes_origins: false,
+    moves_nothing: () => false,
     ...given,
+    params,
     query,
     body,
+    checkParams: checkOf(params),
     checkQuery: checkOf(query),
     checkBody: given.checkBody ?? (body && checkOf(body)),
     checkResponse: checkOf(given.response),
+    checkAlsoResponse: checkOf(given.alsoResponse ?? given.response),
   }
 }

@@ -5,10 +5,10 @@ import {
   type ValueErrorIterator,
   ValueErrorType,
 } from "@sinclair/typebox/compiler"
-import { ApiError, type ErrorDetails } from "../errors.ts"
+import { ApiError, type ErrorDetails } from "../platform/errors.ts"
 
 /** Where a value breaks its schema, as a JSON pointer, and how. The message never holds the value. */
-export type Problem = { path: string; message: string }
+type Problem = { path: string; message: string }
 
 /** Finds what is wrong with a value; nothing when it is right. */
 export type Check = (value: unknown) => Problem[]
@@ -33,15 +33,16 @@ export function refuse(problems: Problem[]): void {
   if (problems.length > 0) throw new ApiError("validation.failed", undefined, detailsOf(problems))
 }
 
-const maxProblems = 20
+/** A body with a thousand mistakes does not get a thousand answers: nobody looks further than what is told. */
+export const mostMessages = 20
 
-/** One problem for each place, at most 20: what follows the first one at the same place is its consequence. */
+/** One problem for each place, as many as are told: what follows the first one at the same place is its consequence. */
 function problemsOf(errors: ValueErrorIterator): Problem[] {
   const problems = new Map<string, string>()
   for (const error of errors) {
     const { path, message } = describe(error)
     if (!problems.has(path)) problems.set(path, message)
-    if (problems.size === maxProblems) break
+    if (problems.size === mostMessages) break
   }
   return [...problems].map(([path, message]) => ({ path, message }))
 }
@@ -49,7 +50,7 @@ function problemsOf(errors: ValueErrorIterator): Problem[] {
 function detailsOf(problems: Problem[]): ErrorDetails {
   const formErrors: string[] = []
   const fieldErrors = new Map<string, string[]>()
-  for (const { path, message } of problems.slice(0, maxProblems)) {
+  for (const { path, message } of problems) {
     const [field, ...rest] = path.split("/").slice(1).map(stepOf)
     if (field === undefined) {
       formErrors.push(message)

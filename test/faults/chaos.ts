@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util"
-import { crashes, matrix, type Outcome, otherFaults, run, type Scenario } from "./scenarios.ts"
+import { crashesInGate, faultsInGate, matrix, type Outcome, run, type Scenario } from "./scenarios.ts"
 
 /**
  * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT | --named NAME] [--at-once N]`: plays the whole matrix,
@@ -45,7 +45,7 @@ if (import.meta.main) {
     },
   })
   const { json: isJson, only, named } = values
-  const chosen = (values.quick ? [...crashes, ...otherFaults] : matrix).filter(
+  const chosen = (values.quick ? [...crashesInGate, ...faultsInGate] : matrix).filter(
     ({ name }) => (only === undefined || name.includes(only)) && (named === undefined || name === named),
   )
   const begin = performance.now()

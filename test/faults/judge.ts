@@ -1,26 +1,37 @@
 import { asc, eq } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
-import type { MachineName } from "../../src/actors/lifecycles.ts"
-import { replay } from "../../src/actors/runtime.ts"
-import { collectionAbi, factoryAbi } from "../../src/chain/contracts.generated.ts"
 import {
   actorEvents,
   actors,
   chipReplacements,
   chips,
   claims,
+  lanes,
   transactionAttempts,
   transactions,
   units,
 } from "../../src/db/schema.ts"
+import type { MachineName } from "../../src/engine/actors/lifecycles.ts"
+import { replay } from "../../src/engine/actors/runtime.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Context } from "../../src/platform/context.ts"
 import type { Played } from "./play.ts"
-import { type Stage, signers } from "./stage.ts"
+import type { Anvil } from "./stage.ts"
+
+/** What a judge reads. */
+export type Judged = {
+  anvil: {
+    client: Pick<Anvil["client"], "getBlock" | "getBlockNumber" | "getLogs" | "getTransactionReceipt">
+  }
+  world: { context: Pick<Context, "config" | "db"> }
+  unstored: Hex[]
+}
 
 /**
  * Reads only the chain and the database, and names everything that is not as it must be. `foreign` are transactions
  * that the test itself sent with a signer's key.
  */
-export async function judge(stage: Stage, played: Played, foreign: Hex[] = []): Promise<Verdict> {
+export async function judge(stage: Judged, played: Played, foreign: Hex[] = []): Promise<Verdict> {
   const faults = [
     ...(await effectsOnChain(stage, played)),
     ...(await rowsAsOnChain(stage, played)),
@@ -34,12 +45,12 @@ export async function judge(stage: Stage, played: Played, foreign: Hex[] = []): 
 export type Verdict = { faults: string[]; duplicates: number; missing: number }
 
 /** The events of the collection, in the order of the canonical chain. */
-async function eventsOf({ anvil }: Stage, { collection }: Played) {
+async function eventsOf({ anvil }: Judged, { collection }: Played) {
   const logs = await anvil.client.getLogs({ address: collection.address as Address, fromBlock: 0n })
   return parseEventLogs({ abi: collectionAbi, logs })
 }
 
-async function issuedChips(stage: Stage, played: Played): Promise<string[]> {
+async function issuedChips(stage: Judged, played: Played): Promise<string[]> {
   const events = await eventsOf(stage, played)
   return events.flatMap((event) =>
     event.eventName === "Issued"
@@ -49,7 +60,7 @@ async function issuedChips(stage: Stage, played: Played): Promise<string[]> {
 }
 
 /** Effects that happened more than once, and those that never did. */
-async function tally(stage: Stage, played: Played) {
+async function tally(stage: Judged, played: Played) {
   const events = await eventsOf(stage, played)
   const seen: string[] = (await issuedChips(stage, played)).map((chip) => `issued ${chip}`)
   for (const event of events) {
@@ -69,7 +80,7 @@ async function tally(stage: Stage, played: Played) {
   }
 }
 
-async function deployments({ anvil, world }: Stage, { collection }: Played): Promise<number> {
+async function deployments({ anvil, world }: Judged, { collection }: Played): Promise<number> {
   const address = world.context.config.chains[0]?.factory_address as Address
   const logs = await anvil.client.getLogs({ address, fromBlock: 0n })
   return parseEventLogs({ abi: factoryAbi, logs, eventName: "CollectionDeployed" }).filter(({ args }) =>
@@ -81,7 +92,7 @@ function hexOf(chip: number): string {
   return chip.toString(16).padStart(10, "0").toUpperCase()
 }
 
-async function effectsOnChain(stage: Stage, played: Played): Promise<string[]> {
+async function effectsOnChain(stage: Judged, played: Played): Promise<string[]> {
   const events = await eventsOf(stage, played)
   const serials = events.flatMap((event) =>
     event.eventName === "Transfer" && BigInt(event.args.from) === 0n ? [Number(event.args.tokenId)] : [],
@@ -100,7 +111,7 @@ function differences(what: string, found: unknown, wanted: unknown): string[] {
   return one === other ? [] : [`${what}: ${one} instead of ${other}`]
 }
 
-async function rowsAsOnChain(stage: Stage, played: Played): Promise<string[]> {
+async function rowsAsOnChain(stage: Judged, played: Played): Promise<string[]> {
   const { read } = stage.world.context.db
   const { client } = stage.anvil
   const faults: string[] = []
@@ -135,7 +146,7 @@ async function rowsAsOnChain(stage: Stage, played: Played): Promise<string[]> {
 }
 
 /** Every nonce of a signer is used by bytes that were stored, without a gap. */
-async function noncesAndHashes(stage: Stage, foreign: Hex[]): Promise<string[]> {
+async function noncesAndHashes(stage: Judged, foreign: Hex[]): Promise<string[]> {
   const { read } = stage.world.context.db
   const stored = new Set((await read.select().from(transactionAttempts)).map(({ hash }) => hash))
   const { client } = stage.anvil
@@ -146,8 +157,8 @@ async function noncesAndHashes(stage: Stage, foreign: Hex[]): Promise<string[]> 
     numbers.map((blockNumber) => client.getBlock({ blockNumber, includeTransactions: true })),
   )
   const sent = blocks.flatMap((block) => block.transactions)
-  for (const address of signers) {
-    const own = sent.filter(({ from }) => isAddressEqual(from, address))
+  for (const { address } of await read.select().from(lanes)) {
+    const own = sent.filter(({ from }) => isAddressEqual(from, address as Address))
     for (const { hash } of own)
       if (!stored.has(hash) && !foreign.includes(hash))
         faults.push(`${hash} is on chain and was never stored`)
@@ -172,7 +183,7 @@ const arrows: Record<string, string[]> = {
 }
 
 /** Each journal replays to the stored snapshot, and the status it shows never went against the arrows. */
-async function journals(stage: Stage): Promise<string[]> {
+async function journals(stage: Judged): Promise<string[]> {
   const { read } = stage.world.context.db
   const faults: string[] = []
   for (const actor of await read.select().from(actors)) {

@@ -1,108 +1,225 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { type BrokenRule, breakRule, copyProject, removeCopy } from "../harness/project-copy.ts"
 
-/** A rule broken on purpose: texts of one file replaced, and the scenario that must notice. */
-type Mutation = { name: string; file: string; replace: [from: string, to: string][]; noticed_by: string }
+/** A rule broken on purpose, and the scenario or the test that must notice. */
+export type Mutation = BrokenRule & { noticed_by: { scenario: string } | { file: string; test: string } }
+
+const lanes = "test/engine/lanes.test.ts"
+const depths = "test/engine/watch-depths.test.ts"
+const giveResults = "src/engine/lanes/give-results.ts"
+const lane = "src/engine/lanes/lane.ts"
+const nonces = "src/engine/lanes/nonces.ts"
+const pushOn = "src/engine/lanes/push-on.ts"
+const sendEffects = "src/engine/lanes/send-effects.ts"
+const watch = "workers/watches/watch-authorizations.ts"
 
 export const mutations: Mutation[] = [
   {
     name: "broadcast before storing",
-    file: "workers/broadcast.ts",
+    file: "src/engine/lanes/broadcast.ts",
     replace: [
-      ["  const stored = await inLane(", "  await sendRaw(lane, raw)\n  const stored = await inLane("],
+      [
+        "  const stored = await inLane(",
+        "  await lane.chain.providers.send(raw)\n  const stored = await inLane(",
+      ],
     ],
-    noticed_by: "nothing",
+    noticed_by: { scenario: "nothing" },
   },
   {
     name: "a null receipt taken for dropped",
-    file: "workers/advance-transactions.ts",
+    file: pushOn,
     replace: [
+      ["import { feesOf,", "import { displaceTransaction, feesOf,"],
       [
-        "  if (!last) return\n",
-        "  if (!last) return\n  if (transaction.status === 'sent' && Number(lane.head) - Number(transaction.sent_block) > 1)\n    return await inLane(lane, (turn) => displaceTransaction(turn, lane.lease, transaction, { status: 'final' }))\n",
+        "  if (transaction.attempts.length === 0) return nothing\n",
+        "  if (transaction.attempts.length === 0) return nothing\n  if (transaction.status === 'sent' && Number(lane.head) - Number(transaction.sent_block) > 1) {\n    await inLane(lane, (turn) => displaceTransaction(turn, lane.lease, transaction, { status: 'final' }))\n    return nothing\n  }\n",
       ],
     ],
-    noticed_by: "only provider five blocks behind",
+    noticed_by: { scenario: "only provider five blocks behind" },
   },
   {
     name: "no re-send",
-    file: "workers/advance-transactions.ts",
-    replace: [
-      [
-        "blocksSince(sentBlock) < resendBlocks",
-        "blocksSince(sentBlock) < resendBlocks || sentBlock !== null",
-      ],
-    ],
-    noticed_by: "pool evicts",
+    file: pushOn,
+    replace: [["blocksSince(transaction.sent_block) >= resendBlocks", "transaction.sent_block === null"]],
+    noticed_by: { scenario: "pool evicts" },
   },
   {
     name: "a bump from the estimate only",
-    file: "workers/broadcast.ts",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["replacementFees(feesOf(from), gas, market, within)", "firstFees(gas, market, within)"]],
+    noticed_by: { scenario: "prices rise" },
+  },
+  {
+    name: "one nonce at a time is raised",
+    file: "src/engine/lanes/next-move.ts",
     replace: [
-      ["most(raised(last.max_fee_per_gas), now.max_fee_per_gas)", "now.max_fee_per_gas"],
-      [
-        "most(raised(last.max_priority_fee_per_gas), now.max_priority_fee_per_gas)",
-        "now.max_priority_fee_per_gas",
-      ],
+      ["|| isPricedOut(feesOf(last), market)", "|| (is_waiting_long && isPricedOut(feesOf(last), market))"],
     ],
-    noticed_by: "prices rise",
+    noticed_by: { scenario: "blocks ten times as dear for a full window" },
+  },
+  {
+    name: "confirmed a block early",
+    file: giveResults,
+    replace: [["isOpen && depth < confirmation_depth", "isOpen && depth < confirmation_depth - 1"]],
+    noticed_by: { file: lanes, test: "at the confirmation depth, and not a block before it" },
+  },
+  {
+    name: "providers need not agree",
+    file: giveResults,
+    replace: [["return hashes.every(", "return true || hashes.every("]],
+    noticed_by: { file: lanes, test: "only where all providers have the same block" },
+  },
+  {
+    name: "what reverted has failed at once",
+    file: giveResults,
+    replace: [["if (isFailure(mined, results) && !(await isFinal(lane, place))) return nothing", ""]],
+    noticed_by: {
+      file: lanes,
+      test: "fails only when no reorganization can turn it into a success any more",
+    },
+  },
+  {
+    name: "the chain's id is not asked",
+    file: lane,
+    replace: [["Number(id) !== chain_id", "Number(id) === 0"]],
+    noticed_by: { file: lanes, test: "on another chain than the one it is for" },
+  },
+  {
+    name: "a missing factory goes unnoticed",
+    file: lane,
+    replace: [["if (!(await reach(() => chain.rpc.getCode({ address }))))", "if (address === undefined)"]],
+    noticed_by: { file: lanes, test: "where the factory has no code" },
+  },
+  {
+    name: "a lane with nothing to do looks all the same",
+    file: lane,
+    replace: [["!(await hasWork(lane.context.db.read, row.id))", "lane.memory === null"]],
+    noticed_by: { file: lanes, test: "ask their chain nothing at all" },
+  },
+  {
+    name: "a window without an end",
+    file: sendEffects,
+    replace: [
+      ["if (inFlight.length >= maxInFlight) return", ""],
+      ["let room = maxInFlight - inFlight.length", "let room = 99"],
+    ],
+    noticed_by: { file: lanes, test: "beyond the window that pools promise, of which nobody has it all" },
+  },
+  {
+    name: "money on its way counts as free",
+    file: sendEffects,
+    replace: [[" - reservedWei(inFlight)", ""]],
+    noticed_by: { file: lanes, test: "for what it cannot pay beside what is on its way" },
+  },
+  {
+    name: "a call that reverts fails at its first try",
+    file: sendEffects,
+    replace: [["refusal && effect.attempts >= confirmation_depth", "refusal"]],
+    noticed_by: { file: lanes, test: "is tried again before it fails" },
+  },
+  {
+    name: "adopted nonces begin where the chain is",
+    file: nonces,
+    replace: [["pending, await nonceAfterLast(read, lane_id))", "0)"]],
+    noticed_by: {
+      file: lanes,
+      test: "that it gave out before, when it takes its nonces from the chain anew",
+    },
+  },
+  {
+    name: "one provider says that a nonce was stolen",
+    file: nonces,
+    replace: [["receipts.length < lane.chain.providers.voices() || ", ""]],
+    noticed_by: { file: lanes, test: "is called somebody else's only when every provider has said so" },
+  },
+  {
+    name: "a final block that was replaced halts nobody",
+    file: "src/engine/lanes/final-block.ts",
+    replace: [["return { ...nothing, halt }", "return nothing"]],
+    noticed_by: { file: lanes, test: "halts the lane that knows of it" },
+  },
+  {
+    name: "the oldest that waits is read first, whose ever it is",
+    file: "src/engine/lanes/turns.ts",
+    replace: [[".orderBy(asc(inTurn.place), asc(effects.id))", ".orderBy(asc(effects.id))"]],
+    noticed_by: { file: lanes, test: "keeps back nobody else's work, however much of it waits" },
+  },
+  {
+    name: "a bulk request is joined with what comes next",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["effect.input.bulk_pairing_id !== bulkPairingId", "effect.input.unit_id === bulkPairingId"]],
+    noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
+  },
+  {
+    name: "a price above the limits",
+    file: "src/engine/chain/fees.ts",
+    replace: [["least(most(leastFee, wanted), highest)", "most(leastFee, wanted)"]],
+    noticed_by: {
+      file: "test/engine/fees.test.ts",
+      test: "stays within every limit, and its tip within its price and twice its limit",
+    },
+  },
+  {
+    name: "any authorization of a token is ours",
+    file: watch,
+    replace: [["digest === watch.authorization_digest)", "digest !== null)"]],
+    noticed_by: { file: depths, test: "is used at the confirmation depth and not a block before" },
+  },
+  {
+    name: "the watch reads a block above the confirmation depth",
+    file: watch,
+    replace: [
+      ["BigInt(chain.config.confirmation_depth) + 1n", "BigInt(chain.config.confirmation_depth) + 2n"],
+    ],
+    noticed_by: { file: depths, test: "is used at the confirmation depth and not a block before" },
+  },
+  {
+    name: "an authorization expires in the second of its deadline",
+    file: watch,
+    replace: [["block.timestamp > deadline", "block.timestamp >= deadline"]],
+    noticed_by: { file: depths, test: "may be used in the very second of its deadline" },
+  },
+  {
+    name: "blocks that were lost are not read again",
+    file: watch,
+    replace: [["if (block.hash === owners_block_hash) return {", "if (block) return {"]],
+    noticed_by: { file: depths, test: "whose use a reorganization puts into a block that was read before" },
+  },
+  {
+    name: "serials are taken up at the newest block",
+    file: "workers/jobs/take-up-serials.ts",
+    replace: [["await issuedOn(chain, address, block)", "await issuedOn(chain, address)"]],
+    noticed_by: {
+      file: depths,
+      test: "a serial that only the chain has is taken up at the confirmation depth",
+    },
+  },
+  {
+    name: "open work is never counted again",
+    file: "src/engine/actors/open-work.ts",
+    replace: [["|| allowance.left < added", ""]],
+    noticed_by: {
+      file: "test/http/open-work.test.ts",
+      test: "several processes that count only now and then",
+    },
   },
 ]
 
-export type Noticed = {
-  name: string
-  noticed_by: string
-  control: string
-  mutant: string
-  first_fault: string
-}
-
-/** Plays the scenario of a mutation in a copy of the tree, whole and broken. */
-export async function playMutation(mutation: Mutation): Promise<Noticed> {
-  const folder = mkdtempSync(join(tmpdir(), "mutation-"))
+/** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */
+export async function playMutation(mutation: Mutation): Promise<string[]> {
+  const folder = copyProject()
   try {
-    copyTree(folder)
-    const control = await playIn(folder, mutation.noticed_by)
     breakRule(folder, mutation)
-    const mutant = await playIn(folder, mutation.noticed_by)
-    const { name, noticed_by } = mutation
-    const verdict = (faults: string[]) => (faults.length === 0 ? "passes" : "fails")
-    const first_fault = mutant[0]?.split("\n")[0] ?? ""
-    return { name, noticed_by, control: verdict(control), mutant: verdict(mutant), first_fault }
+    const { noticed_by } = mutation
+    return await ("scenario" in noticed_by
+      ? faultsOf(folder, noticed_by.scenario)
+      : failuresOf(folder, noticed_by))
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeCopy(folder)
   }
 }
 
-const root = join(import.meta.dir, "../..")
-
-function copyTree(folder: string): void {
-  for (const part of [
-    "src",
-    "workers",
-    "machines",
-    "migrations",
-    "test/faults",
-    "test/child-process.ts",
-    "package.json",
-    "tsconfig.json",
-  ])
-    cpSync(join(root, part), join(folder, part), { recursive: true })
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-}
-
-function breakRule(folder: string, { name, file, replace }: Mutation): void {
-  const path = join(folder, file)
-  let text = readFileSync(path, "utf8")
-  for (const [from, to] of replace) {
-    if (!text.includes(from)) throw new Error(`${name}: ${file} no longer has ${from}`)
-    text = text.replace(from, to)
-  }
-  writeFileSync(path, text)
-}
-
-async function playIn(folder: string, scenario: string): Promise<string[]> {
+async function faultsOf(folder: string, scenario: string): Promise<string[]> {
   const command = [process.execPath, join(folder, "test/faults/chaos.ts"), "--json", "--named", scenario]
   const child = Bun.spawn(command, { cwd: folder, stdout: "pipe", stderr: "inherit" })
   const { runs, scenarios } = (await new Response(child.stdout).json()) as {
@@ -113,18 +230,31 @@ async function playIn(folder: string, scenario: string): Promise<string[]> {
   return scenarios.flatMap(({ faults }) => faults)
 }
 
+/** A copy in which nothing can run would fail whatever it is asked. */
+const isBroken = /SyntaxError|ReferenceError|Cannot find module|Unhandled error between tests/
+
+async function failuresOf(folder: string, { file, test }: { file: string; test: string }): Promise<string[]> {
+  const command = [process.execPath, "test", file, "-t", test.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")]
+  const child = Bun.spawn(command, {
+    cwd: folder,
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" },
+  })
+  const said = await new Response(child.stderr).text()
+  if (!/^Ran 1 test /m.test(said) || isBroken.test(said))
+    throw new Error(`the test "${test}" of ${file} did not run once:\n${said.slice(-2_000)}`)
+  return said.split("\n").filter((line) => /^error: |^\(fail\)/.test(line))
+}
+
+/** `bun test/faults/mutations.ts [TEXT]`: breaks every rule whose name has the text, one after the other. */
 if (import.meta.main) {
-  const outcomes: Noticed[] = []
-  for (const mutation of mutations) {
-    const outcome = await playMutation(mutation)
-    outcomes.push(outcome)
-    if (process.argv.includes("--json")) continue
-    const { name, noticed_by, control, mutant, first_fault } = outcome
-    process.stdout.write(
-      `${name}: "${noticed_by}" ${control} unbroken and ${mutant} broken: ${first_fault}\n`,
-    )
+  let unnoticed = 0
+  for (const mutation of mutations.filter(({ name }) => name.includes(process.argv[2] ?? ""))) {
+    const [first] = await playMutation(mutation)
+    if (first === undefined) unnoticed += 1
+    const [line] = first?.split("\n") ?? []
+    process.stdout.write(`${mutation.name}: ${line === undefined ? "NOT noticed" : `noticed: ${line}`}\n`)
   }
-  if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(outcomes, null, 2)}\n`)
-  const isNoticed = outcomes.every(({ control, mutant }) => control === "passes" && mutant === "fails")
-  process.exit(isNoticed ? 0 : 1)
+  process.exit(unnoticed === 0 ? 0 : 1)
 }

@@ -1,23 +1,32 @@
 import { join } from "node:path"
 import { and, count, eq, inArray } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import type { Caller } from "../../src/caller.ts"
-import { createChipReplacement } from "../../src/chip-replacements/service.ts"
-import { pairChip, pairChipsInBulk } from "../../src/chips/service.ts"
-import { createClaim, prepareClaim } from "../../src/claims/service.ts"
-import { type CollectionRow, createCollection } from "../../src/collections/service.ts"
-import { inTurn } from "../../src/context.ts"
-import { chipReplacements, claims, collections, lanes, transactions, units } from "../../src/db/schema.ts"
+import {
+  type CollectionRow,
+  chipReplacements,
+  claims,
+  collections,
+  lanes,
+  transactions,
+  units,
+} from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
-import { ApiError } from "../../src/errors.ts"
-import { newId } from "../../src/ids.ts"
-import { createOrganization } from "../../src/organizations/service.ts"
-import { createUnit } from "../../src/units/service.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { ApiError } from "../../src/platform/errors.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import { watchStillness } from "./bounds.ts"
 import { accountAt, type Stage, type Worker } from "./stage.ts"
 
 /** What a run asked the service for, in the order it asked. */
 export type Played = {
-  collection: CollectionRow
+  collection: Pick<CollectionRow, "address">
   /** In the order in which chips were paired to them. */
   paired: { unit_id: string; chip_id: string }[]
   claims: { id: string; unit_id: string; recipient: Address }[]
@@ -43,6 +52,7 @@ export type Play = {
 }
 
 const blockMilliseconds = 100
+const longestBlockMilliseconds = 1_000
 /** For how long nothing must be on its way before a run is judged. */
 const quietBlocks = 4
 
@@ -60,9 +70,11 @@ export async function play(
   const current: Play = { stage, played: {}, blocks: 0, happened: new Set(), workers }
   const producer = startBlocks(current, events)
   const deadline = performance.now() + patienceMilliseconds
+  const stillness = watchStillness(stage, () => must.every((event) => current.happened.has(event)))
   const until = async (what: string, isSo: () => Promise<boolean>) => {
     while (!(await isSo())) {
       producer.check()
+      await stillness.look()
       if (performance.now() > deadline) throw new Error(`not in time: ${what}`)
       await Bun.sleep(30)
     }
@@ -131,7 +143,10 @@ async function act(current: Play, until: Until): Promise<Played> {
   await claim(two, accountAt(7).address, "service_relay")
   const own = await claim(three, accountAt(5).address, "client_broadcast")
   const replacement = await turn((t) =>
-    createChipReplacement(t, secret, context.chains, caller, four, { is_test: true }),
+    createChipReplacement(t, { secret, chains: context.chains }, caller, {
+      unit_id: four,
+      body: { is_test: true },
+    }),
   )
   const { id, chip_id } = replacement
   const replacements = [{ id, unit_id: four, chip_id }]
@@ -141,7 +156,8 @@ async function act(current: Play, until: Until): Promise<Played> {
   return { collection, paired, claims: claimed, replacements }
 }
 
-async function newCaller(turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>): Promise<Caller> {
+/** An organization of its own. */
+export async function newCaller(turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>): Promise<Caller> {
   const { id } = await turn((t) =>
     createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
   )
@@ -161,7 +177,9 @@ async function claimOnce(
   await until("the claim is taken", async () => {
     try {
       const prepared = await prepareClaim(context, caller, unitId, body)
-      made = await inTurn(context, null, (turn) => createClaim(turn, caller, unitId, body, prepared))
+      made = await inTurn(context, null, (turn) =>
+        createClaim(turn, caller, { unit_id: unitId, body, prepared }),
+      )
       return true
     } catch (error) {
       if (error instanceof ApiError && error.code === "claim.owner_unknown") return false
@@ -216,7 +234,7 @@ function startBlocks(current: Play, events: Events) {
       await events.beforeBlock?.(current)
       await current.stage.anvil.client.mine({ blocks: 1 })
       current.blocks += 1
-      await Bun.sleep(blockMilliseconds)
+      await paceOfWorkers(current.stage)
     }
   }
   const running = make().catch((error) => {
@@ -231,6 +249,18 @@ function startBlocks(current: Play, events: Events) {
       await running
     },
   }
+}
+
+/**
+ * On a machine that has much to do, workers that begin a round must not find that dozens of blocks have passed; one that
+ * died is waited for a while.
+ */
+async function paceOfWorkers({ proxies }: Stage): Promise<void> {
+  const looks = () => proxies.reduce((sum, proxy) => sum + proxy.looks, 0)
+  const before = looks()
+  const deadline = performance.now() + longestBlockMilliseconds
+  await Bun.sleep(blockMilliseconds)
+  while (looks() === before && performance.now() < deadline) await Bun.sleep(20)
 }
 
 /** The recipient's own wallet, which sends its claim again for as long as the chain has lost it. */

@@ -5,6 +5,7 @@ import {
   parseTransaction,
   recoverTransactionAddress,
   type TransactionSerializedEIP1559,
+  toHex,
 } from "viem"
 
 /** What goes wrong between the service and its chain; changed while a run goes on. */
@@ -21,9 +22,18 @@ export type Faults = {
   is_forked: boolean
   /** For 300 ms of every second everything is answered with 429. */
   limits: boolean
-  /** Whether it advises the same tip always, whatever a block costs. */
-  has_steady_tip: boolean
+  /** What it says to everything, as a JSON-RPC error under an HTTP status. */
+  says_always: { status: number; code: number; message: string } | null
+  /** What it says to every transaction, which then goes nowhere. */
+  says_to_sends: string | null
+  /** Whether it takes every transaction and passes none on. */
+  swallows: boolean
+  /** It takes no transaction with a lower gas limit. */
+  least_gas: number
 }
+
+/** The tip that every provider advises, in wei: anvil's own advice follows what a test's persons pay. */
+export const advisedTip = 1_000_000_000n
 
 export const noFaults: Faults = {
   lose_every: 0,
@@ -32,7 +42,10 @@ export const noFaults: Faults = {
   lag_blocks: 0,
   is_forked: false,
   limits: false,
-  has_steady_tip: false,
+  says_always: null,
+  says_to_sends: null,
+  swallows: false,
+  least_gas: 0,
 }
 
 export type ProviderProxy = {
@@ -40,6 +53,10 @@ export type ProviderProxy = {
   faults: Faults
   /** Transactions that went past, whatever became of them. */
   sent: { hash: Hex; sender: Address; to: Address | null; nonce: number }[]
+  /** How often it was asked anything. */
+  asked: number
+  /** How often it was asked for the newest block, which begins each round of a worker. */
+  looks: number
   /** How often each fault struck. */
   struck: number
   stop(): Promise<void>
@@ -53,7 +70,13 @@ type Call = { jsonrpc: "2.0"; id: number; method: string; params?: unknown[] }
  * before the pool does.
  */
 export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void>): ProviderProxy {
-  const proxy = { faults: { ...noFaults }, sent: [] as ProviderProxy["sent"], struck: 0 }
+  const proxy: Omit<ProviderProxy, "url" | "stop"> = {
+    faults: { ...noFaults },
+    sent: [],
+    asked: 0,
+    looks: 0,
+    struck: 0,
+  }
   let sends = 0
   let receipts = 0
   // By sender and nonce, because anvil forgets what costs less than the next block, and public pools do not.
@@ -61,11 +84,18 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
 
   async function answer(request: Request): Promise<Response> {
     const { faults } = proxy
+    proxy.asked += 1
     if (faults.limits && performance.now() % 1_000 < 300) {
       proxy.struck += 1
       return new Response("slow down", { status: 429 })
     }
     const call = (await request.json()) as Call
+    if (call.params?.[0] === "latest") proxy.looks += 1
+    if (faults.says_always) {
+      proxy.struck += 1
+      const { status, code, message } = faults.says_always
+      return refused(call, code, message, status)
+    }
     if (call.method === "eth_sendRawTransaction") return await take(call)
     if (
       call.method === "eth_getTransactionReceipt" &&
@@ -75,8 +105,8 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
       proxy.struck += 1
       return refused(call, -32603, "internal error")
     }
-    if (call.method === "eth_maxPriorityFeePerGas" && faults.has_steady_tip)
-      return Response.json({ ...call, result: "0x3b9aca00" })
+    if (call.method === "eth_maxPriorityFeePerGas")
+      return Response.json({ ...call, result: toHex(advisedTip) })
     if (faults.lag_blocks > 0) return await answerLate(call, faults.lag_blocks)
     const said = await ask(anvilUrl, call)
     return Response.json(faults.is_forked ? otherFork(call, said) : said)
@@ -93,7 +123,14 @@ export function startProxy(anvilUrl: string, onSend: (hash: Hex) => Promise<void
       return new Response("no", { status: 503 })
     }
     const sender = await recoverTransactionAddress({ serializedTransaction: raw })
-    const { nonce = 0, to = null } = parseTransaction(raw)
+    const { nonce = 0, to = null, gas = 0n } = parseTransaction(raw)
+    const words =
+      gas < faults.least_gas
+        ? `intrinsic gas too low: gas ${gas}, minimum needed ${faults.least_gas}`
+        : faults.says_to_sends
+    if (words !== null || faults.swallows) proxy.struck += 1
+    if (words !== null) return refused(call, -32000, words)
+    if (faults.swallows) return Response.json({ ...call, result: hash })
     proxy.sent.push({ hash, sender, to, nonce })
     const place = `${sender} ${nonce}`
     const refusal = await poolRefusal(anvilUrl, sender, raw, taken.get(place))
@@ -162,8 +199,8 @@ async function result(url: string, method: string, params: unknown[]): Promise<H
   return (said as { result: Hex }).result
 }
 
-function refused({ id }: Call, code: number, message: string): Response {
-  return Response.json({ jsonrpc: "2.0", id, error: { code, message } })
+function refused({ id }: Call, code: number, message: string, status = 200): Response {
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status })
 }
 
 type Pooled = { hash: Hex }

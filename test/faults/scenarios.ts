@@ -1,12 +1,33 @@
-import { and, eq } from "drizzle-orm"
-import type { Address, Hex } from "viem"
-import { requestCancel } from "../../src/chain/transactions.ts"
-import { inTurn, type World } from "../../src/context.ts"
-import { chipReplacements, lanes, transactionAttempts, transactions, units } from "../../src/db/schema.ts"
+import { lanes } from "../../src/db/schema.ts"
+import type { World } from "../../src/engine/world.ts"
+import { judgePrices } from "./bounds.ts"
+import { dearWithFullWindow } from "./dear-blocks.ts"
+import {
+  bothOf,
+  evicting,
+  givenUpComesBack,
+  givingUp,
+  givingUpTooLate,
+  type Happenings,
+  healing,
+  holdPricesUp,
+  isIssued,
+  isIssuedOnChain,
+  isReplaced,
+  neverRaised,
+  once,
+  refusing,
+  reopening,
+  reorganize,
+  saying,
+  stolenNonce,
+  withoutRole,
+} from "./happenings.ts"
 import { judge, type Verdict } from "./judge.ts"
-import { type Events, type Play, play, retryLane } from "./play.ts"
+import { changingKeys, revertedThenNot, rotateAuthorizer, throttling } from "./keys.ts"
+import { play } from "./play.ts"
 import type { Faults } from "./proxy.ts"
-import { accountAt, type Depths, openStage, type Stage, signers, type Worker } from "./stage.ts"
+import { type Depths, openStage, type Stage, type Worker } from "./stage.ts"
 import type { KillStep, WorkerSettings } from "./worker.ts"
 
 /** One way in which things go wrong. */
@@ -20,15 +41,16 @@ export type Scenario = {
   workers?: number
   clock?: WorkerSettings["clock"]
   depths?: Depths
+  /** Whether a key service signs for the issuing lane. */
+  key_service?: boolean
   /** Whether prices rise when the first unit is issued, so that fees have to be raised. */
   spike?: boolean
   events?: () => Happenings
   /** What must have happened, or the run proved nothing. */
   must?: string[]
+  /** Whether the simulation draws the like of it in every gate: then only the whole matrix plays it. */
+  is_simulated?: true
 }
-
-/** `foreign`: transactions that the test itself sent with a signer's key. */
-type Happenings = Events & { foreign?: Hex[] }
 
 export type Outcome = Verdict & { name: string; seconds: number }
 
@@ -43,12 +65,12 @@ export async function run(scenario: Scenario): Promise<Outcome> {
   try {
     Object.assign(stage.proxies[0]?.faults ?? {}, scenario.faults)
     const { kill = null, clock = null } = scenario
+    if (scenario.key_service) stage.moveKeyAway()
     for (let index = 0; index < (scenario.workers ?? 1); index++)
       workers.push(stage.startWorker({ kill, clock }))
     if (kill) for (const worker of [...workers]) void replaceWhenDead(stage, workers, worker)
     const events = scenario.events?.() ?? {}
     const spike = scenario.spike ? holdPricesUp() : null
-    for (const { faults } of stage.proxies) faults.has_steady_tip = scenario.spike === true
     const all = bothOf(spike ? { beforeBlock: spike } : {}, events)
     const must = scenario.must ?? []
     const { play: current, ...played } = await play(stage, workers, all, must, patienceMilliseconds)
@@ -56,7 +78,8 @@ export async function run(scenario: Scenario): Promise<Outcome> {
       throw new Error("the worker never came to the step where it should have died")
     if (scenario.faults && stage.proxies[0]?.struck === 0) throw new Error("the fault never struck")
     const verdict = await judge(stage, played, events.foreign)
-    return { name: scenario.name, seconds: secondsSince(begin), ...verdict }
+    const faults = [...verdict.faults, ...(await judgePrices(stage))]
+    return { name: scenario.name, seconds: secondsSince(begin), ...verdict, faults }
   } catch (error) {
     const said = workers.map((worker) => worker.said()).join("\n…\n")
     const faults = [`${(error as Error).message}\n${await laneRows(stage.world)}\n${said}`]
@@ -78,237 +101,6 @@ async function laneRows({ context }: World): Promise<string> {
 async function replaceWhenDead(stage: Stage, workers: Worker[], worker: Worker): Promise<void> {
   await worker.child.exited
   if (worker.child.signalCode === "SIGKILL" && !stage.isClosed()) workers.push(stage.startWorker())
-}
-
-/** From the first issuance on, blocks cost more than what was offered for it. */
-function holdPricesUp() {
-  return async ({ stage, played, happened }: Play) => {
-    const isSent = stage.proxies.some(({ sent }) =>
-      sent.some(({ to }) => to?.toLowerCase() === played.collection?.address.toLowerCase()),
-    )
-    if (!isSent) return
-    happened.add("prices rose")
-    await stage.anvil.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 20_000_000_000n })
-  }
-}
-
-/** Once, when the condition holds. */
-function once(name: string, isTime: (play: Play) => Promise<boolean>, act: (play: Play) => Promise<void>) {
-  return (): Events => ({
-    async beforeBlock(current) {
-      if (current.happened.has(name) || !(await isTime(current))) return
-      current.happened.add(name)
-      await act(current)
-    },
-  })
-}
-
-async function isIssued({ stage }: Play): Promise<boolean> {
-  const rows = await stage.world.context.db.read.select().from(units).where(eq(units.token_status, "active"))
-  return rows.length > 0
-}
-
-async function isIssuedOnChain({ stage, played }: Play): Promise<boolean> {
-  if (!played.paired) return false
-  const address = played.collection?.address as Hex
-  return (await stage.anvil.client.getLogs({ address, fromBlock: 0n })).length > 0
-}
-
-async function isReplaced({ stage }: Play): Promise<boolean> {
-  const rows = await stage.world.context.db.read
-    .select()
-    .from(chipReplacements)
-    .where(eq(chipReplacements.status, "confirmed"))
-  return rows.length > 0
-}
-
-/** The last blocks are replaced by empty ones, the first of which has the `instead`. */
-function reorganize(depth: number, instead: string[] = []) {
-  return async ({ stage }: Play) => {
-    const request = stage.anvil.client.request as (call: object) => Promise<unknown>
-    await request({ method: "anvil_reorg", params: [depth, instead.map((raw) => [raw, 0])] })
-  }
-}
-
-/** Reopens lanes as a person would, once each has said why it stopped. */
-function reopening(events: () => Happenings) {
-  return () => {
-    const inner = events()
-    let isBusy = false
-    return {
-      ...inner,
-      async beforeBlock(current: Play) {
-        await inner.beforeBlock?.(current)
-        if (isBusy) return
-        const { read } = current.stage.world.context.db
-        const halted = await read.select().from(lanes).where(eq(lanes.status, "halted"))
-        if (halted.length === 0) return
-        isBusy = true
-        void Promise.all(halted.map(({ id }) => retryLane(current.stage, id))).finally(() => {
-          isBusy = false
-        })
-        current.happened.add("a lane halted")
-      },
-    }
-  }
-}
-
-/** The signer's key is used by somebody else; `instead` of ours, which is kept from the pool until then. */
-function stolenNonce(instead: boolean) {
-  return () => {
-    const foreign: Hex[] = []
-    return {
-      foreign,
-      async beforeBlock({ stage, played, happened }: Play) {
-        const [proxy] = stage.proxies
-        if (!played.paired || !proxy || happened.has("a nonce was used by somebody else")) return
-        const { client } = stage.anvil
-        const last = foreign.at(-1)
-        if (last && (await client.getTransactionReceipt({ hash: last }).catch(() => null))) {
-          happened.add("a nonce was used by somebody else")
-          if (instead) proxy.faults.refuse_every = 0
-          return
-        }
-        if (instead) {
-          proxy.faults.refuse_every = 1
-          if (!(await hasAllocated(stage, signers[1]))) return
-        }
-        // The pool forgets it together with those before it when prices rise.
-        if (last && (await client.getTransaction({ hash: last }).catch(() => null))) return
-        foreign.push(await useKey(stage, signers[1]))
-      },
-    }
-  }
-}
-
-async function hasAllocated({ world, anvil }: Stage, address: Address): Promise<boolean> {
-  const [lane] = await world.context.db.read
-    .select()
-    .from(lanes)
-    .where(and(eq(lanes.address, address), eq(lanes.status, "open")))
-  return (lane?.next_nonce ?? 0) > (await anvil.client.getTransactionCount({ address }))
-}
-
-/** Dear enough to be in the next block, whatever prices do. */
-async function useKey({ anvil: { client } }: Stage, address: Address): Promise<Hex> {
-  const nonce = await client.getTransactionCount({ address, blockTag: "pending" })
-  const fees = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 50_000_000_000n }
-  return await client.sendTransaction({ account: accountAt(2), nonce, to: address, gas: 21_000n, ...fees })
-}
-
-/** Once prices have risen, a person gives up nonces of issuances that are out, until a cancel is mined. */
-function givingUp(): Events {
-  return {
-    async beforeBlock({ stage, happened }) {
-      if (!happened.has("prices rose") || happened.has("a cancel was mined")) return
-      const { context } = stage.world
-      const { read } = context.db
-      const rows = await read.select().from(transactions).where(eq(transactions.kind, "issueUnit"))
-      const cancels = await read
-        .select()
-        .from(transactionAttempts)
-        .where(eq(transactionAttempts.is_cancel, true))
-      if (cancels.some(({ hash }) => rows.some((row) => row.hash === hash)))
-        happened.add("a cancel was mined")
-      const open = rows.filter(({ status }) => status === "signed" || status === "sent")
-      const [first] = open.sort((one, other) => one.nonce - other.nonce)
-      if (first && open.every(({ cancel_requested_at }) => cancel_requested_at === null))
-        await inTurn(context, null, (turn) => requestCancel(turn, first.id))
-    },
-  }
-}
-
-/** A person gives up the nonce of a claim that is mined all the same, and whose block is replaced later. */
-function givingUpTooLate(): Events {
-  let claimed: string | undefined
-  return {
-    async beforeBlock(current) {
-      const { context } = current.stage.world
-      const rows = await context.db.read
-        .select()
-        .from(transactions)
-        .where(eq(transactions.kind, "relayClaim"))
-      if (claimed === undefined) {
-        const open = rows.find(({ status }) => status === "signed" || status === "sent")
-        if (!open || !(await inTurn(context, null, (turn) => requestCancel(turn, open.id)))) return
-        claimed = open.id
-      }
-      if (current.happened.has("reorganized")) return
-      if (!rows.some(({ id, status }) => id === claimed && ["confirmed", "reverted"].includes(status))) return
-      current.happened.add("reorganized")
-      await reorganize(5)(current)
-    },
-  }
-}
-
-/** Nonces are given up; later a reorganization brings back the first of those transactions instead of its cancel. */
-function givenUpComesBack(): Events {
-  const giving = givingUp()
-  return {
-    async beforeBlock(current) {
-      await giving.beforeBlock?.(current)
-      const { stage, happened } = current
-      if (!happened.has("a cancel was mined") || happened.has("what was given up came back")) return
-      if (!(await isIssued(current))) return
-      const { read } = stage.world.context.db
-      const attempts = await read.select().from(transactionAttempts)
-      const rows = await read.select().from(transactions)
-      const given = rows.find((row) => attempts.some(({ hash, is_cancel }) => is_cancel && hash === row.hash))
-      const first = attempts.find(
-        ({ transaction_id, kind }) => transaction_id === given?.id && kind === "first",
-      )
-      if (!given?.block_number || !first) return
-      const head = await stage.anvil.client.getBlock()
-      const depth = Number(head.number) - given.block_number + 1
-      await reorganize(depth, [first.raw])(current)
-      happened.add("what was given up came back")
-    },
-  }
-}
-
-/** The pool forgets the first few of our transactions. */
-function evicting(): Events {
-  const dropped = new Set<string>()
-  return {
-    async beforeBlock({ stage, happened }) {
-      const fresh = stage.proxies[0]?.sent.filter(({ hash }) => !dropped.has(hash)) ?? []
-      for (const { hash } of fresh) {
-        if (dropped.size >= 5) return
-        dropped.add(hash)
-        await stage.anvil.client.dropTransaction({ hash })
-        happened.add("the pool forgot a transaction")
-      }
-    },
-  }
-}
-
-/** For many blocks no node answers a send, which higher fees do not help. */
-function refusing(): Events {
-  let refused = 0
-  return {
-    async beforeBlock({ stage, played, happened }) {
-      const [proxy] = stage.proxies
-      if (!played.paired || !proxy || happened.has("sends were taken again")) return
-      refused += 1
-      proxy.faults.refuse_every = refused <= 15 ? 1 : 0
-      if (refused <= 15) return
-      const attempts = await stage.world.context.db.read.select().from(transactionAttempts)
-      if (attempts.some(({ kind }) => kind === "bump")) throw new Error("fees were raised for silence")
-      happened.add("sends were taken again")
-    },
-  }
-}
-
-/** Until some blocks have passed, the first provider follows another chain. */
-function healing(): Events {
-  return {
-    async beforeBlock({ stage, blocks, happened }) {
-      const [first] = stage.proxies
-      if (!first) return
-      first.faults.is_forked = blocks > 5 && blocks < 30
-      if (blocks >= 30) happened.add("the providers agreed again")
-    },
-  }
 }
 
 const issuing = (step: KillStep["step"], pass = 1): KillStep => ({ step, kind: "issueUnit", pass })
@@ -346,12 +138,12 @@ const deeper: Depths = { confirmation_depth: 3, finality_depth: 12 }
 /** Faults of the chain, its providers, other workers and clocks, in which no worker has to die. */
 export const otherFaults: Scenario[] = [
   { name: "nothing", must: [] },
-  { name: "lost responses", faults: lost },
-  { name: "refused sends", faults: { refuse_every: 2 } },
+  { name: "lost responses", faults: lost, is_simulated: true },
+  { name: "refused sends", faults: { refuse_every: 2 }, is_simulated: true },
   { name: "no send is answered for long", events: refusing, must: ["sends were taken again"] },
-  { name: "half of the receipts fail", faults: { receipt_errors: true } },
-  { name: "only provider five blocks behind", faults: { lag_blocks: 5 } },
-  { name: "one of two providers five behind", faults: { lag_blocks: 5 }, providers: 2 },
+  { name: "half of the receipts fail", faults: { receipt_errors: true }, is_simulated: true },
+  { name: "only provider five blocks behind", faults: { lag_blocks: 5 }, is_simulated: true },
+  { name: "one of two providers five behind", faults: { lag_blocks: 5 }, providers: 2, is_simulated: true },
   {
     name: "two providers disagree",
     faults: {},
@@ -367,18 +159,26 @@ export const otherFaults: Scenario[] = [
     events: healing,
     must: ["the providers agreed again"],
   },
-  { name: "bursts of 429", faults: { limits: true } },
+  { name: "bursts of 429", faults: { limits: true }, is_simulated: true },
   {
     name: "pool evicts",
+    is_simulated: true,
     // No bump comes to the rescue: the same bytes have to go out again.
     depths: { ...usualDepths, bump_after_blocks: 1_000 },
     events: evicting,
     must: ["the pool forgot a transaction"],
   },
-  { name: "prices rise", spike: true, must: ["prices rose"] },
-  { name: "a person gives up a nonce", spike: true, events: givingUp, must: ["a cancel was mined"] },
+  { name: "prices rise", spike: true, must: ["prices rose"], is_simulated: true },
+  {
+    name: "a person gives up a nonce",
+    spike: true,
+    events: givingUp,
+    must: ["a cancel was mined"],
+    is_simulated: true,
+  },
   {
     name: "a nonce given up too late, then a reorganization",
+    is_simulated: true,
     depths: deeper,
     events: givingUpTooLate,
     must: ["reorganized"],
@@ -392,23 +192,27 @@ export const otherFaults: Scenario[] = [
   },
   {
     name: "reorganization of depth 1",
+    is_simulated: true,
     events: once("reorganized", isIssuedOnChain, reorganize(1)),
     must: ["reorganized"],
   },
   {
     name: "reorganization of confirmation depth - 1",
+    is_simulated: true,
     depths: deeper,
     events: once("reorganized", isIssuedOnChain, reorganize(2)),
     must: ["reorganized"],
   },
   {
     name: "reorganization beyond the confirmation depth",
+    is_simulated: true,
     depths: deeper,
     events: once("reorganized", isIssued, reorganize(7)),
     must: ["reorganized"],
   },
   {
     name: "reorganization after a replacement",
+    is_simulated: true,
     depths: deeper,
     events: once("reorganized", isReplaced, reorganize(5)),
     must: ["reorganized"],
@@ -419,25 +223,119 @@ export const otherFaults: Scenario[] = [
     events: reopening(once("reorganized", isIssued, reorganize(8))),
     must: ["reorganized", "a lane halted"],
   },
-  { name: "second worker", workers: 2 },
+  ...[402, 429, 503].map((status) => ({
+    name: `one of two providers answers a JSON error under ${status}`,
+    is_simulated: true as const,
+    faults: { says_always: { status, code: -32_011, message: "no backends available for method" } },
+    providers: 2,
+  })),
+  {
+    name: "one of two providers answers in words nobody knows",
+    is_simulated: true,
+    faults: { says_always: { status: 200, code: -32_000, message: "the quokka sleeps" } },
+    providers: 2,
+  },
+  { name: "one of two providers swallows what is sent", faults: { swallows: true }, providers: 2 },
+  {
+    name: "words that nobody knows for a while",
+    is_simulated: true,
+    events: saying("the quokka sleeps", neverRaised),
+    must: ["sends were taken again"],
+  },
+  {
+    name: "a full pool for a while",
+    is_simulated: true,
+    events: saying("txpool is full", neverRaised),
+    must: ["sends were taken again"],
+  },
+  {
+    name: "a node's fee cap for a while",
+    events: saying("tx fee (1.35 ether) exceeds the configured cap (1.00 ether)", neverRaised),
+    must: ["sends were taken again"],
+  },
+  ...[
+    "insufficient funds for gas * price + value: balance 0, tx cost 1",
+    "InsufficientFunds, Account balance: 0, cumulative cost: 1",
+    "Upfront cost exceeds account balance",
+  ].map((words, index) => ({
+    name: `words of low funds for a while, client ${index + 1}`,
+    events: saying(words, neverRaised),
+    must: ["sends were taken again"],
+  })),
+  { name: "gas outside the call is dear", faults: { least_gas: 600_000 } },
+  {
+    name: "an operator is removed and named again",
+    events: withoutRole,
+    must: ["the operator was named again"],
+  },
+  {
+    name: "a reorganization that lets succeed what had reverted",
+    // However long a worker that died is missed.
+    depths: { confirmation_depth: 2, finality_depth: 600 },
+    events: revertedThenNot,
+    must: ["what had reverted succeeded"],
+  },
+  {
+    name: "the authorizer is rotated while authorizations of the one before are open",
+    events: once("rotated", isIssued, rotateAuthorizer),
+    must: ["rotated"],
+  },
+  {
+    name: "a key service that is slow, throttles and signs otherwise each time",
+    key_service: true,
+    events: throttling,
+    must: ["the key service signed again"],
+  },
+  { name: "second worker", workers: 2, is_simulated: true },
   { name: "three workers, each dies once", workers: 3, kill: issuing("broadcast") },
-  { name: "clock steps forward", clock: { by_milliseconds: 600_000, after_milliseconds: 1_200 } },
-  { name: "clock steps back", clock: { by_milliseconds: -600_000, after_milliseconds: 1_200 } },
+  {
+    name: "clock steps forward",
+    clock: { by_milliseconds: 600_000, after_milliseconds: 1_200 },
+    is_simulated: true,
+  },
+  {
+    name: "clock steps back",
+    clock: { by_milliseconds: -600_000, after_milliseconds: 1_200 },
+    is_simulated: true,
+  },
   {
     name: "clock steps forward, then the worker dies",
+    is_simulated: true,
     clock: { by_milliseconds: 600_000, after_milliseconds: 0 },
     kill: issuing("store"),
   },
   {
     name: "key used by somebody else, retried by a person",
+    is_simulated: true,
     events: reopening(stolenNonce(false)),
     must: ["a nonce was used by somebody else", "a lane halted"],
   },
   {
     name: "nonce taken from a stored transaction, retried",
+    is_simulated: true,
     events: reopening(stolenNonce(true)),
     must: ["a nonce was used by somebody else", "a lane halted"],
   },
+]
+
+/** What nobody has to die in the midst of: it ends workers itself, or counts on what they do between two blocks. */
+export const undisturbed: Scenario[] = [
+  {
+    name: "blocks ten times as dear for a full window",
+    events: dearWithFullWindow,
+    must: ["the window was mined"],
+  },
+  {
+    name: "two signers change places",
+    events: changingKeys([2, 1]),
+    must: ["the keys were changed"],
+  },
+  {
+    name: "both signers are swapped for others",
+    events: changingKeys([8, 9]),
+    must: ["the keys were changed"],
+  },
+  { name: "two signers are swapped for one", events: changingKeys([8]), must: ["the keys were changed"] },
 ]
 
 /** Every kill step, with and without lost responses. */
@@ -445,6 +343,24 @@ export const crashes: Scenario[] = killSteps.flatMap(({ name, ...step }) => [
   { ...step, name: `killed at ${name}` },
   { ...step, name: `killed at ${name}, lost responses`, faults: lost },
 ])
+
+const killedInGate = [
+  "deploy: sent",
+  "issue: stored",
+  "bump: sent",
+  "cancel: stored",
+  "claim: confirmed",
+  "watch: settled",
+]
+
+/**
+ * What `bun test` plays: real processes that die, real sockets, and what the simulation cannot do. It lets processes die
+ * at every statement and question, and draws every fault that is marked so above.
+ */
+export const crashesInGate = crashes.filter(({ name }) =>
+  killedInGate.includes(name.slice("killed at ".length)),
+)
+export const faultsInGate = [...otherFaults, ...undisturbed].filter((scenario) => !scenario.is_simulated)
 
 /** The faults of the line and of the chain that can meet a crash at any step. */
 const combined = otherFaults.filter(
@@ -455,6 +371,7 @@ const combined = otherFaults.filter(
 export const matrix: Scenario[] = [
   ...crashes,
   ...otherFaults,
+  ...undisturbed,
   ...killSteps.flatMap(({ name, kill, spike = false, events }) =>
     combined.map(
       (fault): Scenario => ({
@@ -468,13 +385,3 @@ export const matrix: Scenario[] = [
     ),
   ),
 ]
-
-function bothOf(one: Happenings, other: Happenings): Happenings {
-  return {
-    foreign: one.foreign ?? other.foreign ?? [],
-    async beforeBlock(current) {
-      await one.beforeBlock?.(current)
-      await other.beforeBlock?.(current)
-    },
-  }
-}

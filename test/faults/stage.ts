@@ -2,24 +2,17 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
-import {
-  type Address,
-  createTestClient,
-  getContractAddress,
-  type Hex,
-  http,
-  publicActions,
-  toHex,
-  walletActions,
-} from "viem"
-import { mnemonicToAccount } from "viem/accounts"
+import { type Address, createTestClient, type Hex, http, publicActions, toHex, walletActions } from "viem"
+import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
-import { factoryAbi, factoryBytecode } from "../../src/chain/contracts.generated.ts"
-import { loadConfig } from "../../src/config.ts"
-import { openWorld, type World } from "../../src/context.ts"
 import { transactionAttempts } from "../../src/db/schema.ts"
 import { freePort } from "../../src/dev/chain.ts"
-import { tiedToParent } from "../child-process.ts"
+import { planDeployment } from "../../src/engine/chain/deployment.ts"
+import { openWorld, type World } from "../../src/engine/world.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { tiedToParent } from "../harness/child-process.ts"
+import { type FakeKeyService, startAwsKms } from "../harness/key-services.ts"
 import { type ProviderProxy, startProxy } from "./proxy.ts"
 import type { KillStep, WorkerSettings } from "./worker.ts"
 
@@ -28,6 +21,8 @@ export type Stage = {
   folder: string
   anvil: Anvil
   proxies: ProviderProxy[]
+  /** Where signers' keys are that no process has; none but where `moveKeyAway` was called. */
+  keyServices: FakeKeyService[]
   /** The API's side of the service, which talks to the chain itself. */
   world: World
   /** The variables of the service's processes. */
@@ -35,6 +30,8 @@ export type Stage = {
   /** Transactions that reached a provider before they were in the database. */
   unstored: Hex[]
   startWorker(options?: WorkerOptions): Worker
+  /** The second signer's key is in a key service from now on, for workers that start later. */
+  moveKeyAway(): void
   isClosed(): boolean
   close(): Promise<void>
 }
@@ -47,14 +44,19 @@ export type Worker = {
   said(): string
 }
 
-export type Depths = { confirmation_depth: number; finality_depth: number; bump_after_blocks?: number }
+export type Depths = {
+  confirmation_depth: number
+  finality_depth: number
+  bump_after_blocks?: number
+  block_time_seconds?: number
+}
 
 export const leaseMilliseconds = 600
 
 export async function openStage(depths: Depths, providers: number): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), "faults-"))
   const anvil = await startAnvil()
-  const factory_address = await deployFactory(anvil)
+  const contracts = await deployContracts(anvil)
   const unstored: Hex[] = []
   let world: World | undefined
   const proxies = Array.from({ length: providers }, () =>
@@ -71,7 +73,7 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
     const chain = {
       name: "fault test",
       rpc_urls,
-      factory_address,
+      ...contracts,
       block_time_seconds: 0.15,
       max_fee_per_gas_gwei: 1_000,
       bump_after_blocks: 3,
@@ -86,7 +88,7 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
     SIGNER_KEYS: [keyAt(1), keyAt(2)].join(","),
     AUTHORIZER_KEY: keyAt(3),
   }
-  const environment = {
+  const environment: Record<string, string> = {
     ...shared,
     LOG_LEVEL: "debug",
     CHAINS: chainsFile(
@@ -96,13 +98,16 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
   }
   world = await openWorld(
     loadConfig({ ...shared, LOG_LEVEL: "silent", CHAINS: chainsFile("direct.json", [anvil.url]) }),
+    tell,
   )
   const workers: Worker[] = []
+  const keyServices: FakeKeyService[] = []
   let isClosed = false
   return {
     folder,
     anvil,
     proxies,
+    keyServices,
     world,
     environment,
     unstored,
@@ -110,6 +115,17 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
       const worker = spawnWorker({ environment, lease_milliseconds: leaseMilliseconds, kill, clock })
       workers.push(worker)
       return worker
+    },
+    moveKeyAway() {
+      const service = startAwsKms(keyAt(2))
+      keyServices.push(service)
+      Object.assign(environment, {
+        SIGNER_KEYS: [keyAt(1), "aws-kms:alias/issuing"].join(","),
+        AWS_ENDPOINT_URL_KMS: service.url,
+        AWS_ACCESS_KEY_ID: "somebody",
+        AWS_SECRET_ACCESS_KEY: "not a secret",
+        AWS_REGION: "eu-west-1",
+      })
     },
     isClosed: () => isClosed,
     async close() {
@@ -119,7 +135,7 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
         await child.exited
       }
       await world.close()
-      for (const proxy of proxies) await proxy.stop()
+      for (const each of [...proxies, ...keyServices]) await each.stop()
       await anvil.stop()
       rmSync(folder, { recursive: true, force: true })
     },
@@ -129,6 +145,8 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
 function spawnWorker(settings: WorkerSettings): Worker {
   const command = [process.execPath, join(import.meta.dir, "worker.ts"), JSON.stringify(settings)]
   const child = Bun.spawn(tiedToParent(command), {
+    // The clients of key services find out from the process who asks, and where.
+    env: { ...process.env, ...settings.environment },
     stdin: "ignore",
     stdout: "inherit",
     stderr: "pipe",
@@ -155,7 +173,7 @@ function createAnvilClient(url: string) {
 }
 
 /** A chain that makes blocks only when it is told to. */
-async function startAnvil(): Promise<Anvil> {
+export async function startAnvil(): Promise<Anvil> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const arch = process.arch === "x64" ? "amd64" : process.arch
@@ -181,26 +199,36 @@ async function startAnvil(): Promise<Anvil> {
   throw new Error(`anvil does not answer on port ${port}`)
 }
 
-export function accountAt(addressIndex: number) {
-  return mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex })
+/** The parent of the accounts that anvil funds; its mnemonic's seed takes a while to make. */
+const accountKeys = mnemonicToAccount("test test test test test test test test test test test junk", {
+  path: "m/44'/60'/0'/0",
+}).getHdKey()
+
+export function accountAt(addressIndex: number): PrivateKeyAccount {
+  return privateKeyToAccount(keyAt(addressIndex))
 }
 
-function keyAt(addressIndex: number): Hex {
-  const key = accountAt(addressIndex).getHdKey().privateKey
+export function keyAt(addressIndex: number): Hex {
+  const key = accountKeys.deriveChild(addressIndex).privateKey
   if (!key) throw new Error("the mnemonic gives no key")
   return toHex(key)
 }
 
 export const signers: [Address, Address] = [accountAt(1).address, accountAt(2).address]
 
-async function deployFactory({ client }: Anvil): Promise<Address> {
-  const admin = accountAt(0)
-  await client.deployContract({
-    account: admin,
-    abi: factoryAbi,
-    bytecode: factoryBytecode,
-    args: [admin.address, accountAt(3).address, signers],
+async function deployContracts({
+  client,
+}: Anvil): Promise<{ factory_address: Address; desk_address: Address }> {
+  const account = accountAt(0)
+  const { factory_address, desk_address, factory_data, desk_data } = planDeployment({
+    deployer: account.address,
+    guardian: null,
+    authorizer: accountAt(3).address,
+    signers,
+    metadata_base_url: "",
   })
+  for (const data of [factory_data, desk_data])
+    await client.sendTransaction({ account, data, gas: 12_000_000n })
   await client.mine({ blocks: 3 })
-  return getContractAddress({ from: admin.address, nonce: 0n })
+  return { factory_address, desk_address }
 }

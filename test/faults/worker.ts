@@ -1,7 +1,8 @@
-import { loadConfig } from "../../src/config.ts"
-import { openWorld } from "../../src/context.ts"
+import type { Step } from "../../src/engine/lanes/step.ts"
+import { openWorld } from "../../src/engine/world.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { tell } from "../../src/resources/news/tell.ts"
 import { startWorkers } from "../../workers/start.ts"
-import type { Step } from "../../workers/step.ts"
 
 /** What a worker process of a fault test is told, as JSON in its one argument. */
 export type WorkerSettings = {
@@ -18,7 +19,7 @@ export type KillStep = { step: Step; kind: string; pass: number }
 if (import.meta.main) {
   const settings: WorkerSettings = JSON.parse(String(process.argv[2]))
   const { clock: wrong, kill } = settings
-  const world = await openWorld(loadConfig(settings.environment))
+  const world = await openWorld(loadConfig(settings.environment), tell)
   const begin = performance.now()
   const clock = () => {
     const isWrong = wrong !== null && performance.now() - begin >= wrong.after_milliseconds

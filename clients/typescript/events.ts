@@ -1,0 +1,105 @@
+import type { components, paths } from "./api.generated.ts"
+
+type Event = components["schemas"]["Event"]
+type Query = Omit<NonNullable<paths["/v1/events"]["get"]["parameters"]["query"]>, "cursor" | "limit">
+
+/** The feed of events. */
+export type Events = {
+  /** Everything after an event, or from the oldest kept, oldest first; it ends with what there is now. */
+  list(query?: Query): AsyncGenerator<Event>
+  /**
+   * Events as they happen, after `after` or from now on. Goes on where it was when the connection breaks, until
+   * `signal`. Throws what the first connection is refused with.
+   */
+  stream(query?: Query, options?: { signal?: AbortSignal }): AsyncGenerator<Event>
+}
+
+/** How the feed asks the service; `ask` throws for a refusal. */
+export type Ask = (path: string, init: RequestInit) => Promise<Response>
+
+export function createEvents(ask: Ask): Events {
+  return {
+    async *list({ after = "0", ...filters } = {}) {
+      for (let last = after; ; ) {
+        const response = await ask(`/v1/events?${search({ ...filters, after: last, limit: "100" })}`, {})
+        const { events, pagination } = (await response.json()) as {
+          events: Event[]
+          pagination: { has_more: boolean }
+        }
+        yield* events
+        last = events.at(-1)?.id ?? last
+        if (!pagination.has_more) return
+      }
+    },
+    async *stream(query = {}, { signal } = {}) {
+      let last: string | undefined
+      for (let failures = 0; !signal?.aborted; failures++) {
+        const headers: Record<string, string> = last ? { "last-event-id": last } : {}
+        try {
+          const init: RequestInit = signal ? { headers, signal } : { headers }
+          const response = await ask(`/v1/events/stream?${search(query)}`, init)
+          for await (const { id, data } of messagesOf(response)) {
+            last = id ?? last
+            failures = 0
+            if (data !== null) yield JSON.parse(data) as Event
+          }
+        } catch (error) {
+          if (signal?.aborted) return
+          // A refusal is no broken connection.
+          if (error instanceof Error && "code" in error && "request_id" in error) throw error
+        }
+        await new Promise((resolve) => setTimeout(resolve, Math.min(10_000, 500 * 2 ** failures)))
+      }
+    },
+  }
+}
+
+function search(query: Record<string, unknown>): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
+  return given.toString()
+}
+
+/** The service says something every 15 seconds: after so long a silence the connection is lost. */
+const silenceMilliseconds = 45_000
+
+type Message = { id: string | null; data: string | null }
+
+/** Each message of a stream of server-sent events (HTML Living Standard, 9.2.6). */
+async function* messagesOf(response: Response): AsyncGenerator<Message> {
+  const reader = response.body?.getReader()
+  if (!reader) return
+  const decoder = new TextDecoder()
+  let rest = ""
+  try {
+    for (;;) {
+      const { value, done } = await beforeSilence(reader.read())
+      if (done) return
+      const messages = `${rest}${decoder.decode(value, { stream: true })}`.split("\n\n")
+      rest = messages.pop() ?? ""
+      for (const message of messages) {
+        const [id, data] = [fieldOf(message, "id: "), fieldOf(message, "data: ")]
+        if (id !== null || data !== null) yield { id, data }
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+function fieldOf(message: string, field: string): string | null {
+  const lines = message.split("\n").filter((line) => line.startsWith(field))
+  return lines.length === 0 ? null : lines.map((line) => line.slice(field.length)).join("\n")
+}
+
+async function beforeSilence<T>(read: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("the stream fell silent")), silenceMilliseconds)
+  })
+  try {
+    return await Promise.race([read, silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,125 @@
+import { dataOf, pause, type Schemas, type ServiceClient } from "./client.ts"
+
+/** Polls until the contract is deployed and units of the collection can be paired. Throws as `waitFor` does. */
+export async function waitForCollection(
+  api: ServiceClient,
+  collection_id: string,
+  options?: WaitOptions<Schemas["Collection"]>,
+): Promise<Schemas["Collection"]> {
+  const params = { path: { collection_id } }
+  const read = (signal: Signal) => dataOf(api.GET("/v1/collections/{collection_id}", { params, ...signal }))
+  return await waitFor(read, { statusOf: ({ contract }) => contract.status, wanted: "active" }, options)
+}
+
+/** Polls until the unit is issued, so that it can be claimed. Throws as `waitFor` does. */
+export async function waitForUnit(
+  api: ServiceClient,
+  unit_id: string,
+  options?: WaitOptions<Schemas["Unit"]>,
+): Promise<Schemas["Unit"]> {
+  const params = { path: { unit_id } }
+  const read = (signal: Signal) => dataOf(api.GET("/v1/units/{unit_id}", { params, ...signal }))
+  const statusOf = ({ collection }: Schemas["Unit"]) => collection?.token.status ?? "pending"
+  return await waitFor(read, { statusOf, wanted: "active" }, options)
+}
+
+/** Polls until the claim is on chain at the confirmation depth. Throws as `waitFor` does. */
+export async function waitForClaim(
+  api: ServiceClient,
+  { unit_id, id }: Pick<Schemas["Claim"], "unit_id" | "id">,
+  options?: WaitOptions<Schemas["Claim"]>,
+): Promise<Schemas["Claim"]> {
+  const params = { path: { unit_id, claim_id: id } }
+  const read = (signal: Signal) =>
+    dataOf(api.GET("/v1/units/{unit_id}/claims/{claim_id}", { params, ...signal }))
+  return await waitFor(read, { statusOf: ({ status }) => status, wanted: "claimed" }, options)
+}
+
+/** Polls until the transfer is on chain at the confirmation depth. Throws as `waitFor` does. */
+export async function waitForTransfer(
+  api: ServiceClient,
+  { unit_id, id }: Pick<Schemas["Transfer"], "unit_id" | "id">,
+  options?: WaitOptions<Schemas["Transfer"]>,
+): Promise<Schemas["Transfer"]> {
+  const params = { path: { unit_id, transfer_id: id } }
+  const read = (signal: Signal) =>
+    dataOf(api.GET("/v1/units/{unit_id}/transfers/{transfer_id}", { params, ...signal }))
+  return await waitFor(read, { statusOf: ({ status }) => status, wanted: "confirmed" }, options)
+}
+
+/** Polls until the new chip is the unit's. Throws as `waitFor` does. */
+export async function waitForChipReplacement(
+  api: ServiceClient,
+  { unit_id, id }: Pick<Schemas["ChipReplacement"], "unit_id" | "id">,
+  options?: WaitOptions<Schemas["ChipReplacement"]>,
+): Promise<Schemas["ChipReplacement"]> {
+  const params = { path: { unit_id, replacement_id: id } }
+  const read = (signal: Signal) =>
+    dataOf(api.GET("/v1/units/{unit_id}/chip-replacements/{replacement_id}", { params, ...signal }))
+  return await waitFor(read, { statusOf: ({ status }) => status, wanted: "confirmed" }, options)
+}
+
+export type WaitOptions<Resource> = {
+  /** How long the status is waited for; 5 minutes when absent. */
+  patience_milliseconds?: number
+  /** The first pause; 500 when absent. Each is half as long again as the one before, up to 5 seconds. */
+  interval_milliseconds?: number
+  signal?: AbortSignal
+  /** Is told what was read, each time. */
+  onRead?: (resource: Resource) => void
+}
+
+/** It ended otherwise, for good: `status` and, where the service says why, `failure`. */
+export class EndedOtherwise<Resource> extends Error {
+  override name = "EndedOtherwise"
+  readonly resource: Resource
+  readonly status: string
+  readonly failure: Schemas["Failure"] | null
+  constructor(resource: Resource, { status, wanted }: { status: string; wanted: string }) {
+    const failure = (resource as { failure?: Schemas["Failure"] | null }).failure ?? null
+    super(
+      `what should become ${wanted} is ${status}${failure ? `: ${failure.code}: ${failure.message}` : ""}`,
+    )
+    this.resource = resource
+    this.status = status
+    this.failure = failure
+  }
+}
+
+/** It goes on, and may still end well: wait again later, with the same id. */
+export class WaitedTooLong<Resource> extends Error {
+  override name = "WaitedTooLong"
+  readonly resource: Resource
+  constructor(resource: Resource, { status, wanted }: { status: string; wanted: string }) {
+    super(`what should become ${wanted} is still ${status}`)
+    this.resource = resource
+  }
+}
+
+/** What `read` hands to its request, so that a wait that was given up ends at once. */
+type Signal = { signal?: AbortSignal }
+
+const endings = ["failed", "expired"]
+
+/**
+ * Reads until the status is the wanted one. Throws `EndedOtherwise` when it is `failed` or `expired`, `WaitedTooLong`
+ * when patience ends first, the signal's reason when it is aborted, and whatever `read` throws.
+ */
+async function waitFor<Resource>(
+  read: (signal: Signal) => Promise<Resource>,
+  { statusOf, wanted }: { statusOf: (resource: Resource) => string; wanted: string },
+  options: WaitOptions<Resource> = {},
+): Promise<Resource> {
+  const { patience_milliseconds = 300_000, interval_milliseconds = 500, signal, onRead } = options
+  const deadline = performance.now() + patience_milliseconds
+  for (let interval = interval_milliseconds; ; interval = Math.min(5_000, interval * 1.5)) {
+    const resource = await read(signal ? { signal } : {})
+    onRead?.(resource)
+    const status = statusOf(resource)
+    if (status === wanted) return resource
+    if (endings.includes(status)) throw new EndedOtherwise(resource, { status, wanted })
+    if (performance.now() + interval > deadline) throw new WaitedTooLong(resource, { status, wanted })
+    await pause(interval, signal)
+    signal?.throwIfAborted()
+  }
+}

@@ -1,0 +1,36 @@
+/** Why work could not be achieved, for good: a code that stays as it is, and words for whoever reads it. */
+export type EffectFailure = { code: string; message: string }
+
+/**
+ * Every `failure.code`, with what an integrator can do: one entry each.
+ */
+export const failures = {
+  "collection.deployment_reverted":
+    "The chain refused the contract; the operator of the service can retry it.",
+  "unit.issuance_reverted": "The chain refused the issuance; the operator of the service can retry it.",
+  "claim.already_claimed": "Somebody else claimed the unit first. Read its owner from the chain.",
+  "claim.superseded":
+    "The unit was claimed in another way, or got another chip, before this authorization was used.",
+  "transfer.superseded": "The unit changed its owner in another way before this authorization was used.",
+  "chip_replacement.locked":
+    "The unit was claimed meanwhile, which locks its chip. It keeps the chip it has.",
+  "chip_replacement.reverted": "The chain refused the swap. The unit keeps its chip: replace it again.",
+  "metadata_refresh.reverted": "The chain refused to announce the change. Ask for another refresh.",
+  "webhook_endpoint.given_up":
+    "The endpoint took none of ten attempts at one event in three days. Mend it and enable it again.",
+  "internal.error": "The work ended in an unexpected way.",
+} as const
+
+export type FailureCode = keyof typeof failures
+
+/** A failure with its documented sentence and, for support, what was seen. */
+export function failure(code: FailureCode, seen: string | null = null): EffectFailure {
+  return { code, message: seen === null ? failures[code] : `${failures[code]} (${seen})` }
+}
+
+/** The failure an `xstate.error.actor.*` event carries, whatever was thrown. */
+export function failureOf(error: unknown): EffectFailure {
+  if (error && typeof error === "object" && "code" in error && "message" in error)
+    return { code: String(error.code), message: String(error.message) }
+  return failure("internal.error")
+}

@@ -1,0 +1,51 @@
+import { assign, setup } from "xstate"
+import { laneEffect } from "./effect.ts"
+import { noOutcome, type Outcome, recordFailure, recordTransaction } from "./outcome.ts"
+
+type RefreshMetadataInput = { lane_id: string; collection_id: string }
+type RefreshMetadataOutput = { transaction_hash: string }
+
+type MetadataRefreshEvent = { type: "SUBMITTED"; transaction_hash: string }
+
+/** A metadata refresh: the contract tells marketplaces to read anew, from its preparation to its confirmation. */
+export const metadataRefreshMachine = setup({
+  types: {
+    input: {} as RefreshMetadataInput,
+    context: {} as RefreshMetadataInput & Outcome,
+    events: {} as MetadataRefreshEvent,
+  },
+  actors: { refreshMetadata: laneEffect<RefreshMetadataOutput, RefreshMetadataInput>() },
+  actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
+}).createMachine({
+  id: "metadata-refresh",
+  context: ({ input }) => ({
+    lane_id: input?.lane_id ?? "",
+    collection_id: input?.collection_id ?? "",
+    ...noOutcome,
+  }),
+  // The call goes on across `prepared` and `submitted`, so it belongs to the whole machine.
+  invoke: {
+    id: "refreshMetadata",
+    src: "refreshMetadata",
+    input: ({ context: { lane_id, collection_id } }) => ({ lane_id, collection_id }),
+    onDone: {
+      target: ".confirmed",
+      actions: { type: "recordTransaction", params: ({ event }) => event.output },
+    },
+    onError: { target: ".failed", actions: { type: "recordFailure", params: ({ event }) => event } },
+  },
+  initial: "prepared",
+  states: {
+    prepared: {
+      on: {
+        SUBMITTED: {
+          target: "submitted",
+          actions: { type: "recordTransaction", params: ({ event }) => event },
+        },
+      },
+    },
+    submitted: {},
+    confirmed: { type: "final" },
+    failed: { type: "final" },
+  },
+})

@@ -1,0 +1,237 @@
+import { randomUUID } from "node:crypto"
+import { Elysia } from "elysia"
+import { wantsHtml } from "../http/accept.ts"
+import { createAnswerRequest, type Visit } from "../http/answer.ts"
+import { clientAddress } from "../http/client-address.ts"
+import { corsFor, isPreflight, readableFrom } from "../http/cors.ts"
+import { type Answer, errorAnswer, type StreamAnswer } from "../http/envelope.ts"
+import type { Page, PageAnswer } from "../http/page.ts"
+import { createRateLimits, headersOf } from "../http/rate-limits.ts"
+import type { Route } from "../http/route.ts"
+import type { Context } from "../platform/context.ts"
+import { ApiError } from "../platform/errors.ts"
+import { countRequest } from "../platform/metrics.ts"
+import { createAuthenticate } from "../resources/credentials/authenticate.ts"
+import { createCorsOrigins } from "../resources/settings/cors-origins.ts"
+import { pages } from "./pages.ts"
+import { routes } from "./routes.ts"
+import { nothingHere, welcomePage } from "./welcome/pages.ts"
+
+/**
+ * The API as an Elysia app: it routes, and gives every request an id, an answer and a log line. Streams end with
+ * `stopping`.
+ */
+export function createApp(
+  context: Context,
+  mounted: readonly Route[] = routes,
+  stopping: AbortSignal = new AbortController().signal,
+) {
+  const limits = createRateLimits(context.config, context.log)
+  const origins = createCorsOrigins(context)
+  const authenticate = createAuthenticate(context)
+  const answerRequest = createAnswerRequest(context, { limits, authenticate, origins, stopping })
+  const addresses = addressesOf(mounted)
+  const visits = new WeakMap<Request, TimedVisit>()
+
+  function send(
+    request: Request,
+    set: ResponseSettings,
+    answer: Answer | StreamAnswer,
+  ): string | Response | undefined {
+    const visit = visits.get(request)
+    set.status = answer.status
+    Object.assign(set.headers, answer.headers)
+    if (answer.body !== null) set.headers["content-type"] ??= "application/json"
+    if (visit?.readable_from) set.headers["access-control-allow-origin"] = visit.readable_from
+    logVisit(context, visit, answer)
+    if (typeof answer.body === "object" && answer.body) return new Response(bytesOf(answer.body))
+    return answer.body ?? undefined
+  }
+
+  const app = new Elysia({
+    normalize: false,
+    strictPath: true,
+    serve: {
+      development: false,
+      // Two processes on one port would share its requests without a word.
+      reusePort: false,
+      // Beyond this Bun answers by itself, so it is far above what a body may have.
+      maxRequestBodySize: 1024 * 1024,
+      idleTimeout: 30,
+    },
+  })
+    .onRequest(async ({ request, set, server }) => {
+      const request_id = `req_${randomUUID()}`
+      const visit: TimedVisit = {
+        request_id,
+        operation: null,
+        caller: null,
+        headers: set.headers as Visit["headers"],
+        readable_from: null,
+        peer: () => server?.requestIP(request)?.address ?? "",
+        since: performance.now(),
+        traceparent: request.headers.get("traceparent"),
+      }
+      visits.set(request, visit)
+      Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
+      if (request.headers.has("origin")) await origins.refresh()
+      if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)
+      visit.readable_from = readableFrom(origins, request)
+    })
+    .onError(({ request, set, error, code }) => {
+      const cause = code === "NOT_FOUND" ? noRoute(addresses, request) : error
+      const answer = errorAnswer(context, cause, visits.get(request)?.request_id ?? `req_${randomUUID()}`)
+      if (answer.code === "not_found.resource" && isOpenedByPerson(request))
+        return send(request, set, { ...answerOfPage(nothingHere), code: answer.code })
+      if (answer.status === 405) set.headers.allow = methodsAt(addresses, request).join(", ")
+      return send(request, set, answer)
+    })
+    .onStop(() => limits.close())
+    .use(corsFor(origins))
+
+  async function holdClient(
+    bucketName: NonNullable<Page["bucket"]>,
+    request: Request,
+    set: ResponseSettings,
+  ): Promise<void> {
+    const peer = visits.get(request)?.peer() ?? ""
+    const client = clientAddress(request, peer, context.config.trusted_proxies)
+    const bucket = await limits.countPage(bucketName, client)
+    if (!bucket.overfull) return
+    Object.assign(set.headers, headersOf(bucket, context.clock()))
+    throw new ApiError("rate_limit.exceeded")
+  }
+
+  for (const page of pages)
+    app.get(patternOf(page.path), async ({ request, set, params }: RouteRequest) => {
+      const visit = visits.get(request)
+      if (visit && page.is_readable_from_anywhere) visit.readable_from = request.headers.get("origin")
+      if (page.bucket) await holdClient(page.bucket, request, set)
+      const query = new URLSearchParams(/\?[^#]*/.exec(request.url)?.[0])
+      const accept = request.headers.get("accept") ?? ""
+      const if_none_match = request.headers.get("if-none-match")
+      const opened = await page.open(context, { params: params ?? {}, query, accept, if_none_match })
+      return send(request, set, answerOfPage(opened))
+    })
+
+  for (const route of mounted) {
+    const path = patternOf(route.path)
+    app.route(
+      route.method,
+      path,
+      async ({ request, set, params }: RouteRequest) => {
+        if (route.path === "/" && isOpenedByPerson(request))
+          return send(request, set, answerOfPage(welcomePage))
+        const visit = visits.get(request) as Visit
+        return send(request, set, await answerRequest(route, request, params ?? {}, visit))
+      },
+      // The answer reads the body itself, after the credential is known.
+      { parse: "none" },
+    )
+    if (route.method === "GET" && route.path.startsWith("/v1/"))
+      app.route("HEAD", path, () => {
+        throw new ApiError("request.method_not_allowed")
+      })
+  }
+  return app
+}
+
+/** Asks for the next text only when the one before it was taken, and for none once nobody reads. */
+function bytesOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  return new ReadableStream({
+    async pull(controller) {
+      const { value, done } = await texts.next()
+      if (done) controller.close()
+      else controller.enqueue(encoder.encode(value))
+    },
+    async cancel() {
+      await texts.return(undefined)
+    },
+  })
+}
+
+/** A browser that opens an address; the API itself answers everybody in JSON. */
+function isOpenedByPerson(request: Request): boolean {
+  const isApi = pathOf(request).startsWith("/v1")
+  return request.method === "GET" && !isApi && wantsHtml(request.headers.get("accept") ?? "")
+}
+
+function answerOfPage({ status, headers, html }: PageAnswer): Answer {
+  const type = html === null ? {} : { "content-type": "text/html; charset=utf-8" }
+  return { status, body: html, headers: { ...type, ...headers }, code: null }
+}
+
+function patternOf(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1")
+}
+
+type ResponseSettings = { status?: number | string; headers: Record<string, string | number> }
+
+type RouteRequest = { request: Request; set: ResponseSettings; params?: Record<string, string> }
+
+const securityHeaders = {
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+  vary: "Origin",
+}
+
+function noRoute(addresses: readonly Address[], request: Request): ApiError {
+  const isKnown = methodsAt(addresses, request).length > 0
+  return new ApiError(isKnown ? "request.method_not_allowed" : "not_found.resource")
+}
+
+type Address = { method: string; pattern: RegExp }
+
+function addressesOf(mounted: readonly Route[]): Address[] {
+  const opened = pages.map(({ path }) => ({ method: "GET", path }))
+  return [...mounted, ...opened].map(({ method, path }) => ({
+    method,
+    pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+  }))
+}
+
+/** The methods of the path that a request names. Its host may be anything, so the path is cut out by hand. */
+function methodsAt(addresses: readonly Address[], request: Request): string[] {
+  const path = pathOf(request)
+  return addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+}
+
+function pathOf(request: Request): string {
+  return request.url.replace(/^[a-z]+:\/\/[^/]*/i, "").replace(/[?#].*$/, "")
+}
+
+type TimedVisit = Visit & { since: number; traceparent: string | null }
+
+/** One line and one span for each request; never a header, a body or the value of a parameter. */
+function logVisit(
+  context: Context,
+  visit: TimedVisit | undefined,
+  { status, code }: Pick<Answer, "status" | "code">,
+): void {
+  if (!visit) return
+  const { request_id, operation, caller, since, traceparent } = visit
+  const milliseconds = Math.round((performance.now() - since) * 100) / 100
+  countRequest({ operation, status, code, milliseconds })
+  context.log.info(
+    {
+      request_id,
+      organization_id: caller?.organization_id ?? null,
+      credential_id: caller?.credential_id ?? null,
+      operation,
+      status,
+      code,
+      milliseconds,
+    },
+    "request",
+  )
+  context.tracing.record({
+    name: operation ?? "request",
+    kind: "server",
+    since,
+    attributes: { "http.response.status_code": status, request_id, ...(code && { "error.type": code }) },
+    is_failed: status >= 500,
+    traceparent,
+  })
+}

@@ -1,0 +1,72 @@
+import { failures } from "../../../machines/failures.ts"
+import type { Config } from "../../platform/config.ts"
+import { type ErrorCode, errorCatalogue } from "../../platform/errors.ts"
+import { errorExample } from "../openapi/components.ts"
+import type { Document } from "../openapi/document.ts"
+import { alsoFailureMarkdown } from "./failure-pages.ts"
+import { operationPath, operationsOf } from "./reference.ts"
+import { curlOf, typeScriptOf } from "./snippets.ts"
+
+/** Every code, in the order of the catalogue, and every code of what failed on chain. */
+export function errorsMarkdown(): string {
+  return `# Errors
+
+Every error has the same form. Branch on \`error.code\`, never on the message; codes are added over time, so treat an
+unknown one by its status.
+
+${Object.entries(errorCatalogue)
+  .map(([code, { status, title }]) => `- ${status} [\`${code}\`](/docs/errors/${code}): ${title}`)
+  .join("\n")}
+
+## What failed on chain
+
+A claim, transfer, chip replacement or collection that is \`failed\` says why in \`failure.code\`. It is final: what to do
+is in its message.
+
+${Object.entries(failures)
+  .map(([code, message]) => `- [\`${code}\`](/docs/errors/${code}): ${message}`)
+  .join("\n")}
+`
+}
+
+/** What happened, what to do, what it looks like, a request that works, and what is close to it. */
+export function errorMarkdown(
+  document: Document,
+  { api_base_url, docs_url }: Pick<Config, "api_base_url" | "docs_url">,
+  code: ErrorCode,
+): string {
+  const { status, title, retryable, happened, fix, operation, related } = errorCatalogue[code]
+  const asked = operationsOf(document).find((each) => each.operation.operationId === operation)
+  if (!asked) throw new Error(`there is no operation ${operation}`)
+  return `# \`${code}\`
+
+${title} Status ${status}${code === "internal.error" ? " or 503" : ""}. ${retryable ? "The same request may succeed later." : "The same request will be refused again."}
+
+## What happened
+
+${happened}
+
+\`\`\`json
+${JSON.stringify(errorExample(code, docs_url).value, null, 2)}
+\`\`\`
+
+## How to fix it
+
+${fix}
+
+## A request that works
+
+[${asked.operation.summary}](${operationPath(asked.operation)})
+
+\`\`\`bash
+${curlOf(api_base_url, asked)}
+\`\`\`
+\`\`\`ts
+${typeScriptOf(asked)}
+\`\`\`
+${alsoFailureMarkdown(document, code)}
+## Related codes
+
+${related.map((each) => `- [\`${each}\`](/docs/errors/${each}): ${errorCatalogue[each].title}`).join("\n")}
+`
+}

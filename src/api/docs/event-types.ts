@@ -1,0 +1,104 @@
+import { type EventType, eventTypes } from "../../engine/events/types.ts"
+import { examples } from "../openapi/examples.ts"
+
+/** What each type of event tells, with an example, as Markdown. */
+export function eventTypesMarkdown(): string {
+  return eventTypes
+    .map(
+      (type) =>
+        `### ${type}\n\n${told[type].when}\n\n\`\`\`json\n${JSON.stringify(exampleOf(type), null, 2)}\n\`\`\``,
+    )
+    .join("\n\n")
+}
+
+/** An event of each type, of the one story that all examples tell. */
+export function exampleOf(type: EventType) {
+  const { data, about = "unit" } = told[type]
+  const { unit_id, collection_id } = examples.getEvent.response
+  return {
+    ...examples.getEvent.response,
+    type,
+    unit_id: about === "unit" ? unit_id : null,
+    collection_id: about === "nothing" ? null : collection_id,
+    is_test: about === "unit" && type !== "unit.created",
+    data,
+  }
+}
+
+type Told = { when: string; data: object; about?: "collection" | "nothing" }
+
+const collection = examples.getCollection.response
+const claim = examples.getClaim.response
+const transfer = examples.getTransfer.response
+const replacement = examples.getChipReplacement.response
+const superseded = (code: string) => ({ code, message: "It was handed over in another way before." })
+
+const told: Record<EventType, Told> = {
+  "collection.active": {
+    when: "A collection's contract is on the chain: chips can be paired to its units.",
+    data: collection,
+    about: "collection",
+  },
+  "collection.failed": {
+    when: "The chain refused a collection's contract.",
+    data: { ...collection, contract: { ...collection.contract, status: "failed" } },
+    about: "collection",
+  },
+  "unit.created": { when: "A unit was registered.", data: examples.createUnit.response },
+  "unit.issued": { when: "A unit's token is on the chain.", data: examples.getUnit.response },
+  "chip.paired": { when: "A chip was paired to a unit.", data: examples.pairChip.response },
+  "chip.tampered": {
+    when: "The wire of a chip said for the first time that it was opened: `tamper` is `opened`, and stays so.",
+    data: { ...examples.pairChip.response, tamper: "opened" },
+  },
+  "tap.recorded": {
+    when: "A chip was tapped, and the tap verified.",
+    data: examples.listTaps.response.taps[0] ?? {},
+  },
+  "claim.created": { when: "Somebody began to claim a unit.", data: examples.createClaim.response },
+  "claim.claimed": { when: "The chain says that the claim is done.", data: claim },
+  "claim.expired": {
+    when: "The wallet did not send the claim in time.",
+    data: { ...claim, status: "expired", transaction_hash: null },
+  },
+  "claim.failed": {
+    when: "A claim can no longer succeed.",
+    data: { ...claim, status: "failed", failure: superseded("claim.superseded") },
+  },
+  "transfer.created": {
+    when: "A transfer was authorized, for the owner's wallet to send.",
+    data: examples.createTransfer.response,
+  },
+  "transfer.confirmed": { when: "The chain says that the transfer is done.", data: transfer },
+  "transfer.expired": {
+    when: "The wallet did not send the transfer in time.",
+    data: { ...transfer, status: "expired", transaction_hash: null },
+  },
+  "transfer.failed": {
+    when: "A transfer can no longer succeed.",
+    data: { ...transfer, status: "failed", failure: superseded("transfer.superseded") },
+  },
+  "chip_replacement.created": {
+    when: "Another chip is to take the place of a unit's chip.",
+    data: examples.createChipReplacement.response,
+  },
+  "chip_replacement.confirmed": { when: "The new chip is the unit's chip.", data: replacement },
+  "chip_replacement.failed": {
+    when: "The unit keeps the chip it has.",
+    data: { ...replacement, status: "failed", failure: superseded("chip_replacement.locked") },
+  },
+  "ownership.changed": {
+    when: "A unit has come to another owner, by a claim or a transfer.",
+    data: examples.getUnit.response,
+  },
+  "webhook_endpoint.paused": {
+    when: "A webhook endpoint was paused, by you or after ten failed attempts at one event.",
+    data: examples.updateWebhookEndpoint.response,
+    about: "nothing",
+  },
+  "webhook_endpoint.test": {
+    when: "You asked for a test. It is sent to that endpoint alone.",
+    data: examples.getWebhookEndpoint.response,
+    about: "nothing",
+  },
+}

@@ -1,0 +1,109 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { wantsHtml } from "../../http/accept.ts"
+import type { Page, PageAnswer } from "../../http/page.ts"
+import type { Config } from "../../platform/config.ts"
+import { ApiError } from "../../platform/errors.ts"
+import { html } from "../../platform/html.ts"
+import { icon, look } from "../../platform/look/look.ts"
+import { publishedKeys } from "../../resources/receipts/keys.ts"
+import type { Api } from "../openapi/document.ts"
+import { renderMarkdown } from "./markdown.ts"
+import { receiptForm, receiptVerifier } from "./receipt-page.ts"
+import { search } from "./search.ts"
+import { docsHtml, pageLink } from "./shell.ts"
+import { buildSite, type DocsPage, llmsText } from "./site.ts"
+
+/** The documentation. It follows from the API and the guides, and needs nothing but this service. */
+export function docsPages(api: Api): Page[] {
+  const built = new WeakMap<Config, DocsPage[]>()
+  const siteOf = (config: Config) => {
+    const site = built.get(config) ?? buildSite(api, config)
+    built.set(config, site)
+    return site
+  }
+  return [
+    ...paths.map(
+      (path): Page => ({
+        path,
+        async open({ config }, { params, accept }) {
+          const address = path.replace(/\{\w+\}/, () => Object.values(params)[0] ?? "")
+          return pageAt(siteOf(config), address, accept)
+        },
+      }),
+    ),
+    {
+      path: "/docs/search",
+      async open({ config }, { query }) {
+        const question = query.get("q") ?? ""
+        const site = siteOf(config)
+        const found = search(site, question)
+        const results = html`<ol id="results">${found.map((page) => html`<li>${pageLink(page)} <span class="quiet">${page.group}</span></li>`)}</ol>`
+        const count = `${found.length === 0 ? "Nothing" : found.length} found for “${question}”`
+        const content = html`<section><div class="words"><h1>Search</h1>
+<p role="status">${count}</p>${results}</div></section>`
+        return htmlAnswer(docsHtml(site, { title: "Search", path: "/docs/search", content }))
+      },
+    },
+    {
+      path: "/docs/verify-receipt",
+      async open(context) {
+        const content = receiptForm(await publishedKeys(context))
+        const shown = { title: "Verify a tap receipt", path: "/docs/verify-receipt", content, headings: [] }
+        const answer = htmlAnswer(docsHtml(siteOf(context.config), shown))
+        // A rotation adds a key.
+        return { ...answer, headers: { ...answer.headers, "cache-control": "no-cache" } }
+      },
+    },
+    {
+      path: "/llms.txt",
+      open: async ({ config }) => text(llmsText(siteOf(config), config), "text/plain"),
+    },
+    file("/docs/style.css", `${look}\n${asset("style.css")}`, "text/css"),
+    file("/docs/script.js", asset("script.js"), "text/javascript"),
+    file("/docs/verify-receipt.js", asset("verify-receipt.js"), "text/javascript"),
+    file("/docs/receipt-verifier.js", receiptVerifier(), "text/javascript"),
+    file("/icon.svg", icon, "image/svg+xml"),
+  ]
+}
+
+const paths = [
+  "/docs",
+  "/docs.md",
+  "/docs/{guide}",
+  "/docs/resources/{resource}",
+  "/docs/operations/{operation}",
+  "/docs/errors/{code}",
+  "/docs/runbooks/{runbook}",
+] as const
+
+/** HTML, or the Markdown where the address ends with `.md` or nothing but Markdown is accepted. */
+function pageAt(site: DocsPage[], address: string, accept: string): PageAnswer {
+  const page = site.find(({ path }) => path === address.replace(/\.md$/, ""))
+  if (!page) throw new ApiError("not_found.resource")
+  const isMarkdown = address.endsWith(".md") || (!wantsHtml(accept) && accept.includes("text/markdown"))
+  if (isMarkdown) return text(page.markdown, "text/markdown")
+  return htmlAnswer(docsHtml(site, { ...page, ...renderMarkdown(page.markdown) }))
+}
+
+const cached = { "cache-control": "public, max-age=300", vary: "Accept, Origin" }
+
+/** Nothing runs and nothing is loaded but what this service serves; nothing is sent elsewhere. */
+const policy =
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+function htmlAnswer(page: string): PageAnswer {
+  return { status: 200, headers: { ...cached, "content-security-policy": policy }, html: page }
+}
+
+function text(content: string, type: string): PageAnswer {
+  return { status: 200, headers: { ...cached, "content-type": `${type}; charset=utf-8` }, html: content }
+}
+
+function file(path: string, content: string, type: string): Page {
+  return { path, open: async () => text(content, type) }
+}
+
+function asset(name: string): string {
+  return readFileSync(join(import.meta.dir, name), "utf8")
+}

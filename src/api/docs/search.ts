@@ -1,0 +1,28 @@
+import type { DocsPage } from "./site.ts"
+
+/** The pages in which every word of the question begins a word, best first: in the title, then by how often. */
+export function search(pages: readonly DocsPage[], question: string): DocsPage[] {
+  const words = question.toLowerCase().match(/[\p{L}\p{N}_.]+/gu) ?? []
+  if (words.length === 0) return []
+  return pages
+    .map((page) => ({ page, score: scoreOf(page, words) }))
+    .filter(({ score }) => score > 0)
+    .sort((one, other) => other.score - one.score)
+    .slice(0, mostResults)
+    .map(({ page }) => page)
+}
+
+const mostResults = 12
+
+function scoreOf({ title, path, markdown, group }: DocsPage, words: string[]): number {
+  const heading = `${title} ${path}`.toLowerCase()
+  const text = markdown.toLowerCase()
+  let score = 0
+  for (const word of words) {
+    const times = text.split(word).length - 1
+    const isInHeading = heading.includes(word)
+    if (times === 0 && !isInHeading) return 0
+    score += Math.min(times, 10) + (isInHeading ? 100 : 0)
+  }
+  return score + (group === "Guides" ? 20 : 0)
+}

@@ -1,0 +1,58 @@
+import type { Content, Operation } from "../openapi/document.ts"
+
+export type Asked = { path: string; method: string; operation: Operation }
+
+/** The operation's example as a command. */
+export function curlOf(api_base_url: string, { path, method, operation }: Asked): string {
+  const scheme = schemeOf(operation)
+  const body = firstExample(operation.requestBody?.content)
+  const named = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `$${name.toUpperCase()}`)
+  const lines = [
+    `curl${method === "GET" || (method === "POST" && body) ? "" : ` -X ${method}`} "${api_base_url}${named}"`,
+    ...(scheme ? [`-H "Authorization: Bearer $${tokenNames[scheme]}"`] : []),
+    ...(operation.parameters.some(({ name }) => name === "Idempotency-Key")
+      ? [`-H "Idempotency-Key: $(uuidgen)"`]
+      : []),
+    ...(body
+      ? [
+          `-H 'Content-Type: application/json'`,
+          `-d '${JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")}'`,
+        ]
+      : []),
+  ]
+  return lines.join(" \\\n  ")
+}
+
+/** The same with the TypeScript client; an address has its parameters by name. */
+export function typeScriptOf({ path, method, operation }: Asked): string {
+  const body = firstExample(operation.requestBody?.content)
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+  const init = [
+    ...(names.length > 0 ? [`  params: { path: { ${names.join(", ")} } },`] : []),
+    ...(body ? [`  body: ${literal(body)},`] : []),
+  ]
+  const client = schemeOf(operation) === "sessionToken" ? "visitor" : "api"
+  const options = init.length > 0 ? `, {\n${init.join("\n")}\n}` : ""
+  return `const answer = await dataOf(${client}.${method}("${path}"${options}))`
+}
+
+export function firstExample(content: Content | undefined): unknown {
+  return Object.values(content?.["application/json"]?.examples ?? {})[0]?.value
+}
+
+function schemeOf({ security }: Operation): string | undefined {
+  return security.flatMap((each) => Object.keys(each))[0]
+}
+
+const tokenNames: Record<string, string> = {
+  apiKey: "API_KEY",
+  sessionToken: "SESSION_TOKEN",
+  publishableKey: "PUBLISHABLE_KEY",
+}
+
+/** JSON as people write it in code: names without quotes. */
+function literal(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+    .replaceAll(/"(\w+)":/g, "$1:")
+    .replaceAll("\n", "\n  ")
+}

@@ -1,0 +1,379 @@
+import type { TProperties, TSchema } from "@sinclair/typebox"
+import type { DocumentedPage } from "../../http/page.ts"
+import { NoContent, type Route } from "../../http/route.ts"
+import type { Config } from "../../platform/config.ts"
+import { type ErrorCode, errorCatalogue } from "../../platform/errors.ts"
+import { errorExample, errorSchema, headers, knownCodes, schemeNames, securitySchemes } from "./components.ts"
+import { type Example as Exchange, examples } from "./examples.ts"
+import { answeredSchema, documentedComponents, documentedSchema, type JsonSchema } from "./schemas.ts"
+
+export type Document = {
+  openapi: string
+  info: { title: string; version: string; [key: string]: unknown }
+  servers: Record<string, unknown>[]
+  tags: { name: string; description: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: Record<string, Record<string, unknown>> & { schemas: Record<string, JsonSchema> }
+}
+
+export type Operation = {
+  operationId: string
+  summary: string
+  description: string
+  tags: string[]
+  security: Record<string, string[]>[]
+  parameters: Parameter[]
+  requestBody?: { required: boolean; content: Content }
+  responses: Record<string, Response>
+}
+
+type Parameter = {
+  name: string
+  in: string
+  required: boolean
+  description: string
+  schema: JsonSchema
+}
+export type Content = Record<string, { schema: JsonSchema; examples: Record<string, Example> }>
+export type Response = { description: string; headers?: Record<string, JsonSchema>; content?: Content }
+export type Example = { summary?: string; value?: unknown; $ref?: string }
+
+/** What the document tells of: every operation, and the pages that others build on. */
+export type Api = { routes: readonly Route[]; pages: readonly DocumentedPage[] }
+
+/** The API as an OpenAPI 3.1 document: everything in it follows from the routes and pages. */
+export function openApiDocument(
+  { routes, pages }: Api,
+  config: Pick<Config, "api_base_url" | "docs_url">,
+): Document {
+  const paths: Document["paths"] = {}
+  for (const route of routes) {
+    paths[route.path] ??= {}
+    Object.assign(paths[route.path] ?? {}, { [route.method.toLowerCase()]: operationOf(routes, route) })
+  }
+  for (const page of pages) paths[page.path] = { get: operationOfPage(page) }
+  const used = tags.filter(({ path }) => routes.some((route) => tagOf(route).path === path))
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Chip Verification and Ownership API",
+      version: "0.1.0",
+      summary: "Verifies chips in products and hands ownership of the products to people, on chain.",
+      description: `Start at ${config.docs_url}. Every error has a page below ${config.docs_url}/errors.`,
+      contact: { name: "Documentation and support", url: config.docs_url },
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: config.api_base_url }],
+    tags: used.map(({ name, description }) => ({ name, description })),
+    paths,
+    components: {
+      securitySchemes,
+      schemas: {
+        ...documentedComponents(routes.flatMap(sentBy), routes.flatMap(answeredBy)),
+        ...knownCodes,
+        ApiError: errorSchema,
+      },
+      headers,
+      examples: Object.fromEntries(
+        Object.keys(errorCatalogue).map((code) => [code, errorExample(code as ErrorCode, config.docs_url)]),
+      ),
+    },
+  }
+}
+
+const tags = [
+  { path: "taps", name: "Taps", description: "Verified scans of chips, each of which starts a session." },
+  { path: "chips", name: "Chips", description: "Tags, and test chips without hardware." },
+  { path: "units", name: "Units", description: "Individual items; each is issued as a token." },
+  {
+    path: "collections",
+    name: "Collections",
+    description: "Groups of units, each with a contract of its own.",
+  },
+  {
+    path: "metadata-refreshes",
+    name: "Metadata refreshes",
+    description: "Telling marketplaces that what tokens show has changed.",
+  },
+  { path: "claims", name: "Claims", description: "Handing a unit from the service's custody to a person." },
+  { path: "transfers", name: "Transfers", description: "Handing a unit from its owner to somebody else." },
+  {
+    path: "chip-replacements",
+    name: "Chip replacements",
+    description: "Another chip for an unclaimed unit.",
+  },
+  { path: "session-tokens", name: "Session tokens", description: "The session of the person who tapped." },
+  { path: "publishable-keys", name: "Publishable keys", description: "Keys for browser code." },
+  { path: "events", name: "Events", description: "What happened, in order: one feed, kept for 90 days." },
+  {
+    path: "webhook-endpoints",
+    name: "Webhook endpoints",
+    description: "Addresses of yours to which events are sent as they happen.",
+  },
+  { path: "settings", name: "Settings", description: "What holds for the whole organization." },
+  { path: "", name: "Service", description: "The service itself. No credential is needed." },
+] as const
+
+type Tag = (typeof tags)[number]
+
+/** The last part of the path that is a resource. */
+function tagOf(route: Route): Tag {
+  const parts = route.path.split("/").reverse()
+  const tag = tags.find(({ path }) => path === parts.find((part) => tags.some((each) => each.path === part)))
+  if (!tag) throw new Error(`no tag fits ${route.path}`)
+  return tag
+}
+
+function exchangeOf({ operation }: Route): Exchange | undefined {
+  return (examples as Record<string, Exchange>)[operation]
+}
+
+function sentBy({ body }: Route): TSchema[] {
+  return body ? [body] : []
+}
+
+function answeredBy({ response, alsoResponse }: Route): TSchema[] {
+  return alsoResponse ? [response, alsoResponse] : [response]
+}
+
+function operationOf(routes: readonly Route[], route: Route): Operation {
+  const example = exchangeOf(route)
+  return {
+    operationId: route.operation,
+    summary: route.summary,
+    description: route.description,
+    tags: [tagOf(route).name],
+    security: route.credentials.map((kind) => ({ [schemeNames[kind]]: [] })),
+    parameters: [
+      ...pathParametersOf(route.params.properties),
+      ...queryParametersOf(route.query.properties),
+      ...keyParameterOf(route),
+      ...lastEventParameterOf(route),
+    ],
+    ...(route.body && {
+      requestBody: {
+        required: true,
+        content: json(documentedSchema(route.body), {
+          [route.operation]: { value: example?.request },
+          ...(example?.also && { alternative: { value: example.also.request } }),
+        }),
+      },
+    }),
+    responses: { ...successesOf(routes, route), ...refusalsOf(route) },
+  }
+}
+
+function operationOfPage({ bucket, documented }: DocumentedPage): Operation {
+  const { operation, summary, description, resource, params, query } = documented
+  const tag = tags.find(({ path }) => path === resource)
+  if (!tag) throw new Error(`no tag fits ${operation}`)
+  return {
+    operationId: operation,
+    summary,
+    description,
+    tags: [tag.name],
+    security: [],
+    parameters: [...pathParametersOf(params), ...queryParametersOf(query)],
+    responses: {
+      ...answersOfPage(documented),
+      ...refusalsWith([...anywhere, "internal.error"], []),
+      ...(bucket && refusalsWith(["rate_limit.exceeded"], rateLimitNames)),
+      503: refusal(503, ["internal.error"], []),
+    },
+  }
+}
+
+function answersOfPage({ operation, answers }: DocumentedPage["documented"]): Record<string, Response> {
+  const responses = Object.entries(answers).map(([status, { description, location, html }]) => [
+    status,
+    {
+      description,
+      headers: {
+        ...headersOf(["X-Request-Id"]),
+        ...(location && { Location: { description: location, schema: { type: "string", format: "uri" } } }),
+      },
+      ...(html && {
+        content: { "text/html": { schema: { type: "string" }, examples: { [operation]: { value: html } } } },
+      }),
+    },
+  ])
+  return Object.fromEntries(responses)
+}
+
+function pathParametersOf(params: TProperties): Parameter[] {
+  return Object.entries(params).map(([name, schema]) => ({
+    name,
+    in: "path",
+    required: true,
+    description: schema.description ?? "",
+    schema: documentedSchema(schema),
+  }))
+}
+
+function queryParametersOf(query: TProperties): Parameter[] {
+  return Object.entries(query).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: false,
+    description: schema.description ?? "",
+    schema: documentedSchema(schema),
+  }))
+}
+
+function keyParameterOf(route: Route): Parameter[] {
+  if (!route.idempotent) return []
+  return [
+    {
+      name: "Idempotency-Key",
+      in: "header",
+      required: false,
+      description:
+        "Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours.",
+      schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-+\\--~]+$" },
+    },
+  ]
+}
+
+function lastEventParameterOf({ run }: Route): Parameter[] {
+  if (run.kind !== "stream") return []
+  const description =
+    "The id of the last event that was received, as browsers and other clients of server-sent events send it when they connect again. It counts before `after`."
+  return [
+    {
+      name: "Last-Event-ID",
+      in: "header",
+      required: false,
+      description,
+      schema: { type: "string", format: "uuid" },
+    },
+  ]
+}
+
+function successesOf(routes: readonly Route[], route: Route): Record<string, Response> {
+  const example = exchangeOf(route)
+  const { status, alsoStatus, response } = route
+  const first = { [status]: successOf(routes, route, { status, response, value: example?.response }) }
+  if (!alsoStatus) return first
+  const other = { status: alsoStatus, response: route.alsoResponse ?? response }
+  return {
+    ...first,
+    [alsoStatus]: successOf(routes, route, { ...other, value: example?.also?.response }),
+  }
+}
+
+function successOf(
+  routes: readonly Route[],
+  route: Route,
+  { status, response, value }: { status: number; response: TSchema; value: unknown },
+): Response {
+  const isOfOne = (path: string) => path.startsWith(`${route.path}/{`) && path.endsWith("}")
+  const hasAddress = status === 201 && routes.some(({ path }) => isOfOne(path))
+  return {
+    description: statusWords[status] ?? "",
+    headers: headersOf([
+      "X-Request-Id",
+      ...rateLimitHeaders(route),
+      ...(route.idempotent ? ["Idempotent-Replayed"] : []),
+      ...(hasAddress ? ["Location"] : []),
+    ]),
+    ...(response !== NoContent && {
+      content: {
+        [route.run.kind === "stream" ? "text/event-stream" : "application/json"]: {
+          schema: answeredSchema(response),
+          examples: { [route.operation]: { value } },
+        },
+      },
+    }),
+  }
+}
+
+function refusalsOf(route: Route): Record<string, Response> {
+  // Some generators cannot read a range such as 4XX.
+  if (route.credentials.length === 0) return refusalsWith([...codesOf(route), ...anywhere], [])
+  return {
+    ...refusalsWith(codesOf(route), rateLimitNames),
+    503: refusal(503, ["internal.error"], rateLimitNames),
+  }
+}
+
+/** One response for each status, with an example for each of its codes. */
+function refusalsWith(codes: readonly ErrorCode[], limitHeaders: string[]): Record<string, Response> {
+  const byStatus = Map.groupBy(codes, (code) => errorCatalogue[code].status)
+  return Object.fromEntries(
+    [...byStatus].map(([status, ofStatus]) => [status, refusal(status, ofStatus, limitHeaders)]),
+  )
+}
+
+function refusal(status: number, codes: readonly ErrorCode[], limitHeaders: string[]): Response {
+  const waits = status === 429 || status === 503 || codes.some((code) => isWorthWaiting(code))
+  return {
+    description: `${statusWords[status] ?? ""} ${codes.map((code) => `\`${code}\``).join(", ")}`.trim(),
+    headers: headersOf([
+      "X-Request-Id",
+      ...(status === 401 ? ["WWW-Authenticate"] : limitHeaders),
+      ...(waits ? ["Retry-After"] : []),
+    ]),
+    content: json(
+      { $ref: "#/components/schemas/ApiError" },
+      Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+    ),
+  }
+}
+
+/** What an address answers that is wrong itself, or asked with another method. */
+const anywhere = ["not_found.resource", "request.method_not_allowed"] as const
+
+function isWorthWaiting(code: ErrorCode): boolean {
+  const { status, retryable } = errorCatalogue[code]
+  return status === 409 && retryable
+}
+
+/** The codes that an operation can answer: its own, and those that follow from its declaration. */
+export function codesOf(route: Route): ErrorCode[] {
+  if (route.credentials.length === 0) return ["internal.error"]
+  const fromBrowsers = route.credentials.some((kind) => kind !== "api_key")
+  const codes: ErrorCode[] = [
+    "validation.failed",
+    "auth.unauthorized",
+    ...(route.credentials.includes("session_token") ? ["session_token.invalid_or_expired" as const] : []),
+    ...(fromBrowsers ? ["auth.forbidden" as const] : []),
+    ...route.errors,
+    ...(route.body ? (["request.too_large", "request.unsupported_media_type"] as const) : []),
+    ...(route.idempotent ? (["idempotency.key_conflict", "idempotency.in_progress"] as const) : []),
+    "rate_limit.exceeded",
+    "internal.error",
+  ]
+  return [...new Set(codes)]
+}
+
+const statusWords: Record<number, string> = {
+  200: "Done.",
+  201: "Recorded.",
+  204: "Done. There is no body.",
+  400: "The request does not have the expected form.",
+  401: "The credential is not accepted.",
+  403: "Not permitted.",
+  404: "There is no such thing in your organization.",
+  405: "Not by this method.",
+  409: "The state of things does not allow it.",
+  413: "The body is too large.",
+  415: "The body is not JSON.",
+  422: "The request is well formed and cannot be fulfilled.",
+  429: "Too many requests.",
+  500: "Something unexpected happened.",
+  503: "Temporarily unavailable.",
+}
+
+function json(schema: JsonSchema, examples: Record<string, Example>): Content {
+  return { "application/json": { schema, examples } }
+}
+
+function headersOf(names: string[]): Record<string, JsonSchema> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+function rateLimitHeaders(route: Route): string[] {
+  return route.credentials.length === 0 ? [] : rateLimitNames
+}
+
+const rateLimitNames = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]

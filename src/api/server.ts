@@ -1,0 +1,36 @@
+import type { Context } from "../platform/context.ts"
+import { StartError } from "../platform/start-error.ts"
+import { createApp } from "./app.ts"
+import { routes } from "./routes.ts"
+
+type Server = { base_url: string; stop(): Promise<void> }
+
+/** Answers requests on the configured port until it is stopped. Throws `StartError` when the port is taken. */
+export async function startServer(context: Context): Promise<Server> {
+  const { host, port, api_base_url } = context.config
+  const stopping = new AbortController()
+  const app = createApp(context, routes, stopping.signal)
+  try {
+    app.listen({ hostname: host, port })
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
+    throw new StartError(`port ${port} is in use; free it, or set PORT to another one`)
+  }
+  return {
+    base_url: api_base_url,
+    /** Requests under way are finished first. */
+    async stop() {
+      const { server } = app
+      if (!server) return
+      stopping.abort()
+      const deadline = performance.now() + patienceMilliseconds
+      void server.stop()
+      // Without this, a connection that is only kept open would be waited for.
+      while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(20)
+      await server.stop(true)
+    },
+  }
+}
+
+/** Longer than any request takes, and short enough for the rest of a stop. */
+const patienceMilliseconds = 6_000

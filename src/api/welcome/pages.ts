@@ -1,0 +1,49 @@
+import type { PageAnswer } from "../../http/page.ts"
+import { html, type Markup, webPage } from "../../platform/html.ts"
+
+/** What a browser gets where a program gets the JSON of `getWelcome`. */
+export const welcomePage: PageAnswer = {
+  status: 200,
+  ...cardPage(
+    "Chip Verification and Ownership API",
+    html`<p>A brand puts a chip into each thing that it makes. Whoever holds a phone to it learns that the thing is genuine,
+and can become its owner, on chain.</p>
+<ol>
+<li><a href="/docs">Quick start</a>: a collection, a unit, a chip, a first tap and a claim, in a minute</li>
+<li><a href="/docs/real-chips">Real chips</a>: from an order of tags to the first tap of a product</li>
+<li><a href="/docs/events">Events and webhooks</a>: hear what happens</li>
+<li><a href="/docs/going-live">Going live</a>: what to see to before people tap</li>
+</ol>
+<p><a class="button" href="/docs">Read the documentation</a></p>
+<p class="quiet">For programs: <a href="/openapi.json">OpenAPI document</a>, <a href="/llms.txt">llms.txt</a>,
+<a href="/health">health</a>. This address answers JSON to whoever does not ask for HTML.</p>`,
+  ),
+}
+
+/** An address that leads nowhere, for a browser. */
+export const nothingHere: PageAnswer = {
+  status: 404,
+  ...cardPage(
+    "There is nothing at this address",
+    html`<p>The address may be mistyped, or what was here has moved.</p>
+<p><a class="button" href="/docs">Open the documentation</a></p>`,
+  ),
+}
+
+function cardPage(title: string, content: Markup): Omit<PageAnswer, "status"> {
+  const page = webPage({
+    title,
+    head: html`<link rel="icon" href="/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/docs/style.css">`,
+    body: html`<main class="card">
+<h1>${title}</h1>
+${content}
+</main>`,
+  })
+  const headers = {
+    vary: "Accept, Origin",
+    "content-security-policy":
+      "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  }
+  return { headers, html: page }
+}

@@ -1,0 +1,52 @@
+import { Type } from "@sinclair/typebox"
+import { openRoute, type Route } from "../../http/route.ts"
+import { described, instant } from "../../platform/fields.ts"
+
+const service = "service-api" as const
+const health = "/health" as const
+const serviceName = Type.Literal(service, { description: "Always `service-api`." })
+
+export const welcomeRoutes: Route[] = [
+  openRoute({
+    operation: "getWelcome",
+    summary: "Where to go from here",
+    description: "The service, its documentation and the versions of the API. Needs no credential.",
+    path: "/",
+    response: Type.Object(
+      {
+        service: serviceName,
+        docs: Type.String({ description: "The address of the documentation." }),
+        api_versions: Type.Array(Type.String(), { description: "The versions that are served." }),
+        health: Type.String({ description: "The path of the health check." }),
+      },
+      { additionalProperties: false },
+    ),
+    answer: ({ config }) => ({ body: { service, docs: config.docs_url, api_versions: ["v1"], health } }),
+  }),
+  openRoute({
+    operation: "getHealth",
+    summary: "Whether the service answers",
+    description:
+      "For orchestrators: answers as long as the process does, and asks nothing else whether it is well.",
+    path: health,
+    response: Type.Object(
+      {
+        status: Type.Literal("ok", { description: "Where it stands." }),
+        service: serviceName,
+        api_base_url: Type.String({ description: "The address of this API." }),
+        request_id: Type.String({ description: "The id of the request; the same as in `X-Request-Id`." }),
+        timestamp: described(instant, "The service's time."),
+      },
+      { additionalProperties: false },
+    ),
+    answer: ({ config, clock }, request_id) => ({
+      body: {
+        status: "ok" as const,
+        service,
+        api_base_url: config.api_base_url,
+        request_id,
+        timestamp: clock().toISOString(),
+      },
+    }),
+  }),
+]

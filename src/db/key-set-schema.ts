@@ -1,0 +1,46 @@
+import { pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core"
+import { absent, count, flag, instant } from "./columns.ts"
+
+export const keySets = pgTable("key_sets", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  name: text().notNull(),
+  scheme: text({ enum: ["an10922", "sdm-backend", "boltcard", "explicit"] }).notNull(),
+  created_at: instant().notNull(),
+  retired_at: instant().$defaultFn(absent),
+})
+
+export const keySetVersions = pgTable(
+  "key_set_versions",
+  {
+    key_set_id: uuid().notNull(),
+    version: count().notNull(),
+    /** Null for `explicit`, which has none. */
+    sealed_master: text().$defaultFn(absent),
+    created_at: instant().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.key_set_id, table.version] })],
+)
+
+/** An order of tags, as `chips encode` was asked for it. */
+export const manifests = pgTable("manifests", {
+  id: uuid().primaryKey(),
+  organization_id: uuid().notNull(),
+  key_set_id: uuid().notNull(),
+  key_version: count().notNull(),
+  url_template: text().notNull(),
+  mac: flag().notNull(),
+  tamper: flag().notNull(),
+  size: count().notNull(),
+  created_at: instant().notNull(),
+})
+
+export const manifestChips = pgTable(
+  "manifest_chips",
+  {
+    manifest_id: uuid().notNull(),
+    number: count().notNull(),
+    chip_id: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.manifest_id, table.number] })],
+)

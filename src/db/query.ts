@@ -1,0 +1,155 @@
+import { Column, getTableName, is, Param, Placeholder, SQL, sql } from "drizzle-orm"
+import { drizzle } from "drizzle-orm/pg-proxy"
+import type { Builder, Queries, Statement } from "./database.ts"
+
+/** What a query is given when it is asked, by name: while it is built, each stands for a value that is not known. */
+export type Given<Values> = {
+  [Name in keyof Values]: Placeholder<Name & string, Values[Name]> & SQL<Values[Name]>
+}
+
+/**
+ * A query, written with drizzle and built once for each set of names that it is given: one that is left out is
+ * undefined in `build`, which can leave out a condition with it. Throws what the database throws.
+ */
+export function query<Values extends object, Row>(
+  build: (db: Builder, given: Given<Values>) => PromiseLike<Row[]>,
+): (queries: Queries, values: Values) => Promise<Row[]> {
+  const shapes = new Map<string, Compiled>()
+  return async (queries, values) => {
+    const names = givenNames(values)
+    const shape = names.join()
+    let compiled = shapes.get(shape)
+    if (!compiled) {
+      compiled = compile(build as Build, names)
+      shapes.set(shape, compiled)
+    }
+    const { statement, fill, map } = compiled
+    const answer = queries.ask(statement, fill(values as Record<string, unknown>))
+    const rows = answer instanceof Promise ? await answer : answer
+    return (map ? rows.map(map) : rows) as Row[]
+  }
+}
+
+type Build = (db: Builder, given: Given<Record<string, unknown>>) => PromiseLike<unknown[]>
+
+type Compiled = {
+  statement: Statement
+  fill: (values: Record<string, unknown>) => unknown[]
+  /** Null for a statement that answers no rows. */
+  map: RowMapper | null
+}
+
+type RowMapper = (row: unknown[]) => object
+
+function givenNames(values: object): string[] {
+  const names: string[] = []
+  for (const name in values) if (values[name as keyof object] !== undefined) names.push(name)
+  return names
+}
+
+/** Only writes statements: it has no database. */
+const builder: Builder = drizzle(() => {
+  throw new Error("a query is asked through the function that query() answers")
+})
+
+let compiledQueries = 0
+
+function compile(build: Build, names: string[]): Compiled {
+  const given = Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]))
+  const name = `query_${++compiledQueries}`
+  const built = build(builder, given as Parameters<Build>[1]) as unknown as {
+    prepare(name: string): DrizzleStatement
+  }
+  const { queryString, params, fields, joinsNotNullableMap } = built.prepare(name)
+  return {
+    statement: { text: queryString, name },
+    fill: fillerOf(params),
+    map: fields ? mapperOf(fields, joinsNotNullableMap) : null,
+  }
+}
+
+/** What drizzle's prepared statement holds: the text, the parameters in order, and the columns of a row. */
+type DrizzleStatement = {
+  queryString: string
+  params: unknown[]
+  fields: Field[] | undefined
+  /** Of a query with joins: whether each table is there in every row. */
+  joinsNotNullableMap: Record<string, boolean> | undefined
+}
+
+type Field = { path: string[]; field: unknown }
+
+function fillerOf(params: unknown[]): Compiled["fill"] {
+  const places = params.map((param): ((values: Record<string, unknown>) => unknown) => {
+    if (is(param, Placeholder)) return (values) => plain(values[param.name])
+    if (!is(param, Param) || !is(param.value, Placeholder)) return () => param
+    const { name } = param.value
+    const { encoder } = param
+    return (values) => {
+      const value = values[name]
+      return value === null ? null : encoder.mapToDriverValue(value)
+    }
+  })
+  return (values) => {
+    const filled = new Array<unknown>(places.length)
+    for (let index = 0; index < filled.length; index++) filled[index] = places[index]?.(values)
+    return filled
+  }
+}
+
+/** As a column of times would store it. */
+function plain(value: unknown): unknown {
+  return value instanceof Date ? value.toISOString() : value
+}
+
+type Decode = (value: unknown) => unknown
+type Place = { name: string; decode: Decode | null }
+/** The columns of a row that stand directly in it (`name` null) or in one object of it. */
+type Part = { name: string | null; first: number; places: Place[]; mayBeAbsent: boolean }
+
+/** Rows as drizzle would make them: of a joined table that has no row, null instead of an object of nulls. */
+function mapperOf(fields: Field[], present: Record<string, boolean> | undefined): RowMapper {
+  const parts: Part[] = []
+  fields.forEach(({ path, field }, index) => {
+    const [outer, inner] = path
+    const name = inner === undefined ? null : (outer ?? null)
+    let part = parts.at(-1)
+    if (!part || part.name !== name) {
+      part = { name, first: index, places: [], mayBeAbsent: name !== null && isOfAbsentTable(field, present) }
+      parts.push(part)
+    }
+    part.places.push({ name: path.at(-1) ?? "", decode: decoderOf(field) })
+    part.mayBeAbsent &&= isOfAbsentTable(field, present)
+  })
+  return (row) => {
+    const result: Record<string, unknown> = {}
+    for (const { name, first, places, mayBeAbsent } of parts) {
+      const target = name === null ? result : {}
+      let isAbsent = mayBeAbsent
+      for (let index = 0; index < places.length; index++) {
+        const { name: column, decode } = places[index] as Place
+        const value = row[first + index] ?? null
+        if (value !== null) isAbsent = false
+        target[column as keyof object] = (value !== null && decode ? decode(value) : value) as never
+      }
+      if (name !== null) result[name] = isAbsent ? null : target
+    }
+    return result
+  }
+}
+
+function isOfAbsentTable(field: unknown, present: Record<string, boolean> | undefined): boolean {
+  return present !== undefined && is(field, Column) && !present[getTableName(field.table)]
+}
+
+/** Null where the driver's value is the value already. */
+function decoderOf(field: unknown): Decode | null {
+  if (is(field, Column)) {
+    if (field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null
+    return (value) => field.mapFromDriverValue(value)
+  }
+  const { decoder } = (is(field, SQL.Aliased) ? field.sql : field) as {
+    decoder: { mapFromDriverValue: Decode }
+  }
+  return (value) => decoder.mapFromDriverValue(value)
+}

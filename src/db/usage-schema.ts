@@ -1,0 +1,14 @@
+import { pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core"
+import { count, instant } from "./columns.ts"
+
+/** How much of a quota an organization has used since a time, which for a quota without a period is the beginning. */
+export const usageCounts = pgTable(
+  "usage_counts",
+  {
+    organization_id: uuid().notNull(),
+    quota: text({ enum: ["units", "collections", "chips", "taps_per_month"] }).notNull(),
+    since: instant().notNull(),
+    used: count().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.organization_id, table.quota, table.since] })],
+)

@@ -1,0 +1,49 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { dataDirOf, type Environment } from "../platform/config.ts"
+import { ConfigError } from "../platform/config-error.ts"
+
+/**
+ * What a dev service left for the other commands: the variables it made up, such as `SERVICE_SECRET` and `CHAINS`.
+ * Empty when there was none. Throws `ConfigError` when the file is not what `writeDevEnvironment` writes.
+ */
+export function readDevEnvironment(dataDir: string): Environment {
+  const path = join(dataDir, fileName)
+  let document: unknown
+  try {
+    document = JSON.parse(readFileSync(path, "utf8"))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {}
+    throw new ConfigError(
+      `${path} cannot be read as JSON: start the dev service again, it writes the file anew`,
+    )
+  }
+  const isEnvironment =
+    document !== null &&
+    typeof document === "object" &&
+    !Array.isArray(document) &&
+    Object.values(document).every((value) => typeof value === "string")
+  if (!isEnvironment)
+    throw new ConfigError(
+      `${path} must be an object of texts: start the dev service again, it writes the file anew`,
+    )
+  return document as Environment
+}
+
+/** Leaves the variables of a dev service, secrets included, for its owner's eyes only: whole or not at all. */
+export function writeDevEnvironment(dataDir: string, values: Record<string, string>): void {
+  mkdirSync(dataDir, { recursive: true })
+  const path = join(dataDir, fileName)
+  const draft = `${path}.${process.pid}.draft`
+  rmSync(draft, { force: true })
+  writeFileSync(draft, `${JSON.stringify(values, null, 2)}\n`, { mode: 0o600, flag: "wx", flush: true })
+  renameSync(draft, path)
+}
+
+/** The real environment, and where it has no value, what the dev service of its `DATA_DIR` left. */
+export function withDevEnvironment(environment: Environment): Environment {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value))
+  return { ...readDevEnvironment(dataDirOf(environment)), ...given }
+}
+
+const fileName = "environment.json"

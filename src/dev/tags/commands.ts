@@ -1,0 +1,154 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { rolesOf } from "../../engine/sun/key-schemes.ts"
+import { makeTag, tagsOfManifest } from "./make-tag.ts"
+import { type BoxedTag, openTagBox, type TagBox } from "./tag-box.ts"
+import { type TapMistakes, TapRefused, tapTag } from "./tap-tag.ts"
+
+/** What a command prints, and the address that `open` opens. */
+type ChipOutput = { text: string; opens: string | null }
+
+/** Wrong usage: one line that names what is wrong. */
+export class ChipUsageError extends Error {
+  override name = "ChipUsageError"
+}
+
+export const chipUsage = `NTAG 424 DNA tags in software, kept in DATA_DIR/tags.db.
+
+  chip new  [--count N] [--url TEMPLATE] [--mac] [--tamper]     makes tags; import them as the answer says
+  chip new  --manifest FILE                                     plays the tags of chips encode
+  chip tap  [CHIP_ID] [how it goes wrong]                       prints the address that a phone reads
+  chip open [CHIP_ID] [how it goes wrong]                       opens it in the browser
+  chip list
+
+How it goes wrong: --lower-case  --replay N  --skip N  --uid-only  --wrong-key  --truncate  --tampered
+CHIP_ID may be left out while there is one tag. TEMPLATE is like https://tap.example/t/{chip_id}.
+`
+
+/** Runs one command over the tags of a folder. Throws `ChipUsageError`, `TemplateError`, `TapRefused`. */
+export async function runChipCommand(folder: string, words: string[]): Promise<ChipOutput> {
+  const { values, positionals } = parsed(words)
+  const [command, ...rest] = positionals
+  if (rest.length > (command === "tap" || command === "open" ? 1 : 0))
+    throw new ChipUsageError(`chip ${command} does not take "${rest.at(-1)}"`)
+  const box = openTagBox(join(folder, "tags.db"))
+  try {
+    if (command === "new") return await makeTags(box, folder, values)
+    if (command === "list") return { text: listed(box), opens: null }
+    if (command !== "tap" && command !== "open")
+      throw new ChipUsageError(`there is no command chip ${command ?? ""}`.trimEnd())
+    const { url, counter } = tapTag(box, chosen(box, rest[0]), mistakesOf(values))
+    return {
+      text: command === "tap" ? url : `read ${counter}: ${url}`,
+      opens: command === "open" ? url : null,
+    }
+  } finally {
+    box.close()
+  }
+}
+
+const options = {
+  count: { type: "string" },
+  url: { type: "string" },
+  manifest: { type: "string" },
+  mac: { type: "boolean" },
+  tamper: { type: "boolean" },
+  replay: { type: "string" },
+  skip: { type: "string" },
+  "lower-case": { type: "boolean" },
+  "uid-only": { type: "boolean" },
+  "wrong-key": { type: "boolean" },
+  truncate: { type: "boolean" },
+  tampered: { type: "boolean" },
+} as const
+
+type Values = ReturnType<typeof parsed>["values"]
+
+function parsed(words: string[]) {
+  try {
+    return parseArgs({ args: words, options, strict: true, allowPositionals: true })
+  } catch (error) {
+    throw new ChipUsageError((error as Error).message.split(/\n|\. /)[0])
+  }
+}
+
+async function makeTags(box: TagBox, folder: string, values: Values): Promise<ChipOutput> {
+  if (values.manifest !== undefined) {
+    const tags: BoxedTag[] = []
+    let added = 0
+    for await (const tag of tagsOfManifest(values.manifest)) {
+      tags.push(tag)
+      if (tags.length === PART_TAGS) added += box.add(tags.splice(0))
+    }
+    added += box.add(tags)
+    return { text: `${added} tags of the manifest can be tapped now`, opens: null }
+  }
+  const count = wholeNumber(values.count ?? "1", "count", 1)
+  const template = values.url ?? `${baseUrlOf(folder)}/t/{chip_id}`
+  const mirrors = { mac: values.mac ?? false, tamper: values.tamper ?? false }
+  const made = Array.from({ length: count }, () => makeTag(template, mirrors))
+  box.add(made)
+  const file = join(folder, "tags.csv")
+  writeFileSync(file, csvOf(box.list()), { mode: 0o600 })
+  const ids = made.map(({ chip_id }) => chip_id).join("\n")
+  const next = `${organizationHint(folder)} --file ${file}`
+  return { text: `${ids}\n\nImport them: bun run operator chips import --organization ${next}`, opens: null }
+}
+
+const PART_TAGS = 1_000
+
+/** The file that `chips import` takes. */
+function csvOf(tags: Iterable<BoxedTag>): string {
+  const { meta_read, file_read } = rolesOf.explicit
+  const rows = [...tags].map(({ chip_id, uid, keys }) =>
+    [chip_id, uid, keys[meta_read], keys[file_read]].join(","),
+  )
+  return `${["chip_id,uid,meta_key,file_key", ...rows].join("\n")}\n`
+}
+
+function listed(box: TagBox): string {
+  const rows = [...box.list()].map(
+    (tag) => `${tag.chip_id}  uid ${tag.uid}  ${tag.counter} reads  wire ${tag.tamper}`,
+  )
+  return rows.length === 0 ? "there are no tags yet: chip new makes one" : rows.join("\n")
+}
+
+function chosen(box: TagBox, named: string | undefined): string {
+  if (named !== undefined) return named.toUpperCase()
+  const [first, second] = box.list()
+  if (!first) throw new TapRefused("there are no tags yet: chip new makes one")
+  if (second) throw new ChipUsageError("there are several tags: name one; chip list shows them")
+  return first.chip_id
+}
+
+function mistakesOf(values: Values): TapMistakes {
+  return {
+    replay: wholeNumber(values.replay ?? "0", "replay", 0),
+    skip: wholeNumber(values.skip ?? "0", "skip", 0),
+    lower_case: values["lower-case"] ?? false,
+    uid_only: values["uid-only"] ?? false,
+    wrong_key: values["wrong-key"] ?? false,
+    truncate: values.truncate ?? false,
+    tampered: values.tampered ?? false,
+  }
+}
+
+function wholeNumber(text: string, name: string, least: number): number {
+  if (/^\d{1,7}$/.test(text) && Number(text) >= least) return Number(text)
+  throw new ChipUsageError(`--${name} takes a whole number of at least ${least}, not "${text}"`)
+}
+
+/** Where the dev service of this folder answers, or would. */
+function baseUrlOf(folder: string): string {
+  return devService(folder)?.base_url ?? "http://localhost:3000"
+}
+
+function organizationHint(folder: string): string {
+  return devService(folder)?.organization_id ?? "ID"
+}
+
+function devService(folder: string): { base_url: string; organization_id: string } | null {
+  const path = join(folder, "dev.json")
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null
+}

@@ -1,0 +1,66 @@
+import { Database } from "bun:sqlite"
+import { mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import type { SoftwareTag, TamperWire } from "./software-tag.ts"
+
+/** A tag with the chip id that stands in its address. */
+export type BoxedTag = SoftwareTag & { chip_id: string }
+
+/** Software tags in a file. A counter that moved has moved, whoever reads at the same time. */
+export type TagBox = {
+  /** Puts tags in, all or none. Answers how many were not there before. */
+  add(tags: Iterable<BoxedTag>): number
+  /** Moves the counter on by some reads. Null where there is no such tag, or too few reads are left. */
+  read(chipId: string, reads: number): BoxedTag | null
+  find(chipId: string): BoxedTag | null
+  breakWire(chipId: string): void
+  list(): Iterable<BoxedTag>
+  close(): void
+}
+
+const MAX_COUNTER = 0xffffff
+
+/** Opens the box, and makes it where there is none. */
+export function openTagBox(path: string): TagBox {
+  mkdirSync(dirname(path), { recursive: true })
+  const db = new Database(path, { create: true, strict: true })
+  db.exec("pragma busy_timeout = 5000")
+  db.exec(`create table if not exists tags (
+    chip_id text not null primary key, uid text not null, ndef_hex text not null, file_settings_hex text not null,
+    keys text not null, counter integer not null, tamper text not null
+  ) strict`)
+  const insert = db.query(
+    "insert into tags values ($chip_id, $uid, $ndef_hex, $file_settings_hex, $keys, $counter, $tamper) on conflict do nothing",
+  )
+  const addAll = db.transaction((tags: Iterable<BoxedTag>) => {
+    let added = 0
+    for (const tag of tags) added += insert.run({ ...tag, keys: JSON.stringify(tag.keys) }).changes
+    return added
+  })
+  const one = (row: unknown) => (row ? tagOf(row as TagRow) : null)
+  return {
+    add: (tags) => addAll.immediate(tags),
+    read: (chipId, reads) =>
+      one(
+        db
+          .query(
+            "update tags set counter = counter + $reads where chip_id = $chipId and counter + $reads <= $most returning *",
+          )
+          .get({ chipId, reads, most: MAX_COUNTER }),
+      ),
+    find: (chipId) => one(db.query("select * from tags where chip_id = $chipId").get({ chipId })),
+    breakWire: (chipId) => {
+      db.query("update tags set tamper = 'OO' where chip_id = $chipId").run({ chipId })
+    },
+    *list() {
+      for (const row of db.query("select * from tags order by rowid").iterate()) yield tagOf(row as TagRow)
+    },
+    close: () => db.close(),
+  }
+}
+
+type TagRow = Omit<BoxedTag, "keys"> & { keys: string; tamper: TamperWire }
+
+function tagOf(row: TagRow): BoxedTag {
+  return { ...row, keys: JSON.parse(row.keys) }
+}

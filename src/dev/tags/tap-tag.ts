@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto"
+import { readAddress } from "./software-tag.ts"
+import type { BoxedTag, TagBox } from "./tag-box.ts"
+
+/** How a tap goes wrong; nothing given is a tap in order. */
+export type TapMistakes = {
+  /** The address of so many reads ago, again. */
+  replay: number
+  /** So many reads before this one that nobody hears of. */
+  skip: number
+  lower_case: boolean
+  uid_only: boolean
+  wrong_key: boolean
+  truncate: boolean
+  /** From now on the wire of the tag is broken. */
+  tampered: boolean
+}
+
+/** A tap that cannot be played: one line that says why. */
+export class TapRefused extends Error {
+  override name = "TapRefused"
+}
+
+/** Reads a tag as a phone does: moves its counter on and answers the address it shows. Throws `TapRefused`. */
+export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { url: string; counter: number } {
+  const { replay, skip } = mistakes
+  if (mistakes.tampered) breakWire(box, chipId)
+  const tag = replay > 0 ? box.find(chipId) : box.read(chipId, skip + 1)
+  if (!tag)
+    throw new TapRefused(
+      box.find(chipId) ? `tag ${chipId} has used up its reads` : `there is no tag ${chipId}`,
+    )
+  const counter = replay > 0 ? tag.counter - replay + 1 : tag.counter
+  if (counter < 1) throw new TapRefused(`tag ${chipId} has been read ${tag.counter} times only`)
+  const played = mistakes.wrong_key ? { ...tag, keys: tag.keys.map(otherKey) } : tag
+  const options = { padding: paddingOf(tag, counter), uid_only: mistakes.uid_only }
+  const url = readAddress(played, counter, options)
+  const cut = mistakes.truncate ? url.replace(/([?&]e=[0-9A-F]{30})[0-9A-F]{2}/, "$1") : url
+  return { url: mistakes.lower_case ? cut.toLowerCase() : cut, counter }
+}
+
+function breakWire(box: TagBox, chipId: string): void {
+  const tag = box.find(chipId)
+  if (tag && !/[?&]enc=/.test(readAddress(tag, 1)))
+    throw new TapRefused(`tag ${chipId} has no wire: make one with chip new --tamper`)
+  box.breakWire(chipId)
+}
+
+/** The same read has the same padding, so that a replay is the same address to the letter. */
+function paddingOf({ uid }: BoxedTag, counter: number): Uint8Array {
+  return createHash("sha256").update(`${uid}.${counter}`).digest().subarray(0, 5)
+}
+
+function otherKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex").slice(0, key.length).toUpperCase()
+}

@@ -1,0 +1,70 @@
+import { and, eq, isNull, type SQL } from "drizzle-orm"
+import { type Given, query } from "../../db/query.ts"
+import { type TransferRow, type UnitRow, units } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+
+/** What the chain says of a token: its owner, null in the service's custody, and the block that says so. */
+export type SeenOwner = { owner: string | null; block_number: number }
+
+type OwnedUnit = Pick<UnitRow, "id" | "owner" | "owner_block">
+
+/** Writes down what the chain says, unless something later is known. Answers whether the owner is another one. */
+export async function noteOwner(
+  turn: Turn,
+  { id, owner: known, owner_block }: OwnedUnit,
+  { owner, block_number }: SeenOwner,
+): Promise<boolean> {
+  if (owner_block !== null && block_number < owner_block) return false
+  const isNew = owner !== known
+  await updateOwner(turn.tx, {
+    id,
+    owner,
+    owner_block: block_number,
+    ...(isNew && { ownership_updated_at: turn.at }),
+  })
+  if (isNew) await turn.tell(turn, { new_owner_of: id })
+  return isNew
+}
+
+/**
+ * Writes down what a claim achieved. What the blocks themselves say comes before or after, and stays: this only takes
+ * a unit out of custody.
+ */
+export async function noteClaimed(turn: Turn, unitId: string, recipient: string): Promise<void> {
+  const change = { id: unitId, owner: recipient, ownership_updated_at: turn.at }
+  const [changed] = await claimUnit(turn.tx, change)
+  if (changed) await turn.tell(turn, { new_owner_of: unitId })
+}
+
+/** The same of a transfer: only while the unit still is its sender's. */
+export async function noteTransferred(
+  turn: Turn,
+  { unit_id, sender, recipient }: Pick<TransferRow, "unit_id" | "sender" | "recipient">,
+): Promise<void> {
+  const change = { id: unit_id, sender, owner: recipient, ownership_updated_at: turn.at }
+  const [changed] = await transferUnit(turn.tx, change)
+  if (changed) await turn.tell(turn, { new_owner_of: unit_id })
+}
+
+type ChangedOwner = Pick<UnitRow, "id" | "owner"> & { ownership_updated_at: Date }
+
+const updateOwner = query(
+  (db, { id, ...changed }: Given<OwnedUnit & { owner_block: number; ownership_updated_at?: Date }>) =>
+    db.update(units).set(changed).where(eq(units.id, id)),
+)
+
+const claimUnit = query((db, { id, ...changed }: Given<ChangedOwner>) =>
+  db
+    .update(units)
+    .set(changed)
+    .where(and(eq(units.id, id), isNull(units.owner)))
+    .returning({ id: units.id }),
+)
+
+const transferUnit = query((db, { id, sender, ...changed }: Given<ChangedOwner & { sender: string }>) =>
+  db
+    .update(units)
+    .set(changed)
+    .where(and(eq(units.id, id), eq(units.owner, sender as SQL)))
+    .returning({ id: units.id }),
+)

@@ -1,0 +1,18 @@
+import type { StoredSnapshot } from "../../../machines/migration.ts"
+import type { ActorRow } from "../../db/schema.ts"
+import type { Lifecycle } from "./lifecycles.ts"
+
+/**
+ * An actor's stored snapshot as its machine reads it now, carried there from the version that stored it. Throws where
+ * a newer release stored it.
+ */
+export function currentSnapshot({ machine, migrations, version }: Lifecycle, actor: ActorRow): unknown {
+  const { id, machine_version, snapshot } = actor
+  if (machine_version > version)
+    throw new Error(
+      `${machine.id} ${id} was stored by version ${machine_version} of its machine, and this release knows versions up to ${version}: run the release that stored it, or a later one`,
+    )
+  return migrations
+    .slice(machine_version - 1)
+    .reduce((stored, migrate) => migrate(stored), snapshot as StoredSnapshot)
+}

@@ -1,0 +1,208 @@
+import {
+  type Address,
+  encodeFunctionData,
+  getAddress,
+  getContractAddress,
+  hashTypedData,
+  isAddressEqual,
+  type LocalAccount,
+} from "viem"
+import { privateKeyToAccount } from "viem/accounts"
+import type { TransactionPayload } from "../../db/schema.ts"
+import type {
+  Authorization,
+  Chain,
+  ClaimAuthorization,
+  Ownership,
+  TransferAuthorization,
+} from "../../platform/chain.ts"
+import type { ChainConfig } from "../../platform/chain-settings.ts"
+import type { Config } from "../../platform/config.ts"
+import { collectionAddress, collectionSalt } from "./collection-address.ts"
+import { collectionAbi } from "./contracts.generated.ts"
+import { createGenerations, type Generations } from "./generations.ts"
+import { createHeaderChain, type HeaderChain } from "./headers.ts"
+import { createProviders, type Providers } from "./providers.ts"
+import { createRpc, type Rpc, reach } from "./rpc.ts"
+import { createSigners, type Signer } from "./signers.ts"
+
+/** What the workers need besides: to read the chain and to send to it. */
+export type ConnectedChain = Chain & {
+  config: ChainConfig
+  rpc: Rpc
+  providers: Providers
+  headers: HeaderChain
+  generations: Generations
+  signers: Signer[]
+  /** The address of `AUTHORIZER_KEY`; null where it is unset. */
+  authorizer_address: Address | null
+}
+
+/** Connects what is configured; speaks to no provider yet. */
+export function createChains(
+  config: Config,
+  /** Of `SIGNER_KEYS`, in order. */
+  accounts: LocalAccount[],
+): ReadonlyMap<number, ConnectedChain> {
+  const authorizer = config.authorizer_key ? privateKeyToAccount(config.authorizer_key) : null
+  return new Map(config.chains.map((chain) => [chain.chain_id, createChain(chain, accounts, authorizer)]))
+}
+
+function createChain(
+  chain: ChainConfig,
+  accounts: LocalAccount[],
+  authorizer: LocalAccount | null,
+): ConnectedChain {
+  const providers = createProviders(chain)
+  const rpc = createRpc(chain, providers.transport)
+  const signers = createSigners(chain.chain_id, accounts)
+  const factory = chain.factory_address
+  const generations = createGenerations(rpc, factory)
+  // The factory's constructor makes the implementation first of all.
+  const implementation = getContractAddress({ from: factory, nonce: 1n })
+  return {
+    chain_id: chain.chain_id,
+    config: chain,
+    rpc,
+    providers,
+    headers: createHeaderChain(rpc, chain),
+    generations,
+    signers,
+    authorizer_address: authorizer?.address ?? null,
+    collectionAddress: ({ id, name, symbol }) =>
+      collectionAddress(generations.known(), {
+        ...{ factory, implementation },
+        ...{ salt: collectionSalt(id), name, symbol },
+      }),
+    issuanceLaneId: (collectionId) => issuanceLaneId(signers, collectionId),
+    ownershipLaneId: (unitId) => ownershipLaneId(signers, unitId),
+    ownershipOf: (contract, serial) => ownershipOf(rpc, contract, serial),
+    announcesMetadata: async (contract) => (await generations.originOf(contract)).generation > 1,
+    authorizeClaim: (claim) => authorizeClaim(chain, requireAuthorizer(authorizer), claim),
+    authorizeTransfer: (transfer) => authorizeTransfer(chain, requireAuthorizer(authorizer), transfer),
+  }
+}
+
+function issuanceLaneId(signers: Signer[], collectionId: string): string {
+  const issuing = signers.filter(({ purpose }) => purpose !== "ownership")
+  const index = Number(BigInt(collectionSalt(collectionId)) % BigInt(Math.max(issuing.length, 1)))
+  return (issuing[index] ?? laneFor(signers, "issuance")).lane_id
+}
+
+/** The last digits of an id are random. */
+function ownershipLaneId(signers: Signer[], unitId: string): string {
+  const owning = signers.filter(({ purpose }) => purpose === "ownership")
+  const index = Number.parseInt(unitId.slice(-8), 16) % Math.max(owning.length, 1)
+  return (owning[index] ?? laneFor(signers, "ownership")).lane_id
+}
+
+function laneFor(signers: Signer[], purpose: "issuance" | "ownership"): Signer {
+  const signer = signers.find((each) => each.purpose === purpose || each.purpose === "all")
+  if (!signer) throw new Error("SIGNER_KEYS is empty: nobody can send transactions")
+  return signer
+}
+
+function requireAuthorizer(authorizer: LocalAccount | null): LocalAccount {
+  if (!authorizer) throw new Error("AUTHORIZER_KEY is unset: nobody can authorize claims and transfers")
+  return authorizer
+}
+
+/** Both at one block: who is asked for the one may lag behind who is asked for the other. */
+async function ownershipOf(rpc: Rpc, contract: Address, serial: number): Promise<Ownership> {
+  const args = [BigInt(serial)] as const
+  const [owner, nonce] = await reach(async () => {
+    const blockNumber = await rpc.getBlockNumber({ cacheTime: 0 })
+    const token = { address: contract, abi: collectionAbi, args, blockNumber } as const
+    return await Promise.all([
+      rpc.readContract({ ...token, functionName: "ownerOf" }),
+      rpc.readContract({ ...token, functionName: "authorizationNonce" }),
+    ])
+  })
+  // The collection itself stands for the service's custody.
+  return { owner: isAddressEqual(owner, contract) ? null : owner, authorization_nonce: Number(nonce) }
+}
+
+/** EIP-712 types of the collection contract's authorizations. */
+const authorizationTypes = {
+  Claim: [
+    { name: "serial", type: "uint256" },
+    { name: "recipient", type: "address" },
+    { name: "nonce", type: "uint256" },
+    { name: "deadline", type: "uint256" },
+  ],
+  Transfer: [
+    { name: "serial", type: "uint256" },
+    { name: "from", type: "address" },
+    { name: "to", type: "address" },
+    { name: "nonce", type: "uint256" },
+    { name: "deadline", type: "uint256" },
+  ],
+} as const
+
+async function authorizeClaim(
+  chain: ChainConfig,
+  authorizer: LocalAccount,
+  claim: ClaimAuthorization,
+): Promise<Authorization> {
+  const serial = BigInt(claim.serial)
+  const deadline = unixSeconds(claim.deadline_at)
+  const typed = {
+    domain: domainOf(chain, claim.contract),
+    types: authorizationTypes,
+    primaryType: "Claim",
+    message: { serial, recipient: claim.recipient, nonce: BigInt(claim.authorization_nonce), deadline },
+  } as const
+  const signature = await authorizer.signTypedData(typed)
+  const data = encodeFunctionData({
+    abi: collectionAbi,
+    functionName: "claimWithAuthorization",
+    args: [serial, claim.recipient, deadline, signature],
+  })
+  return {
+    transaction: payload(chain, claim.recipient, claim.contract, data),
+    authorization_digest: hashTypedData(typed),
+  }
+}
+
+async function authorizeTransfer(
+  chain: ChainConfig,
+  authorizer: LocalAccount,
+  transfer: TransferAuthorization,
+): Promise<Authorization> {
+  const serial = BigInt(transfer.serial)
+  const deadline = unixSeconds(transfer.deadline_at)
+  const typed = {
+    domain: domainOf(chain, transfer.contract),
+    types: authorizationTypes,
+    primaryType: "Transfer",
+    message: {
+      serial,
+      from: transfer.sender,
+      to: transfer.recipient,
+      nonce: BigInt(transfer.authorization_nonce),
+      deadline,
+    },
+  } as const
+  const signature = await authorizer.signTypedData(typed)
+  const data = encodeFunctionData({
+    abi: collectionAbi,
+    functionName: "transferWithAuthorization",
+    args: [serial, transfer.recipient, deadline, signature],
+  })
+  return {
+    transaction: payload(chain, transfer.sender, transfer.contract, data),
+    authorization_digest: hashTypedData(typed),
+  }
+}
+
+function domainOf(chain: ChainConfig, contract: Address) {
+  return { name: "service-api", version: "1", chainId: chain.chain_id, verifyingContract: contract } as const
+}
+
+function payload(chain: ChainConfig, from: Address, to: Address, data: string): TransactionPayload {
+  return { chain_id: chain.chain_id, from: getAddress(from), to: getAddress(to), data, value: "0x0" }
+}
+
+function unixSeconds(at: Date): bigint {
+  return BigInt(Math.floor(at.getTime() / 1000))
+}

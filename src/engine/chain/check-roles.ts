@@ -1,0 +1,151 @@
+import { type Address, isAddressEqual } from "viem"
+import type { Log } from "../../platform/log.ts"
+import type { ConnectedChain } from "./chains.ts"
+import { factoryAbi } from "./contracts.generated.ts"
+import { firstFactoryAbi } from "./first-contracts.generated.ts"
+import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
+import { ChainUnreachable, reach } from "./rpc.ts"
+
+/** A key of this service that may not do its work on a chain; `text` is one line for who can mend it. */
+type RoleFault = {
+  chain_id: number
+  variable: "AUTHORIZER_KEY" | "SIGNER_KEYS" | "CHAINS"
+  address: Address
+  text: string
+}
+
+/** Compares the keys of this service with what the factory knows of them. Throws `ChainUnreachable`. */
+export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
+  const { factory_address, desk_address } = chain.config
+  const generation = await chain.generations.ofFactory(factory_address)
+  const signers = chain.signers.map(({ address, purpose }) =>
+    generation === 1 ? operatorFault(chain, address) : signerFault(chain, address, rolesFor(purpose)),
+  )
+  const desk = generation === 2 && desk_address ? [deskFault(chain, desk_address)] : []
+  const faults = await Promise.all([authorizerFault(chain, generation === 2), ...signers, ...desk])
+  return faults.filter((fault) => fault !== null)
+}
+
+/** An authorizer that was replaced is one until what is handed out now ends. */
+async function authorizerFault(chain: ConnectedChain, mayBePrevious: boolean): Promise<RoleFault | null> {
+  const { authorizer_address: address, chain_id } = chain
+  if (address === null) return null
+  const fault = (text: string): RoleFault => ({ chain_id, variable: "AUTHORIZER_KEY", address, text })
+  const factory = factoryOf(chain)
+  const named = await reach(() => chain.rpc.readContract({ ...factory, functionName: "authorizer" }))
+  const outcome = "claims and transfers from wallets are refused until"
+  if (mayBePrevious && (await reach(() => chain.rpc.readContract({ ...factory, functionName: "paused" }))))
+    return fault(
+      `factory ${factory.address} of chain ${chain_id} is paused: ${outcome} its admin calls resume`,
+    )
+  if (isAddressEqual(named, address)) return null
+  if (mayBePrevious && (await holdsOn(chain, address))) return null
+  return fault(
+    `AUTHORIZER_KEY is that of ${address}, and factory ${factory.address} of chain ${chain_id} names ${named}: ${outcome} the factory's admin calls setAuthorizer, or the key is corrected`,
+  )
+}
+
+/** Longer than the half hour that an authorization lasts. */
+const holdsOnSeconds = 35n * 60n
+
+async function holdsOn(chain: ConnectedChain, address: Address): Promise<boolean> {
+  const question = { ...factoryOf(chain), functionName: "previousAuthorizer" } as const
+  const [previous, until] = await reach(() => chain.rpc.readContract(question))
+  if (!isAddressEqual(previous, address)) return false
+  const { timestamp } = await reach(() => chain.rpc.getBlock())
+  return until > timestamp + holdsOnSeconds
+}
+
+async function operatorFault({ rpc, config, chain_id }: ConnectedChain, address: Address) {
+  const question = { abi: firstFactoryAbi, functionName: "isOperator", args: [address] } as const
+  if (await reach(() => rpc.readContract({ ...question, address: config.factory_address }))) return null
+  const text = `SIGNER_KEYS has the key of ${address}, which is not an operator of factory ${config.factory_address} of chain ${chain_id}: its lane waits until the factory's admin calls setOperator for it`
+  return { chain_id, variable: "SIGNER_KEYS", address, text } as const
+}
+
+async function signerFault(chain: ConnectedChain, address: Address, needed: number) {
+  const { chain_id, config } = chain
+  const lacks = await lackOf(chain, address, needed)
+  if (lacks === null) return null
+  const text = `SIGNER_KEYS has the key of ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: its lane waits until that is mended; operator chain roles says how`
+  return { chain_id, variable: "SIGNER_KEYS", address, text } as const
+}
+
+async function deskFault(chain: ConnectedChain, address: Address) {
+  const { chain_id, config } = chain
+  const lacks = await lackOf(chain, address, deskRoles)
+  if (lacks === null) return null
+  const text = `CHAINS names the desk ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: what goes through it waits until that is mended; operator chain roles says how`
+  return { chain_id, variable: "CHAINS", address, text } as const
+}
+
+/** What keeps a key from work that needs these roles, in words; null: nothing. */
+async function lackOf(chain: ConnectedChain, address: Address, needed: number): Promise<string | null> {
+  const question = { ...factoryOf(chain), functionName: "roles", args: [address] } as const
+  const roles = Number(await reach(() => chain.rpc.readContract(question)))
+  const lacking = rolesIn(needed & ~roles)
+  if (lacking.length > 0) return `has no role to ${lacking.join(", ")}`
+  return (roles & pausedBit) !== 0 ? "is paused" : null
+}
+
+function factoryOf({ config }: ConnectedChain) {
+  return { address: config.factory_address, abi: factoryAbi } as const
+}
+
+/** What is known of the roles, asked for at start and hourly, and every minute while something is wrong. */
+type RoleWatch = {
+  /** The faults of a chain when it was last reached; none before that. */
+  faultsOf(chainId: number): RoleFault[]
+  /** Asks all chains now. A chain that does not answer keeps its faults. */
+  check(): Promise<void>
+  stop(): void
+}
+
+const usualMilliseconds = 3_600_000
+const troubledMilliseconds = 60_000
+
+/** Begins with a first question. A fault is logged when it is found, and when it is mended. */
+export function watchRoles(chains: ReadonlyMap<number, ConnectedChain>, log: Log): RoleWatch {
+  const known = new Map<number, RoleFault[]>()
+  let timer: Timer | undefined
+  let isStopped = false
+
+  async function check(): Promise<void> {
+    await Promise.all([...chains.values()].map(checkChain))
+  }
+
+  async function checkChain(chain: ConnectedChain): Promise<void> {
+    const before = known.get(chain.chain_id) ?? []
+    const faults = await roleFaults(chain).catch((error) => {
+      if (error instanceof ChainUnreachable) return null
+      throw error
+    })
+    if (faults === null) return
+    known.set(chain.chain_id, faults)
+    for (const { text, ...fault } of newIn(faults, before)) log.error(fault, text)
+    for (const { text: _old, ...fault } of newIn(before, faults))
+      log.info(fault, "the key has its role again")
+  }
+
+  async function checkOn(): Promise<void> {
+    await check().catch((error) => log.error({ error: String(error) }, "the roles could not be compared"))
+    if (isStopped) return
+    const isWell = [...chains.keys()].every((id) => known.get(id)?.length === 0)
+    timer = setTimeout(checkOn, isWell ? usualMilliseconds : troubledMilliseconds)
+  }
+
+  void checkOn()
+  return {
+    faultsOf: (chainId) => known.get(chainId) ?? [],
+    check,
+    stop() {
+      isStopped = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** The faults of one list whose words the other does not have. */
+function newIn(faults: RoleFault[], others: RoleFault[]): RoleFault[] {
+  return faults.filter(({ text }) => !others.some((other) => other.text === text))
+}

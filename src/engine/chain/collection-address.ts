@@ -1,0 +1,66 @@
+import {
+  type Address,
+  concatHex,
+  encodeAbiParameters,
+  getContractAddress,
+  type Hex,
+  keccak256,
+  numberToHex,
+  size,
+  stringToHex,
+} from "viem"
+import type { Generation } from "./generations.ts"
+
+type NamedCollection = {
+  factory: Address
+  implementation: Address
+  /** What `collectionSalt` makes of its id. */
+  salt: Hex
+  name: string
+  symbol: string
+}
+
+/** The address at which the factory deploys a collection, known before the deployment: that of CREATE2 (EIP-1014). */
+export function collectionAddress(generation: Generation, collection: NamedCollection): Address {
+  const { factory: from, salt } = collection
+  return generation === 1
+    ? getContractAddress({ opcode: "CREATE2", from, salt, bytecode: creationCodeOfFirst(collection) })
+    : getContractAddress({
+        opcode: "CREATE2",
+        from,
+        salt: saltOf(collection),
+        bytecode: creationCode(collection),
+      })
+}
+
+/** The CREATE2 salt of a collection: keccak256 of the 16 bytes of its UUID. */
+export function collectionSalt(collectionId: string): Hex {
+  return keccak256(`0x${collectionId.replaceAll("-", "")}`)
+}
+
+const proxyHead = "0x363d3d373d3d3d363d73"
+const proxyTail = "0x5af43d82803e903d91602b57fd5bf3"
+
+/** An exact ERC-1167 proxy (`_creationCode` of contracts/ServiceFactory.sol). */
+function creationCode({ implementation }: NamedCollection): Hex {
+  return concatHex(["0x602d3d8160093d39f3", proxyHead, implementation, proxyTail])
+}
+
+/** All collections have the same code, so name and symbol go into the salt. */
+function saltOf({ salt, name, symbol }: NamedCollection): Hex {
+  const types = [{ type: "bytes32" }, { type: "string" }, { type: "string" }] as const
+  return keccak256(encodeAbiParameters(types, [salt, name, symbol]))
+}
+
+/** Before, the proxy was followed by the length of the name, the name and the symbol. */
+function creationCodeOfFirst({ implementation, name, symbol }: NamedCollection): Hex {
+  const code = concatHex([
+    proxyHead,
+    implementation,
+    proxyTail,
+    numberToHex(size(stringToHex(name)), { size: 2 }),
+    stringToHex(name),
+    stringToHex(symbol),
+  ])
+  return concatHex(["0x61", numberToHex(size(code), { size: 2 }), "0x3d81600a3d39f3", code])
+}

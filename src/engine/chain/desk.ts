@@ -1,0 +1,28 @@
+import { type Address, decodeFunctionData, encodeFunctionData, type Hex, toFunctionSelector } from "viem"
+import type { ConnectedChain } from "./chains.ts"
+import { deskAbi } from "./contracts.generated.ts"
+
+type ContractCall = { to: Address; data: Hex }
+
+/** The selector of the desk's `run`, which no other contract of ours has. */
+export const runSelector = toFunctionSelector("run((address,bytes)[])")
+
+/** One call of the desk that makes these calls of collections, in order. */
+export function encodeRun(calls: ContractCall[]): Hex {
+  return encodeFunctionData({ abi: deskAbi, functionName: "run", args: [calls] })
+}
+
+/** The calls of collections that a call makes: those it brings to the desk, or itself. */
+export function callsIn({ to, data }: { to: string; data: string }): ContractCall[] {
+  if (!data.startsWith(runSelector)) return [{ to: to as Address, data: data as Hex }]
+  const { args } = decodeFunctionData({ abi: deskAbi, data: data as Hex })
+  return args[0].map((call) => ({ ...call }))
+}
+
+/** The desk, where it acts for the collection's factory; null where the collection has to be called directly. */
+export async function deskFor(chain: ConnectedChain, contract: Address): Promise<Address | null> {
+  const { desk_address, factory_address } = chain.config
+  if (desk_address === null) return null
+  const { factory, generation } = await chain.generations.originOf(contract)
+  return generation === 2 && factory === factory_address ? desk_address : null
+}

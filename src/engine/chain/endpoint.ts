@@ -1,0 +1,89 @@
+import { BaseError, HttpRequestError, http, RpcRequestError } from "viem"
+import { isRevert, rawMessage } from "./rpc.ts"
+import { classifySendError, type SendVerdict } from "./send-errors.ts"
+
+export type Question = { method: string; params?: unknown }
+
+/** By which signed bytes are given to a pool. */
+export const sendMethod = "eth_sendRawTransaction"
+
+/** One JSON-RPC address. Answers with a result, or throws; `judge` says what of it is the chain's word. */
+export type Endpoint = (question: Question) => Promise<unknown>
+
+/** Asks without repeating, and gives up after the timeout, also on an answer that begins and never ends. */
+export function createEndpoint(url: string, timeoutMilliseconds: number): Endpoint {
+  const { request } = http(url, {
+    retryCount: 0,
+    timeout: timeoutMilliseconds,
+    // The client's own timeout ends with the headers of an answer.
+    fetchFn: (input, init) => fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMilliseconds) }),
+    // The client takes a JSON-RPC error for an answer whatever HTTP status it comes under.
+    async onFetchResponse(response) {
+      if (response.ok) return
+      const details = `HTTP ${response.status}: ${wordsOf(await response.text())}`
+      throw new HttpRequestError({ url, status: response.status, details })
+    },
+  })({})
+  return async (question) => {
+    const result = await request(question as Parameters<typeof request>[0])
+    if (result === undefined) throw new HttpRequestError({ url, details: "the answer is empty" })
+    return result
+  }
+}
+
+/** What a provider says beside its HTTP status: the message of a JSON-RPC error, or the text as it is. */
+function wordsOf(body: string): string {
+  try {
+    const { error } = JSON.parse(body)
+    return String(error?.message ?? error ?? body)
+  } catch {
+    return body.slice(0, 200)
+  }
+}
+
+/**
+ * What a failure is worth. `answer`: the chain's word, that a call reverts or why a pool does not take a transaction.
+ * `elsewhere`: the provider works and cannot say, which another one may. `limited`: it wants fewer requests.
+ * `trouble`: everything else, as silence, an HTTP status of 400 or above, and words that nobody knows.
+ */
+type Judgement = "answer" | "elsewhere" | "limited" | "trouble"
+
+/** Judges what an endpoint threw: an answer is what is known to be one. */
+export function judge(error: unknown): Judgement {
+  const status = statusOf(error)
+  if (status !== null) return status === 429 ? "limited" : "trouble"
+  const refusal = refusalOf(error)
+  if (!refusal) return "trouble"
+  if (isRevert(refusal)) return "answer"
+  const words = rawMessage(refusal)
+  const outcome = classifySendError(words)
+  if (outcome === "wait" || tooMuchAsked.test(words)) return "elsewhere"
+  if (outcome === "rate_limited") return "limited"
+  if (outcome !== "unclear") return "answer"
+  return limitCodes.includes(refusal.code) ? "limited" : "trouble"
+}
+
+/** What a failure to send says of the transaction: nothing at all, unless the node itself spoke under a good status. */
+export function verdictOf(error: unknown): SendVerdict {
+  const said = rawMessage(error)
+  if (judge(error) === "limited") return { outcome: "rate_limited", said }
+  const outcome = statusOf(error) === null && refusalOf(error) ? classifySendError(said) : "no_answer"
+  return { outcome, said }
+}
+
+/** A range of logs that is too wide comes under the code of a rate limit, and is none. */
+const tooMuchAsked =
+  /block range|range \d*\s*exceeds|exceeds? .*range|more than \d+ (results|logs)|too many (logs|results)|response size/
+
+/** "Limit exceeded" of EIP-1474, the HTTP status that some send as a code, and a provider's own code. */
+const limitCodes = [-32_005, 429, -32_007]
+
+function statusOf(error: unknown): number | null {
+  const http = error instanceof BaseError ? error.walk((cause) => cause instanceof HttpRequestError) : null
+  return http instanceof HttpRequestError ? (http.status ?? null) : null
+}
+
+function refusalOf(error: unknown): RpcRequestError | null {
+  const said = error instanceof BaseError ? error.walk((cause) => cause instanceof RpcRequestError) : null
+  return said instanceof RpcRequestError ? said : null
+}

@@ -1,0 +1,22 @@
+import type { Hex } from "viem"
+import { type FeeMarket, median } from "./fees.ts"
+import type { Header } from "./headers.ts"
+import type { Providers } from "./providers.ts"
+import { reach } from "./rpc.ts"
+
+/**
+ * What gas costs now: the block's own base fee, and the median of the tips that the providers advise, or of their gas
+ * prices where they know no tips. A chain without EIP-1559 has a base fee of 0. Throws `ChainUnreachable`.
+ */
+export async function readFeeMarket(providers: Providers, newest: Header): Promise<FeeMarket> {
+  const base_fee_per_gas = newest.base_fee_per_gas ?? 0n
+  const tip = median(await amounts(providers, "eth_maxPriorityFeePerGas").catch(() => []))
+  if (tip !== null) return { base_fee_per_gas, priority_fee_per_gas: tip }
+  const price = median(await reach(() => amounts(providers, "eth_gasPrice"))) ?? 0n
+  const over = price - base_fee_per_gas
+  return { base_fee_per_gas, priority_fee_per_gas: over > 0n ? over : 0n }
+}
+
+async function amounts(providers: Providers, method: string): Promise<bigint[]> {
+  return (await providers.askAll({ method })).map((amount) => BigInt(amount as Hex))
+}

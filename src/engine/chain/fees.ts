@@ -1,0 +1,125 @@
+import type { ChainConfig } from "../../platform/chain-settings.ts"
+import { least, most } from "./extremes.ts"
+
+/** What a transaction offers for a unit of gas, in wei (EIP-1559). */
+type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
+
+/** What gas costs now: the newest block's base fee, and what block producers are content with; wei per gas. */
+export type FeeMarket = { base_fee_per_gas: bigint; priority_fee_per_gas: bigint }
+
+/** What is offered at the most, wei per gas, and what one transaction may cost at the most, wei. */
+export type FeeLimits = Fees & { transaction_cost: bigint }
+
+/** The limits of a chain's settings. */
+export function feeLimits(
+  chain: Pick<
+    ChainConfig,
+    "max_fee_per_gas_gwei" | "max_priority_fee_per_gas_gwei" | "max_transaction_cost" | "coin_decimals"
+  >,
+): FeeLimits {
+  return {
+    max_fee_per_gas: fromGwei(chain.max_fee_per_gas_gwei),
+    max_priority_fee_per_gas: fromGwei(chain.max_priority_fee_per_gas_gwei),
+    transaction_cost: scaled(chain.max_transaction_cost, chain.coin_decimals),
+  }
+}
+
+/**
+ * The limits after a node found a cost too high: a tenth below it. Nodes have a cap of their own, which nothing but
+ * their refusal tells.
+ */
+export function limitsBelow(limits: FeeLimits, refusedCost: bigint): FeeLimits {
+  return { ...limits, transaction_cost: least(limits.transaction_cost, (refusedCost * 9n) / 10n) }
+}
+
+/** What a transaction may cost at the most, in wei. */
+export function costOf(gas: bigint, { max_fee_per_gas }: Fees): bigint {
+  return gas * max_fee_per_gas
+}
+
+/** The middle one of what providers say, the lower of two; one that is wrong, or lies, moves it little. Null of none. */
+export function median(amounts: bigint[]): bigint | null {
+  const sorted = amounts.toSorted((one, other) => (one < other ? -1 : one > other ? 1 : 0))
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? null
+}
+
+/** A base fee rises by an eighth at the most from block to block (EIP-1559); rounded up. */
+export function baseFeeAfter(fullBlocks: number, baseFee: bigint): bigint {
+  return Array.from({ length: fullBlocks }).reduce<bigint>((fee) => (fee * 9n + 7n) / 8n, baseFee)
+}
+
+const firstCoversBlocks = 2
+/** Six full blocks double the base fee: who comes late comes once. */
+const replacementCoversBlocks = 6
+
+/**
+ * What is offered where no pool holds anything for the nonce, whatever was offered before: it covers two full blocks.
+ * Within the limits, even where that is too little for now: it waits then for lower fees.
+ */
+export function firstFees(gas: bigint, market: FeeMarket, limits: FeeLimits): Fees {
+  const tip = least(market.priority_fee_per_gas, limits.max_priority_fee_per_gas)
+  const wanted = baseFeeAfter(firstCoversBlocks, market.base_fee_per_gas) + tip
+  const max_fee_per_gas = least(wanted, ceiling(gas, limits))
+  return { max_fee_per_gas, max_priority_fee_per_gas: least(tip, max_fee_per_gas) }
+}
+
+/**
+ * What replaces an attempt that pools hold: a tenth more in both fields, which is what they ask for, and enough for
+ * now and six full blocks where the limits allow that. Null where not even the tenth is allowed: the bytes that are
+ * out stay in play. The tip has to rise whatever it is worth, so it may go to twice its limit.
+ */
+export function replacementFees(held: Fees, gas: bigint, market: FeeMarket, limits: FeeLimits): Fees | null {
+  const leastFee = tenthMore(held.max_fee_per_gas)
+  const leastTip = tenthMore(held.max_priority_fee_per_gas)
+  const highest = ceiling(gas, limits)
+  if (leastFee > highest || leastTip > 2n * limits.max_priority_fee_per_gas) return null
+  const marketTip = least(market.priority_fee_per_gas, limits.max_priority_fee_per_gas)
+  const tip = most(leastTip, marketTip)
+  const wanted = baseFeeAfter(replacementCoversBlocks, market.base_fee_per_gas) + tip
+  const max_fee_per_gas = least(most(leastFee, wanted), highest)
+  return leastTip > max_fee_per_gas
+    ? null
+    : { max_fee_per_gas, max_priority_fee_per_gas: least(tip, max_fee_per_gas) }
+}
+
+/** Whether no block takes it before the base fee falls: what is to be raised at once, whatever its nonce. */
+export function isPricedOut({ max_fee_per_gas }: Fees, { base_fee_per_gas }: FeeMarket): boolean {
+  return max_fee_per_gas < base_fee_per_gas
+}
+
+/** The gas of a call that does the same for several: what it takes itself, and for each of them, above 0. */
+type BatchGas = { fixed: bigint; each: bigint }
+
+/** For how many of those that wait one call stays within the limits, at these fees; 0 where it is too dear for one. */
+export function batchSize(
+  waiting: number,
+  gas: BatchGas,
+  { max_fee_per_gas }: Fees,
+  { transaction_cost }: FeeLimits,
+): number {
+  if (max_fee_per_gas === 0n) return waiting
+  const room = most(transaction_cost / max_fee_per_gas - gas.fixed, 0n)
+  return Number(least(room / gas.each, BigInt(waiting)))
+}
+
+/** The highest price of gas at which so much of it stays within the limits. */
+function ceiling(gas: bigint, { max_fee_per_gas, transaction_cost }: FeeLimits): bigint {
+  return gas === 0n ? max_fee_per_gas : least(max_fee_per_gas, transaction_cost / gas)
+}
+
+/** At least one wei more, too: a tenth of little is nothing. */
+function tenthMore(fee: bigint): bigint {
+  return most((fee * 11n + 9n) / 10n, fee + 1n)
+}
+
+function fromGwei(gwei: number): bigint {
+  return scaled(gwei, 9)
+}
+
+/** As many of the smallest units as a number of the larger ones is, to twelve digits. */
+function scaled(amount: number, decimals: number): bigint {
+  const [digits = "0", exponent = "0"] = amount.toExponential(11).split("e")
+  const places = Number(exponent) - 11 + decimals
+  const whole = BigInt(digits.replace(".", ""))
+  return places >= 0 ? whole * 10n ** BigInt(places) : whole / 10n ** BigInt(-places)
+}

@@ -1,0 +1,82 @@
+import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
+import { within } from "../../platform/deadline.ts"
+import { collectionAbi, factoryAbi } from "./contracts.generated.ts"
+import { CallReverted, ChainUnreachable, type Rpc, reach } from "./rpc.ts"
+
+/** Which contracts a factory deploys: `contracts/first/`, or `contracts/`. */
+export type Generation = 1 | 2
+
+/** Who deployed a collection. */
+type Origin = { factory: Address; generation: Generation }
+
+/** What a chain says of the generations of its contracts, each asked once. */
+export type Generations = {
+  /** That of the configured factory; the present one while nobody has asked. */
+  known(): Generation
+  /** Throws `ChainUnreachable`. */
+  ofFactory(factory: Address): Promise<Generation>
+  /** Of a collection that an earlier factory may have deployed. Throws `ChainUnreachable`. */
+  originOf(contract: Address): Promise<Origin>
+}
+
+export function createGenerations(rpc: Rpc, configured: Address): Generations {
+  const ofFactories = new Map<Address, Generation>()
+  const origins = new Map<Address, Origin>()
+
+  async function ofFactory(factory: Address): Promise<Generation> {
+    const known = ofFactories.get(factory)
+    if (known) return known
+    const asked = await askFactory(rpc, factory)
+    ofFactories.set(factory, asked)
+    return asked
+  }
+
+  async function originOf(contract: Address): Promise<Origin> {
+    const known = origins.get(contract)
+    if (known) return known
+    const named = await factoryOf(rpc, contract)
+    // A reorganization may have lost the collection for a while.
+    if (named === null) return { factory: configured, generation: await ofFactory(configured) }
+    const origin = { factory: named, generation: await ofFactory(named) }
+    origins.set(contract, origin)
+    return origin
+  }
+
+  return { known: () => ofFactories.get(configured) ?? 2, ofFactory, originOf }
+}
+
+/** Asks each chain's factory before addresses are promised in its name; one that does not answer is asked later. */
+export async function learnGenerations(
+  chains: Iterable<{ generations: Generations; config: { factory_address: Address } }>,
+): Promise<void> {
+  const unreachable = () => new ChainUnreachable("the chain did not answer in time")
+  const asked = [...chains].map(async ({ generations, config }) => {
+    const answer = generations.ofFactory(config.factory_address)
+    await within(answer, patienceMilliseconds, unreachable).catch((error) => {
+      if (!(error instanceof ChainUnreachable)) throw error
+    })
+  })
+  await Promise.all(asked)
+}
+
+const patienceMilliseconds = 3_000
+
+/** Factories of the first generation do not have the function. */
+async function askFactory(rpc: Rpc, factory: Address): Promise<Generation> {
+  const call = { to: factory, data: encodeFunctionData({ abi: factoryAbi, functionName: "generation" }) }
+  try {
+    const { data } = await reach(() => rpc.call(call))
+    if (!data) throw new ChainUnreachable(`there is no factory at ${factory} yet`)
+    return 2
+  } catch (error) {
+    if (error instanceof CallReverted) return 1
+    throw error
+  }
+}
+
+/** Null: no contract is there now. */
+async function factoryOf(rpc: Rpc, contract: Address): Promise<Address | null> {
+  const question = { abi: collectionAbi, functionName: "factory" } as const
+  const { data } = await reach(() => rpc.call({ to: contract, data: encodeFunctionData(question) }))
+  return data ? decodeFunctionResult({ ...question, data }) : null
+}

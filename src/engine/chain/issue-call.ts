@@ -1,0 +1,42 @@
+import { decodeFunctionData, encodeFunctionData, type Hex } from "viem"
+import { collectionAbi } from "./contracts.generated.ts"
+import { firstCollectionAbi } from "./first-contracts.generated.ts"
+import type { Generation } from "./generations.ts"
+
+/** What a call of `issue` issues: chips, by their ids, at serials from the first one on. */
+type Issuance = { first: number; chip_ids: readonly string[] }
+
+/** The call of a collection of either generation. `asCode` is a matter of gas, of which the first had no choice. */
+export function encodeIssue(
+  generation: Generation,
+  { first, chip_ids }: Issuance,
+  { asCode }: { asCode: boolean },
+): Hex {
+  if (generation === 1)
+    return encodeFunctionData({
+      abi: firstCollectionAbi,
+      functionName: "issue",
+      args: [BigInt(first), chip_ids.map((id) => Number.parseInt(id, 16))],
+    })
+  return encodeFunctionData({
+    abi: collectionAbi,
+    functionName: "issue",
+    args: [BigInt(first), packedChips(chip_ids), asCode],
+  })
+}
+
+export function decodeIssue(data: Hex): Issuance {
+  const { functionName, args } = decodeFunctionData({ abi: [...collectionAbi, ...firstCollectionAbi], data })
+  if (functionName !== "issue") throw new Error(`a call of ${functionName} issues nothing`)
+  const [first, chips] = args
+  const chip_ids =
+    typeof chips === "string"
+      ? (chips.slice(2).match(/.{10}/g) ?? [])
+      : chips.map((chip) => chip.toString(16).padStart(10, "0"))
+  return { first: Number(first), chip_ids: chip_ids.map((id) => id.toUpperCase()) }
+}
+
+/** Chips as a call and the event `Issued` have them: five bytes each, in order. */
+export function packedChips(chipIds: readonly string[]): Hex {
+  return `0x${chipIds.join("").toLowerCase()}`
+}

@@ -1,0 +1,67 @@
+import type { Address, ContractEventArgs, ContractEventName, GetContractEventsReturnType } from "viem"
+import type { ConnectedChain } from "./chains.ts"
+import { collectionAbi } from "./contracts.generated.ts"
+import { most } from "./extremes.ts"
+import { reach } from "./rpc.ts"
+
+/** Which logs of one collection are wanted. */
+type CollectionSearch<Name extends CollectionEventName> = {
+  address: Address
+  /** Where the collection's logs begin; null where that is not known. */
+  deployed_block: number | null
+  /** The block down from which is searched. */
+  newest_block: bigint
+  event_name: Name
+  /** Values of the event's indexed fields. */
+  args?: ContractEventArgs<typeof collectionAbi, Name>
+}
+
+type CollectionEventName = ContractEventName<typeof collectionAbi>
+type CollectionLog<Name extends CollectionEventName> = GetContractEventsReturnType<
+  typeof collectionAbi,
+  Name
+>[number]
+
+/** How many ranges are asked for at the same time. */
+const rangesAtOnce = 4n
+
+/**
+ * Searches a collection's logs, newest first, down to its deployment, in ranges of blocks that providers take. Ends
+ * as soon as what was found is enough, and may then have found more. Throws `ChainUnreachable`.
+ */
+export async function searchCollectionLogs<Name extends CollectionEventName>(
+  chain: Pick<ConnectedChain, "config" | "rpc">,
+  search: CollectionSearch<Name>,
+  isEnough: (found: CollectionLog<Name>[]) => boolean,
+): Promise<CollectionLog<Name>[]> {
+  const size = BigInt(chain.config.log_range_blocks)
+  const lowest = lowestBlock(chain, search)
+  const found: CollectionLog<Name>[] = []
+  for (let last = search.newest_block; last >= lowest; last -= size * rangesAtOnce) {
+    const lasts = Array.from({ length: Number(rangesAtOnce) }, (_, index) => last - size * BigInt(index))
+    const ranges = lasts
+      .filter((each) => each >= lowest)
+      .map((each) => ({ first: most(each - size + 1n, lowest), last: each }))
+    const logs = await Promise.all(ranges.map((range) => logsOf(chain, search, range)))
+    for (const ofRange of logs) found.push(...ofRange.reverse())
+    if (isEnough(found)) break
+  }
+  return found
+}
+
+/** A reorganization may have brought the deployment back some blocks lower than it was confirmed. */
+function lowestBlock(
+  { config }: Pick<ConnectedChain, "config">,
+  { deployed_block }: { deployed_block: number | null },
+): bigint {
+  return BigInt(Math.max((deployed_block ?? 0) - config.finality_depth, 0))
+}
+
+async function logsOf<Name extends CollectionEventName>(
+  { rpc }: Pick<ConnectedChain, "rpc">,
+  { address, event_name, args }: CollectionSearch<Name>,
+  { first, last }: { first: bigint; last: bigint },
+): Promise<CollectionLog<Name>[]> {
+  const query = { address, abi: collectionAbi, eventName: event_name, fromBlock: first, toBlock: last }
+  return await reach(() => rpc.getContractEvents<typeof collectionAbi, Name>({ ...query, args }))
+}

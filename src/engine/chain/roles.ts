@@ -1,0 +1,42 @@
+/** What a key may do, as the bits of contracts/Roles.sol. */
+const roleBits = { issue: 1, claim: 2, replace: 4, deploy: 8 } as const
+/** Set beside them while the service is paused. */
+export const pausedBit = 128
+
+export type Role = keyof typeof roleBits
+
+/** What a signer does: one key does everything; of several, each does its part. */
+export type Purpose = "issuance" | "ownership" | "all"
+
+/** The purpose of a key by its place in `SIGNER_KEYS`: the first half claims and replaces chips, the others deploy and issue. */
+export function purposeAt(index: number, count: number): Purpose {
+  if (count === 1) return "all"
+  return index < Math.floor(count / 2) ? "ownership" : "issuance"
+}
+
+const rolesByPurpose = {
+  issuance: ["issue", "deploy"],
+  ownership: ["claim", "replace"],
+  all: ["issue", "claim", "replace", "deploy"],
+} as const satisfies Record<Purpose, Role[]>
+
+/** The roles that a signer needs, and no more. */
+export function rolesFor(purpose: Purpose): number {
+  return bitsOf(rolesByPurpose[purpose])
+}
+
+/** What the desk needs to act for signers: whoever calls it needs the roles of the calls too. */
+export const deskRoles = bitsOf(["issue", "claim", "replace"])
+
+export function bitsOf(roles: readonly Role[]): number {
+  return roles.reduce((bits, role) => bits | roleBits[role], 0)
+}
+
+/** The names of roles, in the order of their bits. */
+export function rolesIn(bits: number): Role[] {
+  return (Object.keys(roleBits) as Role[]).filter((role) => (bits & roleBits[role]) !== 0)
+}
+
+export function isRole(text: string): text is Role {
+  return Object.hasOwn(roleBits, text)
+}

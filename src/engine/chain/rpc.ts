@@ -1,0 +1,91 @@
+import {
+  BaseError,
+  createPublicClient,
+  decodeErrorResult,
+  defineChain,
+  isHex,
+  type PublicClient,
+  RpcRequestError,
+  type Transport,
+} from "viem"
+import type { ChainConfig } from "../../platform/chain-settings.ts"
+import { collectionAbi, deskAbi, factoryAbi } from "./contracts.generated.ts"
+import { firstCollectionAbi } from "./first-contracts.generated.ts"
+import { isRevertText } from "./send-errors.ts"
+
+/** Reads of one chain, over all its configured providers. */
+export type Rpc = PublicClient
+
+export function createRpc(chain: ChainConfig, transport: Transport): Rpc {
+  return createPublicClient({
+    chain: defineChain({
+      id: chain.chain_id,
+      name: chain.name,
+      nativeCurrency: { name: chain.coin_symbol, symbol: chain.coin_symbol, decimals: chain.coin_decimals },
+      rpcUrls: { default: { http: chain.rpc_urls } },
+    }),
+    transport,
+    cacheTime: 0,
+  })
+}
+
+/** No provider of the chain answers now. */
+export class ChainUnreachable extends Error {
+  override name = "ChainUnreachable"
+}
+
+/** The chain answered that a call would revert; `reason` is the contract's error, such as `AlreadyClaimed`. */
+export class CallReverted extends Error {
+  override name = "CallReverted"
+  constructor(readonly reason: string) {
+    super(`the call reverts with ${reason}`)
+  }
+}
+
+/** Asks the chain; answers, or throws `CallReverted` or `ChainUnreachable`, never with an RPC address in the text. */
+export async function reach<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof ChainUnreachable || error instanceof CallReverted) throw error
+    throw revertOf(error) ?? new ChainUnreachable(rawMessage(error))
+  }
+}
+
+/** What the node itself said, lower case and without addresses of providers; viem's own wording is not to be trusted. */
+export function rawMessage(error: unknown): string {
+  const innermost = error instanceof BaseError ? error.walk() : error
+  const said = innermost as { details?: unknown; message?: unknown } | null
+  return String(said?.details || said?.message || innermost)
+    .toLowerCase()
+    .replaceAll(/https?:\/\/\S+/g, "(provider)")
+    .slice(0, 300)
+}
+
+/** Whether a node says that a call reverts: by the code of geth and its kin, or in words. */
+export function isRevert(refusal: RpcRequestError): boolean {
+  return refusal.code === revertCode || isRevertText(rawMessage(refusal))
+}
+
+const revertCode = 3
+
+/** The client takes every internal error of a node for a revert of the contract, so what the node said is asked. */
+function revertOf(error: unknown): CallReverted | null {
+  if (!(error instanceof BaseError)) return null
+  const refusal = error.walk((cause) => cause instanceof RpcRequestError)
+  if (!(refusal instanceof RpcRequestError) || !isRevert(refusal)) return null
+  return new CallReverted(reasonIn(refusal) ?? "no reason")
+}
+
+const contractErrors = [...collectionAbi, ...factoryAbi, ...deskAbi, ...firstCollectionAbi] as const
+
+/** The name of the contracts' error in the bytes with which a call reverted. */
+function reasonIn({ data }: RpcRequestError): string | null {
+  const [bytes] = /0x[0-9a-f]*/i.exec(JSON.stringify(data) ?? "") ?? []
+  if (!isHex(bytes)) return null
+  try {
+    return decodeErrorResult({ abi: contractErrors, data: bytes }).errorName
+  } catch {
+    return null
+  }
+}

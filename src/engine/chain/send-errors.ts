@@ -1,0 +1,115 @@
+import type { sendOutcomes } from "../../db/statuses.ts"
+
+/**
+ * What nodes say to a transaction:
+ * `known`: the pool has these bytes. `nonce_low`: the nonce is used, perhaps by us. `nonce_high`: one below is missing.
+ * `underpriced`: too cheap beside what the pool holds or asks for. `fee_too_low`: below the base fee of now.
+ * `fee_too_high`: above what the node lets anybody pay. `gas_too_low`: the gas limit does not cover the call.
+ * `wait`: there is no room now. `refused`: these bytes never go in.
+ * `unclear`, in words nobody knows, `rate_limited` and `no_answer` teach nothing: the same bytes again later.
+ */
+export type SendOutcome = (typeof sendOutcomes)[number]
+
+/** The words of a call that reverts, by client: geth and its kin, hardhat and ganache, parity and nethermind. */
+const revertWords =
+  /execution reverted|transaction reverted|processing transaction: revert|vm execution error/
+
+/** Whether a node's words, lower case, say that a call reverts. */
+export function isRevertText(text: string): boolean {
+  return revertWords.test(text)
+}
+
+/** Classifies a node's own words, lower case. A revert text may quote any of the others, so it is looked at first. */
+export function classifySendError(text: string): SendOutcome {
+  return outcomes.find(([patterns]) => patterns.some((pattern) => pattern.test(text)))?.[1] ?? "unclear"
+}
+
+/** From the narrowest words to the widest: "fee cap exceeded" is looked for before any "exceeded" is. */
+const outcomes: [RegExp[], SendOutcome][] = [
+  [[revertWords], "refused"],
+  [
+    [
+      /already ?(known|imported|exists in)|(?<!un)known transaction|existing (tx|txn|transaction) with same hash/,
+      /same hash was already imported|ownnoncealreadyused/,
+    ],
+    "known",
+  ],
+  [[/nonce[ _-]?(is )?(too|to) ?low|oldnonce|old nonce|invalid transaction nonce|^mined$/], "nonce_low"],
+  [[/nonce[ _-](is )?too[ _-]high|gapped|nonce ?gap|future nonce|exceeds next nonce/], "nonce_high"],
+  [[/sub-?pool is full|(tx|transaction) ?pool (is )?(full|overflow)|pool is full/], "wait"],
+  [
+    [
+      /max fee per gas less than block base fee|fee cap less than block|below current base fee/,
+      /maxfeepergas too low|less than (the )?(block )?base ?fee/,
+    ],
+    "fee_too_low",
+  ],
+  [[/exceeds the configured cap|fee cap exceeded|fee too high/], "fee_too_high"],
+  [
+    [
+      /underpriced|could not replace|insufficient gas price to replace|replacement ?not ?allowed/,
+      /gas price (is )?(too low|below)|gas price \S+ is too low|fee too low|feetoolow/,
+      /below minimum required|below (the )?(chain|pool|configured) minimum/,
+    ],
+    "underpriced",
+  ],
+  [[/intrinsic ?gas|floor ?data ?gas/], "gas_too_low"],
+  [
+    [
+      /(insufficient|not enough) ?(funds|balance)|doesn't have enough funds|out of funds/,
+      /exceeds ((transaction )?sender )?account balance/,
+    ],
+    "no_funds",
+  ],
+  [
+    [
+      /rate ?limit|too many requests|\b429\b|request(s|_)? ?limit|usage limit|rps limit|request speed/,
+      /compute units|capacity limit|monthly capacity|(requests?|calls) per (second|minute|day)|throttl|quota/,
+      /request count exceeded/,
+    ],
+    "rate_limited",
+  ],
+  [
+    [
+      /account limit exceeded|tries to replace pending|in-?flight transaction limit|spammer|pool size/,
+      /sequencer|forwarding targets|not accepting transactions|congestion|over capacity/,
+      /no backends available|not (currently )?healthy|replaced by transaction with higher/,
+    ],
+    "wait",
+  ],
+  [
+    [
+      /gas ?limit|transaction gas limit|chain ?id\b|invalid sender|invalid signature|not an eoa/,
+      /oversized data|transaction type|replay-protected|publishing transactions not supported/,
+    ],
+    "refused",
+  ],
+]
+
+/** The best verdict of several nodes on the same bytes comes first: one pool that has them is enough. */
+const fromBest: SendOutcome[] = [
+  "known",
+  "nonce_low",
+  "underpriced",
+  "fee_too_low",
+  "gas_too_low",
+  "fee_too_high",
+  "no_funds",
+  "wait",
+  "nonce_high",
+  "refused",
+  "rate_limited",
+  "unclear",
+  "no_answer",
+]
+
+/** What became of one transaction's bytes, and the node's own words; null when it took them without any. */
+export type SendVerdict = { outcome: SendOutcome; said: string | null }
+
+/** What several nodes' verdicts on the same bytes come to; silence where there is none. */
+export function bestVerdict(verdicts: SendVerdict[]): SendVerdict {
+  const [best] = verdicts.toSorted(
+    (one, other) => fromBest.indexOf(one.outcome) - fromBest.indexOf(other.outcome),
+  )
+  return best ?? { outcome: "no_answer", said: null }
+}

@@ -1,0 +1,17 @@
+import type { Address, Hex } from "viem"
+import type { ConnectedChain } from "./chains.ts"
+import { CallReverted, reach } from "./rpc.ts"
+
+/** What a call would do at the newest block: the gas it needs, or how it reverts. Throws `ChainUnreachable`. */
+export async function tryCall(
+  chain: ConnectedChain,
+  account: Address,
+  call: { to: Address; data: Hex },
+): Promise<bigint | CallReverted> {
+  try {
+    return await reach(() => chain.rpc.estimateGas({ account, to: call.to, data: call.data }))
+  } catch (error) {
+    if (error instanceof CallReverted) return error
+    throw error
+  }
+}

@@ -1,0 +1,85 @@
+import { and, asc, eq, isNull, type SQL, sql } from "drizzle-orm"
+import type { Database } from "../../db/database.ts"
+import { eventFeeds, events } from "../../db/event-schema.ts"
+import { type Given, query } from "../../db/query.ts"
+import type { Turn } from "../../db/turn.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { queueForEndpoints } from "./webhook-queue.ts"
+
+/**
+ * Gives the events that were committed without a position the next ones, in the order in which they happened. Positions
+ * are given by one at a time and only to what everybody can see, so a reader that has passed a position has missed
+ * nothing before it, however late a database transaction commits. In the same database transaction they are queued for
+ * the webhook endpoints that ask for them. For one organization's events, or all. Answers how many got one.
+ */
+export async function numberEvents(context: Context, organizationId: string | null): Promise<number> {
+  const { db } = context
+  const asked = { organization_id: organizationId ?? undefined }
+  let numbered = 0
+  while ((await someUnnumbered(db.read, asked)).length > 0)
+    numbered += await inTurn(context, null, (turn) => numberSome(db, turn, asked), "read committed")
+  return numbered
+}
+
+type Asked = { organization_id: string | undefined }
+
+const someUnnumbered = query((db, given: Given<Asked>) =>
+  db.select({ id: events.id }).from(events).where(unnumbered(given)).limit(1),
+)
+
+function unnumbered({ organization_id }: Given<Asked>): SQL | undefined {
+  return and(isNull(events.position), organization_id && eq(events.organization_id, organization_id))
+}
+
+async function numberSome(db: Database, turn: Turn, asked: Asked): Promise<number> {
+  // Whoever waited for this row sees all that was committed while it waited: it reads what is committed.
+  const [feed] = await lockFeed(turn.tx, {})
+  if (!feed) throw new Error("the table event_feeds has lost its row")
+  const { last_position: after } = feed
+  const numbered = await numberOldest[db.engine](turn.tx, { ...asked, after })
+  if (numbered.length === 0) return 0
+  const until = after + numbered.length
+  await moveFeed(turn.tx, { last_position: until })
+  const organizationIds = [...new Set(numbered.map(({ organization_id }) => organization_id))]
+  await queueForEndpoints(turn, organizationIds, { after, until })
+  return numbered.length
+}
+
+const lockFeed = query((db) =>
+  db
+    .update(eventFeeds)
+    .set({ last_position: eventFeeds.last_position })
+    .where(eq(eventFeeds.name, "events"))
+    .returning({ last_position: eventFeeds.last_position }),
+)
+
+const moveFeed = query((db, { last_position }: Given<{ last_position: number }>) =>
+  db.update(eventFeeds).set({ last_position }).where(eq(eventFeeds.name, "events")),
+)
+
+const atOnce = 500
+
+// What depends on another commit was begun after it: the ids of transactions say so, those of clocks do not.
+const numberOldest = {
+  postgres: numberBy(sql`age(${events}.xmin) desc, ${events.id}`),
+  // The sign keeps SQLite from reading the whole table in the order of its rows.
+  sqlite: numberBy(sql`+${events}.rowid`),
+}
+
+function numberBy(order: SQL) {
+  return query((db, { after, ...asked }: Given<Asked & { after: number }>) => {
+    const oldest = db
+      .select({ id: events.id, number: sql<number>`row_number() over (order by ${order})`.as("number") })
+      .from(events)
+      .where(unnumbered(asked))
+      .orderBy(asc(order))
+      .limit(atOnce)
+      .as("oldest")
+    return db
+      .update(events)
+      .set({ position: sql`${after} + ${oldest.number}` })
+      .from(oldest)
+      .where(eq(events.id, oldest.id))
+      .returning({ organization_id: events.organization_id })
+  })
+}

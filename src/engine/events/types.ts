@@ -1,0 +1,25 @@
+/** What an event tells. Types are added over time. */
+export const eventTypes = [
+  "collection.active",
+  "collection.failed",
+  "unit.created",
+  "unit.issued",
+  "chip.paired",
+  "chip.tampered",
+  "tap.recorded",
+  "claim.created",
+  "claim.claimed",
+  "claim.expired",
+  "claim.failed",
+  "transfer.created",
+  "transfer.confirmed",
+  "transfer.expired",
+  "transfer.failed",
+  "chip_replacement.created",
+  "chip_replacement.confirmed",
+  "chip_replacement.failed",
+  "ownership.changed",
+  "webhook_endpoint.paused",
+  "webhook_endpoint.test",
+] as const
+export type EventType = (typeof eventTypes)[number]

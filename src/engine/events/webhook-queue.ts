@@ -1,0 +1,143 @@
+import { and, asc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm"
+import { events, type WebhookEndpointRow, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
+import { type Given, query } from "../../db/query.ts"
+import type { Turn } from "../../db/turn.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { webhooksQueue } from "../../platform/queues.ts"
+
+/** Positions of the feed, the first exclusive. */
+type Span = { after: number; until: number }
+
+/** Queues the events that have just got these positions for every endpoint that asks for them. */
+export async function queueForEndpoints(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
+  const asking = await turn.tx
+    .selectDistinct({ organization_id: webhookEndpoints.organization_id })
+    .from(webhookEndpoints)
+    .where(
+      and(inArray(webhookEndpoints.organization_id, organizationIds), eq(webhookEndpoints.status, "enabled")),
+    )
+  await Promise.all(
+    asking.map(({ organization_id }) =>
+      queueEvents(turn, { organization_id, status: "enabled", at: turn.at, ...span }),
+    ),
+  )
+}
+
+/** Queues one event for an endpoint once more, of whatever type it is. */
+export async function queueAgain(
+  turn: Turn,
+  { id, organization_id }: WebhookEndpointRow,
+  position: number,
+): Promise<void> {
+  const span = { after: position - 1, until: position }
+  await queueEvents(turn, { organization_id, endpoint_id: id, of_any_type: true, at: turn.at, ...span })
+}
+
+type Wanted = Span & {
+  organization_id: string
+  at: Date
+  /** For this endpoint alone. */
+  endpoint_id?: string
+  /** For endpoints of this status alone. */
+  status?: string
+  since?: Date
+  /** Given where it does not matter which types an endpoint asks for. */
+  of_any_type?: true
+}
+
+/** Before every clock's now: a process whose clock is ahead must not make the others wait. */
+export const dueAtOnce = new Date(0)
+
+/** Those that wait for an endpoint already are left as they are. */
+async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
+  const queued = await insertQueued(turn.tx, { ...wanted, due_at: dueAtOnce })
+  if (queued.length > 0) turn.wake(webhooksQueue)
+}
+
+const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
+  // Beside a column of times Postgres knows what the parameter is, which a cast would spoil on SQLite.
+  const timeOf = (at: unknown) => sql`coalesce(${at}, ${events.created_at})`
+  return db
+    .insert(webhookQueue)
+    .select(
+      db
+        .select({
+          endpoint_id: sql`${webhookEndpoints.id}`.as("endpoint_id"),
+          event_id: sql`${events.id}`.as("event_id"),
+          line: sql`coalesce(${events.unit_id}, ${events.collection_id}, ${events.id})`.as("line"),
+          position: sql`${events.position}`.as("position"),
+          attempts: sql`0`.as("attempts"),
+          due_at: timeOf(given.due_at).as("due_at"),
+          last_error: sql`cast(null as text)`.as("last_error"),
+          created_at: timeOf(given.at).as("created_at"),
+        })
+        .from(events)
+        .innerJoin(webhookEndpoints, eq(webhookEndpoints.organization_id, events.organization_id))
+        .where(
+          and(
+            eq(events.organization_id, given.organization_id),
+            gt(events.position, given.after),
+            lte(events.position, given.until),
+            given.endpoint_id && eq(webhookEndpoints.id, given.endpoint_id),
+            given.status && eq(webhookEndpoints.status, given.status),
+            given.since && gte(events.created_at, given.since),
+            given.of_any_type ? undefined : isWanted,
+          ),
+        ) as never,
+    )
+    .onConflictDoNothing()
+    .returning({ endpoint_id: webhookQueue.endpoint_id })
+})
+
+const types = sql`cast(${webhookEndpoints.event_types} as text)`
+
+/** A test is for one endpoint alone, whatever types it asks for. */
+const isWanted: SQL = sql`case when ${events.endpoint_id} is not null then ${events.endpoint_id} = ${webhookEndpoints.id}
+  else ${webhookEndpoints.event_types} is null or replace(${types}, '"' || ${events.type} || '"', '') <> ${types} end`
+
+const rowsAtOnce = 500
+
+/** Goes on with what endpoints are sent again, a step of each at a time, until there is no more. */
+export async function queueReplays(context: Context): Promise<void> {
+  while ((await replayingEndpoints(context.db.read, {})).length > 0)
+    await inTurn(context, null, async (turn) => {
+      for (const endpoint of await replayingEndpoints(turn.tx, {})) await replaySome(turn, endpoint)
+    })
+}
+
+const replayingEndpoints = query((db) =>
+  db.select().from(webhookEndpoints).where(isNotNull(webhookEndpoints.replay_from)),
+)
+
+async function replaySome(turn: Turn, endpoint: WebhookEndpointRow): Promise<void> {
+  const { id, organization_id, replay_from, replay_until, replay_since } = endpoint
+  const span = { after: replay_from ?? 0, until: replay_until ?? 0 }
+  const [last] = await turn.tx
+    .select({ position: events.position })
+    .from(events)
+    .where(
+      and(
+        eq(events.organization_id, organization_id),
+        gt(events.position, span.after),
+        lte(events.position, span.until),
+      ),
+    )
+    .orderBy(asc(events.position))
+    .limit(1)
+    .offset(rowsAtOnce - 1)
+  const until = last?.position ?? span.until
+  await queueEvents(turn, {
+    ...span,
+    until,
+    organization_id,
+    endpoint_id: id,
+    since: replay_since ?? turn.at,
+    at: turn.at,
+  })
+  await turn.tx
+    .update(webhookEndpoints)
+    .set(last ? { replay_from: until } : noReplay)
+    .where(eq(webhookEndpoints.id, id))
+}
+
+const noReplay = { replay_from: null, replay_until: null, replay_since: null }

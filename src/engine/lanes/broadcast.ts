@@ -1,0 +1,174 @@
+import { type Address, type Hex, keccak256 } from "viem"
+import type { AttemptRow, TransactionRow } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { sendEvent } from "../actors/runtime.ts"
+import { inCoin } from "../chain/coin.ts"
+import { costOf, firstFees } from "../chain/fees.ts"
+import { ChainUnreachable, reach } from "../chain/rpc.ts"
+import type { SendVerdict } from "../chain/send-errors.ts"
+import { jobFor } from "../jobs/job.ts"
+import { type Findings, nothing } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import { traceSend } from "./note-step.ts"
+import type { Step } from "./step.ts"
+import {
+  type AttemptKind,
+  effectsOf,
+  type Fees,
+  feesOf,
+  gasOf,
+  kindOf,
+  noteSend,
+  storeAttempt,
+  updateTransaction,
+  type WatchedTransaction,
+} from "./transactions.ts"
+
+/** What is to be signed for a nonce beside its content. */
+type Offer = { kind: AttemptKind; gas: bigint; fees: Fees }
+
+/** Offers today's price for what was never signed. */
+export async function sendFirst(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
+  const gas = BigInt(transaction.gas)
+  const fees = firstFees(gas, await lane.market(), lane.limits)
+  return await sendOffer(lane, transaction, { kind: "first", gas, fees })
+}
+
+/**
+ * Signs the frozen content, or nothing at all, at a price; the bytes are stored before anybody sees them. Bytes that
+ * were stored for the same offer are sent instead: a key service signs otherwise each time.
+ */
+export async function sendOffer(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  offer: Offer,
+): Promise<Findings> {
+  const stored = transaction.attempts.find((attempt) => isOfferOf(attempt, offer))
+  return await sendAttempt(lane, transaction, stored ?? (await sign(lane, transaction, offer)))
+}
+
+function isOfferOf(attempt: AttemptRow, { kind, gas, fees }: Offer): boolean {
+  return (
+    attempt.is_cancel === (kind === "cancel") &&
+    gasOf(attempt) === gas &&
+    BigInt(attempt.max_fee_per_gas) === fees.max_fee_per_gas &&
+    BigInt(attempt.max_priority_fee_per_gas) === fees.max_priority_fee_per_gas
+  )
+}
+
+async function sign(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  { kind, gas, fees }: Offer,
+): Promise<AttemptRow> {
+  const { address, account } = lane.signer
+  if (!account) throw new Error(`the key of ${address} is not in SIGNER_KEYS`)
+  const content =
+    kind === "cancel"
+      ? ({ to: address, data: "0x" } as const)
+      : { to: transaction.to as Address, data: transaction.call as Hex }
+  const raw = await account.signTransaction({
+    type: "eip1559",
+    chainId: transaction.chain_id,
+    nonce: transaction.nonce,
+    ...content,
+    gas,
+    maxFeePerGas: fees.max_fee_per_gas,
+    maxPriorityFeePerGas: fees.max_priority_fee_per_gas,
+  })
+  const attempt = { hash: keccak256(raw), raw, kind, fees }
+  lane.checkpoint(stepOf("sign", kind), transaction.kind)
+  const stored = await inLane(lane, (turn) => storeAttempt(turn, lane.lease, transaction, attempt))
+  lane.checkpoint(stepOf("store", kind), transaction.kind)
+  return stored
+}
+
+/** The gas of a call of the signer to itself, which some chains charge more than 21,000 for. */
+export async function emptyGas({ chain, signer: { address } }: HeldLane): Promise<bigint> {
+  const gas = await reach(() => chain.rpc.estimateGas({ account: address, to: address }))
+  return (gas * 5n) / 4n
+}
+
+function stepOf(step: "sign" | "store" | "broadcast", kind: AttemptKind): Step {
+  return kind === "first" ? step : `${kind}.${step}`
+}
+
+/** Sends stored bytes. What the pools answer is noted; an answer that is not understood changes nothing. */
+export async function sendAttempt(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  attempt: AttemptRow,
+): Promise<Findings> {
+  const since = performance.now()
+  const verdict = await lane.chain.providers.send(attempt.raw as Hex)
+  lane.checkpoint(stepOf("broadcast", kindOf(attempt)), transaction.kind)
+  const isOnItsWay = verdict.outcome === "known" || verdict.outcome === "nonce_low"
+  await inLane(lane, async (turn) => {
+    await noteSend(turn, lane.lease, attempt, verdict, Number(lane.head))
+    if (!isOnItsWay) return
+    const isNew = transaction.status === "allocated" || transaction.status === "signed"
+    const status = isNew ? "sent" : transaction.status
+    await updateTransaction(turn, lane.lease, transaction.id, { status, sent_block: Number(lane.head) })
+    if (isNew && !attempt.is_cancel) await tellSubmitted(turn, lane, transaction, attempt.hash)
+  })
+  lane.checkpoint("mark", transaction.kind)
+  traceSend(lane.context, since, transaction, verdict.outcome)
+  return findingsOf(lane, transaction, attempt, verdict)
+}
+
+/** What the node's words mean for the round, and for the person who reads of it. */
+function findingsOf(
+  { signer, context, chain }: HeldLane,
+  { id, nonce }: TransactionRow,
+  attempt: AttemptRow,
+  { outcome, said }: SendVerdict,
+): Findings {
+  const cost = costOf(gasOf(attempt), feesOf(attempt))
+  const again = (what: string): Findings => {
+    context.log.warn({ nonce, outcome, error: said }, "the transaction is sent again")
+    return { ...nothing, notices: [`nonce ${nonce} ${what}: ${said ?? "no answer"}`] }
+  }
+  switch (outcome) {
+    case "known":
+    case "nonce_low":
+    case "nonce_high":
+    case "underpriced":
+    case "fee_too_low":
+      return nothing
+    case "fee_too_high":
+      return { ...again(`is too dear for the node at ${inCoin(cost, chain.config)}`), refused_cost: cost }
+    case "gas_too_low":
+      return again("has too little gas for the node, and gets more")
+    case "no_funds":
+      return {
+        ...again("cannot be paid for"),
+        pause: `${signer.address} cannot pay the ${inCoin(cost, chain.config)} of nonce ${nonce}: send it more, it goes on by itself`,
+      }
+    case "refused":
+      return again(
+        `is refused by the node, and sent again; to give it up, run: operator cancel ${id}; it says`,
+      )
+    case "wait":
+      return again("has to wait for room")
+    case "rate_limited":
+    case "unclear":
+    case "no_answer":
+      return {
+        ...again("is not taken, and the same is sent again"),
+        failure: new ChainUnreachable(said ?? "no answer"),
+      }
+  }
+}
+
+/** Tells those who want to know that their transaction is on its way. */
+export async function tellSubmitted(
+  turn: Turn,
+  lane: HeldLane,
+  transaction: TransactionRow,
+  hash: string,
+): Promise<void> {
+  const type = jobFor(lane.jobs, transaction.kind).submittedEvent
+  if (!type) return
+  for (const effect of await effectsOf(turn.tx, transaction.id))
+    await sendEvent(turn, effect.actor_id, { type, transaction_hash: hash })
+}

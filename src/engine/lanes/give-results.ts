@@ -1,0 +1,215 @@
+import type { Address, Hex } from "viem"
+import type { Turn } from "../../db/turn.ts"
+import { settleEffect } from "../actors/runtime.ts"
+import { firstFees } from "../chain/fees.ts"
+import { CallReverted, reach } from "../chain/rpc.ts"
+import { tryCall } from "../chain/try-call.ts"
+import { isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
+import { disagreement } from "./final-block.ts"
+import { attempt, type Findings, join, nothing } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import { type BlockPlace, receiptOf, type Seen, type Sighting } from "./look.ts"
+import { noteStep } from "./note-step.ts"
+import {
+  displaceTransaction,
+  effectsOf,
+  isCancelled,
+  releaseEffect,
+  updateTransaction,
+  type WatchedTransaction,
+} from "./transactions.ts"
+import { urgencyOf } from "./turns.ts"
+
+/** What was seen of transactions for which somebody waits, the most urgent first, and of the others. */
+export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] {
+  const place = ({ transaction }: Seen) => urgencyOf(transaction.kind)
+  const isLast = (each: Seen) => place(each) >= urgencyOf("deployCollection")
+  const inOrder = seen.toSorted((one, other) => place(one) - place(other))
+  return [inOrder.filter((each) => !isLast(each)), inOrder.filter(isLast)]
+}
+
+/** Gives the results of what is deep enough, in order, for about a quarter of a block's time. */
+export async function giveResults(
+  lane: HeldLane,
+  seen: readonly Seen[],
+): Promise<{ findings: Findings; is_done: boolean }> {
+  const { confirmation_depth, block_time_seconds } = lane.chain.config
+  const deadline = performance.now() + block_time_seconds * 250
+  const found: Findings[] = []
+  for (const { transaction, mined } of seen) {
+    if (!mined || transaction.status === "allocated") continue
+    const depth = Number(lane.head) - mined.place.block_number + 1
+    const isOpen = transaction.status !== "confirmed" && transaction.status !== "reverted"
+    if (isOpen && depth < confirmation_depth) continue
+    if (performance.now() > deadline) return { findings: join(...found), is_done: false }
+    const given = await attempt(lane, transaction, () =>
+      isOpen ? confirm(lane, transaction, mined) : takeBack(lane, transaction, mined),
+    )
+    found.push(given)
+  }
+  return { findings: join(...found), is_done: true }
+}
+
+/** At the confirmation depth the results reach the actors, together with the transaction's own status. */
+async function confirm(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  sighting: Sighting,
+): Promise<Findings> {
+  const since = performance.now()
+  const { place } = sighting
+  const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
+  if (receipt?.blockHash !== place.block_hash) return nothing
+  if (!(await isAgreedOn(lane, place))) return disagreement(lane, place.block_number)
+  const queries = lane.context.db.read
+  const members = await effectsOf(queries, transaction.id)
+  if (isCancelled(transaction, place.hash)) {
+    await moveContent(lane, transaction, place)
+    noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
+    return nothing
+  }
+  const job = jobFor(lane.jobs, transaction.kind)
+  const mined = { transaction, effects: members, receipt }
+  const judged = await job.results(lane.chain, queries, mined)
+  if (hasUndone(mined, judged)) return await sendAnew(lane, transaction, place)
+  const results = await judgeReverted(lane, job, mined, judged)
+  // What fails for good is said when no reorganization can turn it into a success any more.
+  if (isFailure(mined, results) && !(await isFinal(lane, place))) return nothing
+  const status = receipt.status === "success" ? "confirmed" : "reverted"
+  lane.checkpoint("confirm", transaction.kind)
+  await inLane(lane, async (turn) => {
+    await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
+    await restate(turn, job, mined, results)
+    for (const [index, effect] of members.entries()) {
+      const result = results[index]
+      if (result === "again") await releaseEffect(turn, effect)
+      else if (result) await settleEffect(turn, effect.id, result)
+    }
+    await job.afterwards?.(turn, mined, results)
+  })
+  lane.checkpoint("apply", transaction.kind)
+  noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
+  return nothing
+}
+
+/**
+ * A call that reverted is judged by what it would do now. What only wanted a role, gas or what came after it is done
+ * again, a few times; only what the contract refuses whenever it is asked has failed.
+ */
+async function judgeReverted(
+  lane: HeldLane,
+  job: Job,
+  { transaction, effects, receipt }: Mined,
+  results: JobResult[],
+): Promise<JobResult[]> {
+  if (receipt.status === "success" || !results.some(isError)) return results
+  const call = { to: transaction.to as Address, data: transaction.call as Hex }
+  const verdict = await tryCall(lane.chain, lane.signer.address, call)
+  if (verdict instanceof CallReverted && job.refusal(verdict.reason) !== null) return results
+  return results.map((result, index) =>
+    isError(result) && (effects[index]?.attempts ?? 0) < maxTries ? "again" : result,
+  )
+}
+
+const maxTries = 10
+
+function isError(result: JobResult): boolean {
+  return result !== "again" && "error" in result
+}
+
+function isFailure({ receipt }: Mined, results: JobResult[]): boolean {
+  return receipt.status === "reverted" && results.some(isError)
+}
+
+async function isFinal({ chain }: HeldLane, { block_number }: BlockPlace): Promise<boolean> {
+  return BigInt(block_number) <= (await chain.headers.finalHeight())
+}
+
+/** Where providers disagree about the block, one of them is wrong: the next round asks again. */
+async function isAgreedOn(lane: HeldLane, { block_number, block_hash }: BlockPlace): Promise<boolean> {
+  const hashes = await reach(() => lane.chain.providers.blockHashes(BigInt(block_number)))
+  return hashes.every((hash) => hash === null || hash === block_hash)
+}
+
+/** It was lost and is in a block again, where it must achieve once more what it did. */
+async function takeBack(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  { receipt, place }: Sighting,
+): Promise<Findings> {
+  const { id, status, kind } = transaction
+  if (status !== "confirmed" || !receipt) {
+    await inLane(lane, (turn) => updateTransaction(turn, lane.lease, id, { status, ...place }))
+    return nothing
+  }
+  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, transaction, place)
+  const queries = lane.context.db.read
+  const job = jobFor(lane.jobs, kind)
+  const mined = { transaction, effects: await effectsOf(queries, id), receipt }
+  const results = receipt.status === "success" ? await job.results(lane.chain, queries, mined) : []
+  if (hasUndone(mined, results)) return await sendAnew(lane, transaction, place)
+  await inLane(lane, async (turn) => {
+    await updateTransaction(turn, lane.lease, id, { status, ...place })
+    await restate(turn, job, mined, results)
+  })
+  return nothing
+}
+
+/** Whether something that was done has to be done again, and can be: not what somebody else came before. */
+function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
+  const isReverted = receipt.status === "reverted"
+  return effects.some(({ status }, index) => status === "done" && (isReverted || results[index] === "again"))
+}
+
+/** What was done stays done, but maybe by another transaction than it was said to be. */
+async function restate(turn: Turn, job: Job, { effects }: Mined, results: JobResult[]): Promise<void> {
+  for (const [index, effect] of effects.entries()) {
+    const result = results[index]
+    if (effect.status !== "done" || !isOutput(result)) continue
+    await job.restate?.(turn, effect, result.output.transaction_hash)
+  }
+}
+
+/**
+ * After a reorganization it was mined again without effect, because what it builds on came back later, or its cancel
+ * was mined instead: the same content is sent with a new nonce, as soon as it can succeed.
+ */
+async function sendAnew(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  place: BlockPlace,
+): Promise<Findings> {
+  const { nonce, kind } = transaction
+  const [to, data] = [transaction.to as Address, transaction.call as Hex]
+  const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
+  const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
+  if (isThere && !(verdict instanceof CallReverted)) {
+    await moveContent(lane, transaction, place)
+    return nothing
+  }
+  const obstacle =
+    verdict instanceof CallReverted ? `${verdict.reason} is over` : `${to} has its contract again`
+  const notice = `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${obstacle}`
+  return { ...nothing, notices: [notice] }
+}
+
+/**
+ * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees. It is the same
+ * so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
+ */
+async function moveContent(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  place: BlockPlace,
+): Promise<void> {
+  const fees = firstFees(BigInt(transaction.gas), await lane.market(), lane.limits)
+  const { max_fee_per_gas, max_priority_fee_per_gas } = fees
+  const content = {
+    ...transaction,
+    max_fee_per_gas: String(max_fee_per_gas),
+    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
+  }
+  await inLane(lane, (turn) =>
+    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
+  )
+}

@@ -1,0 +1,48 @@
+import type { Turn } from "../../db/turn.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import type { ConnectedChain } from "../chain/chains.ts"
+import type { FeeLimits, FeeMarket } from "../chain/fees.ts"
+import type { Signer } from "../chain/signers.ts"
+import type { Jobs } from "../jobs/job.ts"
+import type { Claimant, Lease, Rival } from "./leases.ts"
+import type { Checkpoint } from "./step.ts"
+
+/** One signer on one chain: who sends, and for whom in this process. */
+export type Lane = {
+  readonly context: Context
+  readonly chain: ConnectedChain
+  readonly signer: Signer
+  readonly claimant: Claimant
+  readonly jobs: Jobs
+  readonly checkpoint: Checkpoint
+  readonly memory: LaneMemory
+}
+
+/** What a lane keeps between its rounds; losing it costs a few questions to the chain. */
+type LaneMemory = {
+  /** The newest block at which everything on its way was looked at. */
+  seen_head?: bigint
+  /** Set once the providers have said that they serve this chain. */
+  is_right_chain?: boolean
+  /** Who held the lane when this process last wanted it. */
+  rival?: Rival
+  /** The least that a node found too much for one transaction, in wei, and the block at which it said so. */
+  refused_cost?: { cost: bigint; at: bigint }
+}
+
+/** A lane that is held, at a block. Nothing of it changes within a round: what a step finds, it answers. */
+export type HeldLane = Readonly<Omit<Lane, "claimant" | "memory">> & {
+  readonly lease: Lease
+  readonly head: bigint
+  /** Transactions of the signer that the chain's newest block knows: the nonces below it are used. */
+  readonly used_nonces: number
+  /** What gas costs at the block; asked for by the first step that has to know. Throws `ChainUnreachable`. */
+  readonly market: () => Promise<FeeMarket>
+  /** What may be offered and spent: the chain's settings, or what its nodes let pass where that is less. */
+  readonly limits: FeeLimits
+}
+
+/** One database transaction of a lane's own work, which no request caused. */
+export function inLane<T>({ context }: Pick<Lane, "context">, work: (turn: Turn) => Promise<T>): Promise<T> {
+  return inTurn(context, null, work)
+}

@@ -1,0 +1,207 @@
+import type { LaneRow } from "../../db/schema.ts"
+import { laneQueue } from "../../platform/queues.ts"
+import type { ConnectedChain } from "../chain/chains.ts"
+import { readFeeMarket } from "../chain/fee-market.ts"
+import { type FeeLimits, type FeeMarket, feeLimits, limitsBelow } from "../chain/fees.ts"
+import { reach } from "../chain/rpc.ts"
+import { type Findings, join, nothing } from "./findings.ts"
+import { byUrgency, giveResults } from "./give-results.ts"
+import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
+import {
+  assertLease,
+  haltLane,
+  type Lease,
+  type LeasedLane,
+  releaseLease,
+  setLaneStatus,
+  sightRival,
+  takeLease,
+} from "./leases.ts"
+import { lookAtTransactions } from "./look.ts"
+import { compareWithChain } from "./nonces.ts"
+import { pushOnTransactions } from "./push-on.ts"
+import { sendWaitingEffects } from "./send-effects.ts"
+import { hasWork } from "./turns.ts"
+import { handOn } from "./without-key.ts"
+
+/**
+ * One round of a lane: what is on its way is watched, confirmed and sent again; then waiting effects become
+ * transactions. May be cut off anywhere and run again: each step finds what the one before it stored.
+ */
+export async function tickLane(lane: Lane): Promise<void> {
+  const leased = await takeOver(lane)
+  if (!leased) return
+  const stopRenewing = keepLease(lane, leased.lease)
+  try {
+    await handOn(lane, leased.lease)
+    await runRound(lane, leased)
+  } finally {
+    stopRenewing()
+    // Whoever has the key comes first.
+    if (lane.signer.account === null) await inLane(lane, (turn) => releaseLease(turn, leased.lease))
+  }
+}
+
+/** Gives the lane back at the end, so that its next holder need not wait for the lease to run out. */
+export async function leaveLane(lane: Lane): Promise<void> {
+  await inLane(lane, async (turn) => {
+    const leased = await takeLease(turn, lane.signer.lane_id, lane.claimant)
+    if (leased) await releaseLease(turn, leased.lease)
+  })
+}
+
+async function takeOver({ context, signer, claimant, memory }: Lane): Promise<LeasedLane | null> {
+  const { lane_id } = signer
+  const leased = await inLane({ context }, (turn) => takeLease(turn, lane_id, claimant, memory.rival))
+  if (leased) delete memory.rival
+  else memory.rival = await sightRival(context.db.read, lane_id, memory.rival)
+  return leased
+}
+
+/** A round may take longer than a lease where providers are slow: nobody need begin it anew for that, up to a time. */
+function keepLease(lane: Lane, lease: Lease): () => void {
+  const since = performance.now()
+  const renew = () => {
+    if (performance.now() - since > maxLeases * lease.milliseconds) return clearInterval(timer)
+    // Whoever lost the lease finds out with the next thing it writes.
+    inLane(lane, (turn) => assertLease(turn, lease)).catch(() => {})
+  }
+  const timer = setInterval(renew, lease.milliseconds / 3)
+  return () => clearInterval(timer)
+}
+
+/** The leases that one round may take. */
+const maxLeases = 10
+
+async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<void> {
+  const { memory } = lane
+  if (memory.is_right_chain && isWell(row) && !(await hasWork(lane.context.db.read, row.id))) return
+  await requireRightChain(lane)
+  const held = await hold(lane, lease)
+  // Nonces that are taken from the chain anew change what was seen.
+  if (row.next_nonce === null) delete memory.seen_head
+  const compared = await compareWithChain(held, row)
+  if (compared.failure) {
+    // What keeps the round from going on is for the operator to see, too.
+    await noteStatus(held, row, compared)
+    throw compared.failure
+  }
+  const wasHalted = row.status === "halted"
+  if (compared.halt !== null) await halt(held, compared.halt)
+
+  const looked = held.head === memory.seen_head ? null : await lookAtTransactions(held)
+  const pushed = looked ? await pushOnTransactions(held, looked) : nothing
+  if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(held, pushed.halt)
+  const before = join(compared, looked?.findings ?? nothing, pushed, goneProviders(lane.chain))
+  const isHalted = wasHalted || before.halt !== null
+
+  // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full meanwhile.
+  const [soon, later] = byUrgency(looked?.seen ?? [])
+  const first = await giveResults(held, soon)
+  const maySend = !isHalted && before.pause === null && lane.signer.account !== null
+  const sent = maySend ? await sendWaitingEffects(held) : nothing
+  const last = await giveResults(held, later)
+  const given = join(first.findings, last.findings)
+  const isComplete = join(before, given).failure === null
+  if (isComplete && first.is_done && last.is_done) memory.seen_head = held.head
+  else if (isComplete) lane.context.wake(laneQueue(lease.lane_id))
+
+  const found = join(before, sent, given)
+  rememberCost(lane, held.head, found)
+  const isNews = looked !== null || found.pause !== null || row.status === "paused"
+  if (isNews && !isHalted) await noteStatus(held, row, found)
+  // A provider that fails to take something new does not keep back the results of what it took.
+  if (sent.failure) throw sent.failure
+}
+
+/** A lane that is held up has to say so when it is no more; one without its nonces takes them from the chain. */
+function isWell({ status, reason, next_nonce }: LaneRow): boolean {
+  return next_nonce !== null && (status === "halted" || (status === "open" && reason === null))
+}
+
+async function hold(
+  { context, chain, signer, jobs, checkpoint, memory }: Lane,
+  lease: Lease,
+): Promise<HeldLane> {
+  const newest = await chain.headers.follow()
+  const { number: head } = newest
+  const { address } = signer
+  const used_nonces = await reach(() => chain.rpc.getTransactionCount({ address, blockTag: "latest" }))
+  let asked: Promise<FeeMarket> | undefined
+  const market = () => {
+    asked ??= readFeeMarket(chain.providers, newest)
+    return asked
+  }
+  const limits = limitsNow(chain, memory, head)
+  return { context, chain, signer, jobs, checkpoint, lease, head, used_nonces, market, limits }
+}
+
+/** A node's cap is tried again after some blocks: it may have been raised, or have been another trouble. */
+const forgottenAfterBlocks = 50n
+
+function limitsNow({ config }: ConnectedChain, { refused_cost }: Lane["memory"], head: bigint): FeeLimits {
+  const limits = feeLimits(config)
+  const isKnown = refused_cost !== undefined && head - refused_cost.at < forgottenAfterBlocks
+  return isKnown ? limitsBelow(limits, refused_cost.cost) : limits
+}
+
+function rememberCost({ memory }: Lane, head: bigint, { refused_cost: cost }: Findings): void {
+  if (cost === null) return
+  const { refused_cost: known } = memory
+  const isLess = !known || head - known.at >= forgottenAfterBlocks || cost < known.cost
+  memory.refused_cost = { cost: isLess ? cost : known.cost, at: head }
+}
+
+function goneProviders({ chain_id, providers }: ConnectedChain): Findings {
+  const gone = providers.health().filter(({ state }) => state === "gone")
+  const notices = gone.map(
+    ({ number, said }) =>
+      `provider number ${number} in rpc_urls of chain ${chain_id} has not answered for an hour, and nobody waits for it any more (${said}): mend it, or take it out of CHAINS`,
+  )
+  return { ...nothing, notices }
+}
+
+/** Another chain would use up nonces, and a call to an address without a contract succeeds and does nothing. */
+async function requireRightChain({ chain, memory }: Lane): Promise<void> {
+  if (memory.is_right_chain) return
+  const { chain_id } = chain
+  const served = await chain.providers.askAll({ method: "eth_chainId" })
+  const wrong = served.find((id) => Number(id) !== chain_id)
+  if (wrong !== undefined)
+    throw new Error(
+      `an RPC address of chain ${chain_id} serves chain ${Number(wrong)}: correct rpc_urls in CHAINS and restart`,
+    )
+  const { factory_address: address } = chain.config
+  if (!(await reach(() => chain.rpc.getCode({ address }))))
+    throw new Error(
+      `chain ${chain_id} has no contract at factory_address ${address}: deploy the factory, or correct it in CHAINS and restart`,
+    )
+  await requireDesk(chain)
+  memory.is_right_chain = true
+}
+
+async function requireDesk({ chain_id, config, generations, rpc }: ConnectedChain): Promise<void> {
+  const { desk_address: address, factory_address } = config
+  if (address === null || (await generations.ofFactory(factory_address)) === 1) return
+  if (!(await reach(() => rpc.getCode({ address }))))
+    throw new Error(
+      `chain ${chain_id} has no contract at desk_address ${address}: run deploy-factory again, or correct it in CHAINS and restart`,
+    )
+}
+
+/** Stops the lane; what is on its way is still watched. */
+async function halt(lane: HeldLane, reason: string): Promise<void> {
+  lane.context.log.error({ lane_id: lane.lease.lane_id, reason }, "the lane is halted")
+  await inLane(lane, (turn) => haltLane(turn, lane.lease, reason))
+}
+
+/** Says in the lane's row, for the operator, how this round went; only when it went otherwise than the one before. */
+async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: Findings): Promise<void> {
+  const { lane_id } = lane.lease
+  const status = pause === null ? "open" : "paused"
+  const reason = pause ?? notices[0] ?? null
+  if (before.status === status && before.reason === reason) return
+  await inLane(lane, (turn) => setLaneStatus(turn, lane.lease, status, reason))
+  if (reason) lane.context.log.error({ lane_id, status, reason }, "the lane is held up")
+  else lane.context.log.info({ lane_id }, "the lane gets on again")
+}

@@ -1,0 +1,178 @@
+import { and, eq, isNotNull, isNull, ne, sql } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import { type LaneRow, lanes } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import type { Signer } from "../chain/signers.ts"
+
+/** How long a holder that went silent keeps its lane. */
+export const leaseMilliseconds = 10_000
+
+/** The right to send for a lane, until it runs out or somebody else takes it over. */
+export type Lease = {
+  readonly lane_id: string
+  readonly owner: string
+  readonly epoch: number
+  readonly milliseconds: number
+}
+
+/** Who wants a lane. */
+export type Claimant = { readonly owner: string; readonly lease_milliseconds: number }
+
+/** What a claimant last saw of a lane's holder, and since when by its own steady clock. */
+export type Rival = { readonly mark: string; readonly since_milliseconds: number }
+
+/** Makes sure there is a lane for a signer. */
+export async function ensureLane(turn: Turn, chainId: number, signer: Signer): Promise<void> {
+  await turn.tx
+    .insert(lanes)
+    .values({
+      id: signer.lane_id,
+      chain_id: chainId,
+      address: signer.address,
+      purpose: signer.purpose,
+      status: "open",
+      lease_epoch: 0,
+      created_at: turn.at,
+    })
+    .onConflictDoUpdate({ target: lanes.id, set: { purpose: signer.purpose } })
+}
+
+/**
+ * Takes or renews a lane's lease; null while somebody else holds it. A holder's lease is over when its time has
+ * passed, or when the claimant has seen it, as its rival, unrenewed for that long: clocks of machines differ.
+ */
+export async function takeLease(
+  turn: Turn,
+  laneId: string,
+  { owner, lease_milliseconds: milliseconds }: Claimant,
+  rival?: Rival,
+): Promise<LeasedLane | null> {
+  const [lane] = await laneOfId(turn.tx, { id: laneId })
+  if (!lane) return null
+  const isMine = lane.lease_owner === owner
+  if (!isMine && !isOver(turn, lane) && !isSilent(lane, rival, milliseconds)) return null
+  const epoch = isMine ? lane.lease_epoch : lane.lease_epoch + 1
+  const leased_until = new Date(turn.at.getTime() + milliseconds)
+  const wanted = { id: laneId, seen_epoch: lane.lease_epoch, owner, epoch, leased_until }
+  const [row] = await changeHolder(turn.tx, wanted)
+  return row ? { lease: { lane_id: laneId, owner, epoch, milliseconds }, row } : null
+}
+
+const laneOfId = query((db, { id }: Given<{ id: string }>) => db.select().from(lanes).where(eq(lanes.id, id)))
+
+type Change = { id: string; seen_epoch: number; owner: string; epoch: number; leased_until: Date }
+
+const changeHolder = query((db, { id, seen_epoch, owner, epoch, leased_until }: Given<Change>) =>
+  db
+    .update(lanes)
+    .set({ lease_owner: owner, lease_epoch: epoch, leased_until })
+    .where(and(eq(lanes.id, id), eq(lanes.lease_epoch, seen_epoch)))
+    .returning(),
+)
+
+/** Looks who holds a lane that was not free; the one it saw before, while that one renews nothing. */
+export async function sightRival(queries: Queries, laneId: string, known?: Rival): Promise<Rival> {
+  const [lane] = await laneOfId(queries, { id: laneId })
+  const mark = lane ? markOf(lane) : ""
+  return known?.mark === mark ? known : { mark, since_milliseconds: performance.now() }
+}
+
+function isOver({ at }: Turn, { leased_until }: LaneRow): boolean {
+  return leased_until === null || leased_until < at
+}
+
+function isSilent(lane: LaneRow, rival: Rival | undefined, milliseconds: number): boolean {
+  return rival?.mark === markOf(lane) && performance.now() - rival.since_milliseconds > milliseconds
+}
+
+/** Changes with each renewal. */
+function markOf({ lease_epoch, leased_until }: LaneRow): string {
+  return `${lease_epoch} ${leased_until?.getTime()}`
+}
+
+/** A lease with the lane's row as it was when it was taken. */
+export type LeasedLane = { lease: Lease; row: LaneRow }
+
+/** Gives a lease back, so that the next holder need not wait. */
+export async function releaseLease(turn: Turn, lease: Lease): Promise<void> {
+  await turn.tx.update(lanes).set({ lease_owner: null, leased_until: null }).where(heldBy(lease))
+}
+
+/** The condition under which a holder may write for its lane. */
+function heldBy(lease: Held | Given<Held>) {
+  return and(
+    eq(lanes.id, lease.lane_id),
+    eq(lanes.lease_owner, lease.owner),
+    eq(lanes.lease_epoch, lease.epoch),
+  )
+}
+
+/** Renews the lease, or throws `LeaseLost`: whatever else this database transaction did is then rolled back. */
+export async function assertLease(turn: Turn, lease: Lease): Promise<void> {
+  const leased_until = new Date(turn.at.getTime() + lease.milliseconds)
+  const { lane_id, owner, epoch } = lease
+  const [held] = await renewLease(turn.tx, { lane_id, owner, epoch, leased_until })
+  if (!held) throw new LeaseLost(`the lease of lane ${lease.lane_id} is held by somebody else`)
+}
+
+type Held = Pick<Lease, "lane_id" | "owner" | "epoch">
+
+const renewLease = query((db, { leased_until, ...held }: Given<Held & { leased_until: Date }>) =>
+  db.update(lanes).set({ leased_until }).where(heldBy(held)).returning({ id: lanes.id }),
+)
+
+export class LeaseLost extends Error {
+  override name = "LeaseLost"
+}
+
+/** Sets the next nonce of a lane that has none: it never sent anything, or a person told it to ask the chain. */
+export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(lanes)
+    .set({ next_nonce: nonce })
+    .where(and(heldBy(lease), isNull(lanes.next_nonce)))
+}
+
+/** Remembers the newest block at the finality depth, which no reorganization may replace any more. */
+export async function noteFinalBlock(
+  turn: Turn,
+  lease: Lease,
+  { number, hash }: { number: number; hash: string },
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(lease))
+}
+
+/** Takes the lane's next nonce, which is never given out again. */
+export async function takeNonce(turn: Turn, lease: Lease): Promise<number> {
+  await assertLease(turn, lease)
+  const [lane] = await turn.tx
+    .update(lanes)
+    .set({ next_nonce: sql`${lanes.next_nonce} + 1` })
+    .where(and(heldBy(lease), isNotNull(lanes.next_nonce)))
+    .returning({ next_nonce: lanes.next_nonce })
+  if (!lane || lane.next_nonce === null) throw new LeaseLost(`lane ${lease.lane_id} has no nonce yet`)
+  return lane.next_nonce - 1
+}
+
+/** Stops a lane until a person has looked at it; `reason` says what to do next. */
+export async function haltLane(turn: Turn, lease: Lease, reason: string): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx.update(lanes).set({ status: "halted", reason }).where(heldBy(lease))
+}
+
+/** Says why a lane does not get on, or that it does; a halted lane stays halted. */
+export async function setLaneStatus(
+  turn: Turn,
+  lease: Lease,
+  status: "open" | "paused",
+  reason: string | null,
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(lanes)
+    .set({ status, reason })
+    .where(and(heldBy(lease), ne(lanes.status, "halted")))
+}

@@ -1,0 +1,122 @@
+import { formatTransactionReceipt, type Hex, type RpcTransactionReceipt, type TransactionReceipt } from "viem"
+import { reach } from "../chain/rpc.ts"
+import { tellSubmitted } from "./broadcast.ts"
+import { type Findings, failed, join } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import {
+  finalizeTransactions,
+  findTransaction,
+  isCancelled,
+  openTransactions,
+  settledTransactions,
+  updateTransaction,
+  type WatchedTransaction,
+} from "./transactions.ts"
+
+/** What a round learnt of a lane's transactions. */
+export type Looked = {
+  /** By nonce; a question that failed teaches nothing about its transaction and stops no other one. */
+  readonly seen: readonly Seen[]
+  readonly lowest_open: WatchedTransaction | undefined
+  readonly findings: Findings
+}
+
+export type Seen = { readonly transaction: WatchedTransaction; readonly mined: Sighting | null }
+
+/** Where a transaction is in the chain that the lane follows. */
+export type BlockPlace = { hash: string; block_number: number; block_hash: string }
+
+/** The same, with the receipt where it was asked for to find that out. */
+export type Sighting = { place: BlockPlace; receipt: TransactionReceipt | null }
+
+/** Asks the chain where everything is that is not final, and notes what was mined, lost and is final now. */
+export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
+  const { read } = lane.context.db
+  const open = await openTransactions(read, lane.lease.lane_id)
+  const watched = [...(await lostTransactions(lane)), ...open].sort((one, other) => one.nonce - other.nonce)
+  const places = await Promise.allSettled(watched.map((transaction) => findPlace(lane, transaction)))
+  const seen: Seen[] = []
+  const failures: Findings[] = []
+  for (const [index, transaction] of watched.entries()) {
+    const place = places[index]
+    if (place?.status === "fulfilled") seen.push({ transaction, mined: place.value })
+    else failures.push(failed(lane, transaction, place?.reason))
+  }
+  await noteMined(lane, seen)
+  const lowest_open = watched.find(({ block_hash }) => block_hash === null)
+  return { seen, lowest_open, findings: join(...failures) }
+}
+
+/** Those whose results were given and whose block was replaced; those that are deep enough end here. */
+async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
+  const { read } = lane.context.db
+  const settled = await settledTransactions(read, lane.lease.lane_id)
+  const final: string[] = []
+  const lost: WatchedTransaction[] = []
+  for (const { id, block_number, block_hash } of settled) {
+    const isThere =
+      block_number !== null && block_hash !== null && (await isCanonical(lane, block_number, block_hash))
+    if (!isThere) lost.push(await findTransaction(read, id))
+    else if (Number(lane.head) - block_number + 1 >= lane.chain.config.finality_depth) final.push(id)
+  }
+  if (final.length > 0) await inLane(lane, (turn) => finalizeTransactions(turn, lane.lease, final))
+  return lost
+}
+
+async function noteMined(lane: HeldLane, seen: Seen[]): Promise<void> {
+  const news = seen.flatMap(({ transaction, mined }) => {
+    const isNew = ["signed", "sent"].includes(transaction.status)
+    const isMoved = transaction.status === "mined" && transaction.block_hash !== mined?.place.block_hash
+    return mined && (isNew || isMoved) ? [{ transaction, place: mined.place }] : []
+  })
+  if (news.length === 0) return
+  for (const { transaction } of news) lane.checkpoint("receipt", transaction.kind)
+  await inLane(lane, async (turn) => {
+    for (const { transaction, place } of news) {
+      await updateTransaction(turn, lane.lease, transaction.id, { status: "mined", ...place })
+      if (!isCancelled(transaction, place.hash)) await tellSubmitted(turn, lane, transaction, place.hash)
+    }
+  })
+  for (const { transaction } of news) lane.checkpoint("mined", transaction.kind)
+}
+
+/** The block that holds whichever attempt was mined. Null proves nothing. */
+async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promise<Sighting | null> {
+  const { hash, block_number, block_hash } = transaction
+  if (hash && block_hash !== null && block_number !== null) {
+    if (await isCanonical(lane, block_number, block_hash))
+      return { place: { hash, block_number, block_hash }, receipt: null }
+  }
+  if (transaction.nonce >= lane.used_nonces) return null
+  const receipts = await Promise.all(
+    transaction.attempts.map((attempt) => receiptOf(lane, attempt.hash as Hex)),
+  )
+  for (const receipt of receipts) {
+    if (receipt === null) continue
+    const place = placeOf(receipt)
+    if (await isCanonical(lane, place.block_number, place.block_hash)) return { place, receipt }
+  }
+  return null
+}
+
+async function isCanonical(lane: HeldLane, blockNumber: number, blockHash: string): Promise<boolean> {
+  if (blockNumber > Number(lane.head)) return false
+  const { hash } = await lane.chain.headers.at(BigInt(blockNumber))
+  return hash === blockHash
+}
+
+/** The receipt of one attempt, as the chain has it now; null proves nothing. */
+export async function receiptOf(lane: HeldLane, hash: Hex): Promise<TransactionReceipt | null> {
+  const found = await reach(() =>
+    lane.chain.rpc.request({ method: "eth_getTransactionReceipt", params: [hash] }),
+  )
+  return found ? formatTransactionReceipt(found as RpcTransactionReceipt) : null
+}
+
+function placeOf(receipt: TransactionReceipt): BlockPlace {
+  return {
+    hash: receipt.transactionHash,
+    block_number: Number(receipt.blockNumber),
+    block_hash: receipt.blockHash,
+  }
+}

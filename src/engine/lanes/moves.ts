@@ -1,0 +1,50 @@
+import { and, eq, inArray, isNull } from "drizzle-orm"
+import { collections, effects } from "../../db/schema.ts"
+import { laneQueue } from "../../platform/queues.ts"
+import type { ConnectedChain } from "../chain/chains.ts"
+import type { Effect } from "../jobs/job.ts"
+import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
+import { assertLease, type Lease } from "./leases.ts"
+
+/**
+ * What of the work that waits in a lane is this lane's, by the keys there are now; the rest moves to whose it is, as
+ * after keys were added or changed places. What is on its way stays: the other lane waits for it where order matters.
+ */
+export async function keepOwn(lane: HeldLane, waiting: Effect[]): Promise<Effect[]> {
+  const { lane_id } = lane.lease
+  const byLane = Map.groupBy(waiting, (effect) => laneOf(lane.chain, effect))
+  for (const [laneId, moved] of byLane) if (laneId !== lane_id) await moveTo(lane, lane.lease, laneId, moved)
+  return byLane.get(lane_id) ?? []
+}
+
+/** The lane that does an effect, by the keys there are now. */
+export function laneOf(chain: ConnectedChain, { input }: Effect): string {
+  return "collection_id" in input
+    ? chain.issuanceLaneId(input.collection_id)
+    : chain.ownershipLaneId(input.unit_id)
+}
+
+/** Lets effects that have no transaction wait for another lane, to which their collections are bound from now on. */
+export async function moveTo(
+  lane: Pick<Lane, "context">,
+  lease: Lease,
+  laneId: string,
+  moved: Effect[],
+): Promise<void> {
+  const { lane_id } = lease
+  const ids = moved.map(({ id }) => id)
+  const collectionIds = moved.flatMap(({ input }) => ("collection_id" in input ? [input.collection_id] : []))
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lease)
+    await turn.tx
+      .update(effects)
+      .set({ queue: laneQueue(laneId) })
+      .where(and(inArray(effects.id, ids), eq(effects.status, "open"), isNull(effects.transaction_id)))
+    await turn.tx
+      .update(collections)
+      .set({ lane_id: laneId })
+      .where(and(inArray(collections.id, [...new Set(collectionIds)]), eq(collections.lane_id, lane_id)))
+    turn.wake(laneQueue(laneId))
+  })
+  lane.context.log.info({ lane_id, to_lane_id: laneId, effects: ids.length }, "work moves to another key")
+}

@@ -1,0 +1,79 @@
+import type { AttemptRow } from "../../db/schema.ts"
+import {
+  costOf,
+  type FeeLimits,
+  type FeeMarket,
+  firstFees,
+  isPricedOut,
+  limitsBelow,
+  replacementFees,
+} from "../chain/fees.ts"
+import { dearest, type Fees, feesOf, gasOf } from "./transactions.ts"
+
+/** What is known of a nonce that no block has used. */
+type OpenNonce = {
+  /** All attempts, the last one last; at least one. */
+  attempts: AttemptRow[]
+  /** Whether its nonce is to be used up by nothing. */
+  is_given_up: boolean
+  /** The gas that the next attempt of the wanted kind needs. */
+  gas: bigint
+  /** Whether a pool has had the last attempt for so long that it is too cheap for more than this moment. */
+  is_waiting_long: boolean
+}
+
+/** `keep`: a better offer is wanted, and the limits do not allow it. */
+type Move = { do: "resend" | "keep"; attempt: AttemptRow } | { do: "offer"; fees: Fees }
+
+/**
+ * What is sent next for a nonce: the same bytes, unless a node said in words that are known that they are too cheap,
+ * too dear or too small, or no block takes them at the present base fee.
+ */
+export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits): Move {
+  const { attempts, is_given_up, gas, is_waiting_long } = open
+  const wanted = attempts.filter(({ is_cancel }) => is_cancel === is_given_up)
+  const last = wanted.at(-1)
+  const held = dearest(attempts.filter(({ first_sent_block }) => first_sent_block !== null))
+  const raised = (from: AttemptRow, within: FeeLimits) => replacementFees(feesOf(from), gas, market, within)
+  const priced = (within: FeeLimits) => (held ? raised(held, within) : firstFees(gas, market, within))
+
+  function offer(fees: Fees | null, otherwise: AttemptRow | undefined): Move {
+    const fallback = otherwise ?? (attempts.at(-1) as AttemptRow)
+    if (fees === null || (last && isSame(last, gas, fees))) return { do: "keep", attempt: fallback }
+    return { do: "offer", fees }
+  }
+
+  // What gives the nonce up has to replace whatever may be in a pool, whether one said so or not.
+  if (!last) return offer(raised(dearest(attempts) as AttemptRow, limits), held)
+  if (gasOf(last) !== gas) return offer(priced(limits), held ?? last)
+  switch (last.last_outcome) {
+    case "fee_too_high": {
+      const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
+      const isWell = held && !isPricedOut(feesOf(held), market) && !is_waiting_long
+      return isWell ? { do: "resend", attempt: held } : offer(priced(within), held ?? last)
+    }
+    case "underpriced":
+      return offer(raised(dearest(attempts) as AttemptRow, limits), last)
+    case "no_funds":
+      return held
+        ? { do: "resend", attempt: held }
+        : resendIfSame(offer(firstFees(gas, market, limits), last), last)
+  }
+  const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
+  if (isTooCheap) return offer(priced(limits), last)
+  return is_waiting_long ? offer(raised(last, limits), last) : { do: "resend", attempt: last }
+}
+
+/** The same price as before is no sign of a limit where it was not the price that was wrong. */
+function resendIfSame(move: Move, attempt: AttemptRow): Move {
+  return move.do === "keep" ? { do: "resend", attempt } : move
+}
+
+function isSame(attempt: AttemptRow, gas: bigint, fees: Fees): boolean {
+  const { max_fee_per_gas, max_priority_fee_per_gas } = feesOf(attempt)
+  return (
+    gasOf(attempt) === gas &&
+    max_fee_per_gas === fees.max_fee_per_gas &&
+    max_priority_fee_per_gas === fees.max_priority_fee_per_gas
+  )
+}

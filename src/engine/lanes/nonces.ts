@@ -1,0 +1,116 @@
+import type { Queries } from "../../db/database.ts"
+import type { LaneRow, TransactionRow } from "../../db/schema.ts"
+import { reach } from "../chain/rpc.ts"
+import { compareFinalBlock, followFinalBlock } from "./final-block.ts"
+import { type Findings, nothing } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import { adoptNonce } from "./leases.ts"
+import {
+  displaceTransaction,
+  effectsOf,
+  finalFrom,
+  findTransaction,
+  isInFlight,
+  nonceAfterLast,
+  openTransactions,
+  settledTransactions,
+  updateTransaction,
+  type WatchedTransaction,
+} from "./transactions.ts"
+
+/**
+ * Compares what chain and database know of a signer's nonces and of the blocks that are final. Whatever cannot be,
+ * halts the lane until a person has told it, by `operator retry`, to take its nonces from the chain again.
+ */
+export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Findings> {
+  if (row.next_nonce === null) {
+    await adopt(lane)
+    return nothing
+  }
+  if (row.status === "halted") return nothing
+  const compared = await compareFinalBlock(lane, row)
+  if (compared.halt !== null || compared.failure) return compared
+  const halt = await outOfStep(lane, row.next_nonce)
+  if (halt !== null) return { ...nothing, halt }
+  await followFinalBlock(lane, row.final_block_number)
+  return nothing
+}
+
+/** Whether somebody else used a transaction's nonce: beyond doubt, at depth, and in the eyes of every provider. */
+export async function isUsedByOther(lane: HeldLane, transaction: WatchedTransaction): Promise<boolean> {
+  const depth = BigInt(lane.chain.config.confirmation_depth)
+  const blockNumber = lane.head - depth + 1n
+  if (transaction.nonce >= lane.used_nonces || blockNumber < 0n) return false
+  const { address } = lane.signer
+  const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
+  if (usedAtDepth <= transaction.nonce) return false
+  for (const { hash } of transaction.attempts) {
+    const params = [hash]
+    const receipts = await lane.chain.providers.askAll({ method: "eth_getTransactionReceipt", params })
+    if (receipts.length < lane.chain.providers.voices() || receipts.some((receipt) => receipt !== null))
+      return false
+  }
+  return true
+}
+
+async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | null> {
+  const { address, lane_id } = lane.signer
+  const { used_nonces: used, chain } = lane
+  if (used > nextNonce)
+    return `the chain has ${used} transactions of ${address}, the database knows ${nextNonce}: stop whoever else uses the key, then run: operator retry ${lane_id}`
+  const lost = await finalFrom(lane.context.db.read, lane_id, used)
+  if (lost.length === 0) return null
+  return `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
+}
+
+/**
+ * Takes the lane's nonces from the chain: at its first start, and when a person said so. What the chain lost is sent
+ * again, what lost its nonce to somebody else gets a new one, also where its results were given before.
+ */
+async function adopt(lane: HeldLane): Promise<void> {
+  const { address, lane_id } = lane.signer
+  const { read } = lane.context.db
+  const pending = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "pending" }))
+  const lost = await finalFrom(read, lane_id, lane.used_nonces)
+  const displaced = await usedByOthers(lane)
+  const next = Math.max(lane.used_nonces, pending, await nonceAfterLast(read, lane_id))
+  const achieved = await whichAchieved(read, [...lost, ...displaced])
+  await inLane(lane, async (turn) => {
+    await adoptNonce(turn, lane.lease, next)
+    for (const { id } of lost) {
+      const status = achieved.has(id) ? "confirmed" : "reverted"
+      await updateTransaction(turn, lane.lease, id, { status, ...nowhere })
+    }
+    for (const transaction of displaced) {
+      const ended = { status: "final", ...nowhere } as const
+      if (isInFlight(transaction) || achieved.has(transaction.id))
+        await displaceTransaction(turn, lane.lease, transaction, ended)
+      else await updateTransaction(turn, lane.lease, transaction.id, ended)
+    }
+  })
+}
+
+/** What no block holds, of all that is not final, and whose nonce somebody else used. */
+async function usedByOthers(lane: HeldLane): Promise<WatchedTransaction[]> {
+  const { read } = lane.context.db
+  const { lane_id } = lane.signer
+  const settled = await settledTransactions(read, lane_id)
+  const outside = settled.filter(({ block_hash }) => block_hash === null)
+  const watched = await Promise.all(outside.map(({ id }) => findTransaction(read, id)))
+  const inFlight = (await openTransactions(read, lane_id)).filter(isInFlight)
+  const used: WatchedTransaction[] = []
+  for (const transaction of [...watched, ...inFlight])
+    if (await isUsedByOther(lane, transaction)) used.push(transaction)
+  return used
+}
+
+/** Those that something was done by, of transactions whose results were given; others reverted or were cancelled. */
+async function whichAchieved(queries: Queries, given: TransactionRow[]): Promise<Set<string>> {
+  const achieved = new Set<string>()
+  for (const { id } of given)
+    if ((await effectsOf(queries, id)).some(({ status }) => status === "done")) achieved.add(id)
+  return achieved
+}
+
+/** A transaction that no block holds, and that is due to be sent at once. */
+export const nowhere = { hash: null, block_number: null, block_hash: null, sent_block: null }

@@ -1,0 +1,153 @@
+import type { Address, Hex } from "viem"
+import type { AttemptRow } from "../../db/schema.ts"
+import { inCoin } from "../chain/coin.ts"
+import { costOf, type FeeLimits } from "../chain/fees.ts"
+import { CallReverted, reach } from "../chain/rpc.ts"
+import { tryCall } from "../chain/try-call.ts"
+import { emptyGas, sendAttempt, sendFirst, sendOffer } from "./broadcast.ts"
+import { attempt, type Findings, join, nothing } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import type { Looked } from "./look.ts"
+import { nextMove } from "./next-move.ts"
+import { isUsedByOther, nowhere } from "./nonces.ts"
+import { feesOf, gasOf, isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
+
+/** Blocks without a receipt after which the same bytes are sent again. */
+const resendBlocks = 2
+
+/** Sends what no block holds: for the first time, again, or at another price. */
+export async function pushOnTransactions(lane: HeldLane, { seen, lowest_open }: Looked): Promise<Findings> {
+  const found: Findings[] = []
+  const gap = gapBelow(seen.filter(({ mined }) => mined === null).map(({ transaction }) => transaction))
+  for (const { transaction, mined } of seen) {
+    const isFirst = transaction.status === "allocated"
+    if (mined && !isFirst) continue
+    const pushed = await attempt(lane, transaction, async () =>
+      isFirst
+        ? await sendNew(lane, transaction)
+        : await pushOn(lane, await takeOutOfBlock(lane, transaction), {
+            is_lowest: transaction === lowest_open,
+            is_missed: transaction.nonce < gap,
+          }),
+    )
+    found.push(pushed)
+  }
+  return join(...found)
+}
+
+async function sendNew(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
+  if (lane.signer.account) return await sendFirst(lane, transaction)
+  const notice = `nonce ${transaction.nonce} (${transaction.kind}) was never signed, and the key of ${lane.signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open`
+  return { ...nothing, notices: [notice] }
+}
+
+/** The highest nonce of which a pool says that one below it is missing: all of these go out again at once. */
+function gapBelow(unmined: WatchedTransaction[]): number {
+  const early = unmined.filter(({ attempts }) => attempts.at(-1)?.last_outcome === "nonce_high")
+  return Math.max(-1, ...early.map(({ nonce }) => nonce))
+}
+
+/** A reorganization threw it out: the results that were given stand, and the same bytes bring it back. */
+async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
+  if (transaction.block_hash === null) return transaction
+  const { nonce, hash, block_number } = transaction
+  lane.context.log.warn(
+    { lane_id: lane.lease.lane_id, nonce, hash, block_number },
+    "its block was replaced: it is sent again",
+  )
+  const status = transaction.status === "mined" ? "sent" : transaction.status
+  const change = { status, ...nowhere }
+  await inLane(lane, (turn) => updateTransaction(turn, lane.lease, transaction.id, change))
+  return { ...transaction, ...change }
+}
+
+type Place = { is_lowest: boolean; is_missed: boolean }
+
+/** A transaction that is not mined does not rest: the same bytes go out again, or others where those cannot be mined. */
+async function pushOn(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  { is_lowest, is_missed }: Place,
+): Promise<Findings> {
+  const isGiven = isGivenUp(transaction)
+  const last = lastWanted(transaction)
+  if (transaction.attempts.length === 0) return nothing
+  if (await isUsedByOther(lane, transaction)) return usedByOther(lane, transaction)
+  const blocksSince = (block: number | null) => (block === null ? Infinity : Number(lane.head) - block)
+  const isDue =
+    is_missed || transaction.status === "signed" || blocksSince(transaction.sent_block) >= resendBlocks
+  if (transaction.nonce < lane.used_nonces || !lane.signer.account) {
+    const again = last ?? (transaction.attempts.at(-1) as AttemptRow)
+    return isDue ? await sendAttempt(lane, transaction, again) : nothing
+  }
+
+  const planned = await withEnoughGas(lane, transaction)
+  const gas = isGiven ? await gasToGiveUp(lane, last) : BigInt(planned.gas)
+  const is_waiting_long =
+    is_lowest &&
+    blocksSince(last?.first_sent_block ?? Number(lane.head)) >= lane.chain.config.bump_after_blocks
+  const open = { attempts: transaction.attempts, is_given_up: isGiven, gas, is_waiting_long }
+  const move = nextMove(open, await lane.market(), isGiven ? toGiveUp(lane.limits) : lane.limits)
+  if (move.do === "offer") {
+    const kind = isGiven ? "cancel" : "bump"
+    const lack = await lackOf(lane, last, costOf(gas, move.fees))
+    return lack ?? (await sendOffer(lane, planned, { kind, gas, fees: move.fees }))
+  }
+  // Where the limits do not allow more, the bytes that are out stay in play, and a person is told.
+  const capped = move.do === "keep" ? atHighestFee(transaction) : nothing
+  if (!isDue) return capped
+  const lack = await lackOf(lane, last, costOf(gasOf(move.attempt), feesOf(move.attempt)))
+  return join(capped, lack ?? (await sendAttempt(lane, transaction, move.attempt)))
+}
+
+function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
+  return transaction.attempts.findLast(({ is_cancel }) => is_cancel === isGivenUp(transaction))
+}
+
+/** What uses up a nonce is small and asked for. */
+function toGiveUp(limits: FeeLimits): FeeLimits {
+  return { ...limits, max_fee_per_gas: 2n * limits.max_fee_per_gas }
+}
+
+async function gasToGiveUp(lane: HeldLane, last: AttemptRow | undefined): Promise<bigint> {
+  return last && last.last_outcome !== "gas_too_low" ? gasOf(last) : await emptyGas(lane)
+}
+
+/**
+ * Where a node found the gas limit too low, as after costs outside the call have risen, the same content gets what it
+ * takes now; twice as much where that cannot be told, because what goes before it is not mined yet.
+ */
+async function withEnoughGas(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
+  const last = transaction.attempts.findLast(({ is_cancel }) => !is_cancel)
+  const before = BigInt(transaction.gas)
+  if (last?.last_outcome !== "gas_too_low" || gasOf(last) !== before) return transaction
+  const call = { to: transaction.to as Address, data: transaction.call as Hex }
+  const needed = await tryCall(lane.chain, lane.signer.address, call)
+  const estimate = needed instanceof CallReverted ? 0n : (needed * 5n) / 4n
+  const gas = Number(estimate > before ? estimate : 2n * before)
+  await inLane(lane, (turn) => updateTransaction(turn, lane.lease, transaction.id, { gas }))
+  return { ...transaction, gas }
+}
+
+/** Why it is not sent, where a node said that it cannot be paid for and the account has no more than that now. */
+async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint): Promise<Findings | null> {
+  if (last?.last_outcome !== "no_funds") return null
+  const { address } = lane.signer
+  const balance = await reach(() => lane.chain.rpc.getBalance({ address }))
+  if (balance >= cost) return null
+  const pause = `${address} has ${inCoin(balance, lane.chain.config)}, and its next transaction may cost ${inCoin(cost, lane.chain.config)}: send it more, it goes on by itself`
+  return { ...nothing, pause }
+}
+
+function usedByOther({ signer, lease }: HeldLane, { nonce }: WatchedTransaction): Findings {
+  const halt = `nonce ${nonce} of ${signer.address} was used by a transaction that this service did not send: stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
+  return { ...nothing, halt }
+}
+
+function atHighestFee(transaction: WatchedTransaction): Findings {
+  const { id, nonce } = transaction
+  const notice = isGivenUp(transaction)
+    ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
+    : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei or max_transaction_cost in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`
+  return { ...nothing, notices: [notice] }
+}

@@ -1,0 +1,250 @@
+import { eq } from "drizzle-orm"
+import { DatabaseUnavailable } from "../../db/database.ts"
+import { effects } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { loggable } from "../../platform/log.ts"
+import { laneQueue } from "../../platform/queues.ts"
+import { settleEffect } from "../actors/runtime.ts"
+import { inCoin } from "../chain/coin.ts"
+import { callsIn } from "../chain/desk.ts"
+import { most } from "../chain/extremes.ts"
+import { batchSize, costOf, firstFees } from "../chain/fees.ts"
+import { CallReverted, ChainUnreachable, reach } from "../chain/rpc.ts"
+import { tryCall } from "../chain/try-call.ts"
+import { type Call, type Effect, type Job, jobFor, type Write } from "../jobs/job.ts"
+import { sendFirst } from "./broadcast.ts"
+import { type Findings, join, nothing } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import { assertLease, LeaseLost } from "./leases.ts"
+import { keepOwn } from "./moves.ts"
+import { noteStep } from "./note-step.ts"
+import {
+  allocateTransaction,
+  type Fees,
+  findTransaction,
+  isInFlight,
+  openTransactions,
+  reservedWei,
+  type WatchedTransaction,
+} from "./transactions.ts"
+import {
+  addShare,
+  busyElsewhere,
+  contractsOf,
+  maxDelayMilliseconds,
+  maxInFlight,
+  nextTurn,
+  ofTheSameKind,
+  sharesOf,
+  waitingWork,
+} from "./turns.ts"
+
+/**
+ * Turns waiting effects into transactions, one organization after the other, as long as the pool holds them and the money
+ * lasts, for about a quarter of a block's time.
+ */
+export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
+  const found: Findings[] = []
+  try {
+    for await (const each of sendOneByOne(lane)) found.push(each)
+  } catch (error) {
+    if (!(error instanceof ChainUnreachable)) throw error
+    // What was found before counts all the same.
+    found.push({ ...nothing, failure: error })
+  }
+  return join(...found)
+}
+
+/** Answers what each transaction finds; the last one may say why there are no more. */
+async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
+  const open = await openTransactions(lane.context.db.read, lane.lease.lane_id)
+  const inFlight = open.filter(isInFlight)
+  if (inFlight.length >= maxInFlight) return
+  // What was mined meanwhile has its results given in the next round, which goes on with what is left.
+  const deadline = performance.now() + lane.chain.config.block_time_seconds * 250
+  const passed = new Set<string>()
+  const ownWork = async () => await keepOwn(lane, await waitingWork(lane))
+  let waiting = await ownWork()
+  if (waiting.length === 0) return
+
+  const shares = await sharesOf(lane, inFlight)
+  const busy = { here: new Set(inFlight.flatMap(contractsOf)), elsewhere: await busyElsewhere(lane) }
+  const { address } = lane.signer
+  let funds = (await reach(() => lane.chain.rpc.getBalance({ address }))) - reservedWei(inFlight)
+  for (let room = maxInFlight - inFlight.length; room > 0; ) {
+    const turn = nextTurn(waiting, shares)
+    if (!turn) return
+    const { taken, call, pause } = await planNext(lane, ofTheSameKind(waiting, turn), busy)
+    for (const id of taken) passed.add(id)
+    waiting = waiting.filter(({ id }) => !taken.has(id))
+    if (pause !== null) return yield { ...nothing, pause }
+    if (!call) continue
+    const fees = firstFees(call.gas, await lane.market(), lane.limits)
+    const cost = costOf(call.gas, fees)
+    funds -= cost
+    if (funds < 0n) return yield { ...nothing, pause: lackOf(lane, -funds, cost) }
+    for (const { to } of callsIn(call)) busy.here.add(to)
+    addShare(shares, turn)
+    room -= 1
+    const sent = await sendFirst(lane, await allocate(lane, turn.src, call, fees))
+    yield sent
+    if (sent.pause !== null || sent.failure) return
+    if (performance.now() > deadline) return lane.context.wake(laneQueue(lane.lease.lane_id))
+    if (room % lookUpAfter === 0) waiting = (await ownWork()).filter(({ id }) => !passed.has(id))
+  }
+}
+
+/** Transactions after which it is looked who has come meanwhile: to plan and send a window takes its time. */
+const lookUpAfter = 4
+
+function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: bigint): string {
+  const transactions = 10n ** BigInt(config.coin_decimals) / most(cost, 1n)
+  return `${signer.address} lacks ${inCoin(lack, config)} for its next transaction: send it at least that, it goes on by itself; 1 ${config.coin_symbol} is enough for about ${transactions} transactions like it`
+}
+
+type Planned = { taken: Set<string>; call: Call | null; pause: string | null }
+
+/** The contracts that something is on its way to, by this lane and by others. */
+type Busy = { here: Set<string>; elsewhere: Set<string> }
+
+/** What comes next; an effect that cannot be planned is put off, so that it stops nobody else. */
+async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: Busy): Promise<Planned> {
+  const [first] = sameKind
+  const job = jobFor(lane.jobs, first.src)
+  const none = { taken: idsOf(sameLine(job, sameKind)), call: null, pause: null }
+  try {
+    const call = await planWithin(lane, job, sameKind)
+    if (call.do === "wait") return { ...none, taken: idsOf(call.effects) }
+    if (call.do === "write") {
+      const written = await writeDown(lane, call)
+      // Where more is to be written before a call can be planned, the round goes on without the line.
+      return written.length === 0 ? none : { ...none, taken: idsOf(written) }
+    }
+    // What keeps an order goes by one lane at a time.
+    if (job.lineOf && callsIn(call).some(({ to }) => busy.elsewhere.has(to))) return none
+    const verdict = await simulate(lane, call, busy.here)
+    if (typeof verdict === "bigint")
+      return { ...none, taken: idsOf(call.members), call: { ...call, gas: verdict } }
+    if (["NotAllowed", "NotOperator"].includes(verdict.reason)) return { ...none, pause: notAllowed(lane) }
+    await putOffReverted(lane, job, call, verdict)
+    return { ...none, taken: idsOf([...call.members, ...sameLine(job, sameKind)]) }
+  } catch (error) {
+    if ([LeaseLost, ChainUnreachable, DatabaseUnavailable].some((kind) => error instanceof kind)) throw error
+    await putOffBroken(lane, first, error)
+    return none
+  }
+}
+
+/** What every call takes, whatever it is for. */
+const fixedGas = 50_000n
+
+/** The next plan; a batch that would cost more than one transaction may is planned for fewer. */
+async function planWithin(lane: HeldLane, job: Job, waiting: [Effect, ...Effect[]]) {
+  const { chain, context, limits } = lane
+  const plan = await job.plan(chain, context.db.read, waiting)
+  if (plan.do !== "call" || plan.members.length < 2) return plan
+  const { members } = plan
+  const each = most((plan.gas - fixedGas) / BigInt(members.length), 1n)
+  // The price that it takes, whatever the whole batch then costs.
+  const wanted = firstFees(0n, await lane.market(), limits)
+  const size = batchSize(members.length, { fixed: fixedGas, each }, wanted, limits)
+  if (size >= members.length) return plan
+  const [first, ...others] = members.slice(0, Math.max(size, 1))
+  return first ? await job.plan(chain, context.db.read, [first, ...others]) : plan
+}
+
+/** The first effect with those that keep their order behind it. */
+function sameLine(job: Job, waiting: [Effect, ...Effect[]]): Effect[] {
+  const [first] = waiting
+  const line = job.lineOf?.(first)
+  return line === undefined ? [first] : waiting.filter((effect) => job.lineOf?.(effect) === line)
+}
+
+async function writeDown(lane: HeldLane, { taken, write, warning }: Write): Promise<Effect[]> {
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lane.lease)
+    await write(turn)
+  })
+  if (warning) lane.context.log.warn(...warning)
+  return taken
+}
+
+function idsOf(members: Effect[]): Set<string> {
+  return new Set(members.map(({ id }) => id))
+}
+
+function notAllowed({ signer, chain }: HeldLane): string {
+  return `factory ${chain.config.factory_address} does not let ${signer.address} do this, which lacks a role or is paused: operator chain roles says what the factory's admin must call`
+}
+
+/** Tries the call before it takes a nonce: the gas it needs, or how it reverts. */
+async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | CallReverted> {
+  // The outcome of a call to the same contract that is on its way is not known yet.
+  if (callsIn(call).some(({ to }) => busy.has(to))) return call.gas
+  const estimate = await tryCall(lane.chain, lane.signer.address, call)
+  return estimate instanceof CallReverted ? estimate : (estimate * 5n) / 4n
+}
+
+/**
+ * A call that reverts is tried again. When it still does after as many blocks as confirm one, and waiting cannot mend
+ * it, its effects fail; everything else waits, and is seen in `stuck`.
+ */
+async function putOffReverted(lane: HeldLane, job: Job, call: Call, error: CallReverted): Promise<void> {
+  const { confirmation_depth, block_time_seconds } = lane.chain.config
+  const refusal = job.refusal(error.reason)
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lane.lease)
+    for (const effect of call.members) {
+      if (refusal && effect.attempts >= confirmation_depth) {
+        await settleEffect(turn, effect.id, { error: refusal })
+        continue
+      }
+      const blocks = Math.min(effect.attempts + 1, maxDelayBlocks)
+      await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
+    }
+  })
+}
+
+const maxDelayBlocks = 10
+
+async function putOff(turn: Turn, effect: Effect, because: string, milliseconds: number): Promise<void> {
+  await turn.tx
+    .update(effects)
+    .set({
+      attempts: effect.attempts + 1,
+      last_error: because,
+      due_at: new Date(turn.at.getTime() + milliseconds),
+    })
+    .where(eq(effects.id, effect.id))
+}
+
+/** Something is wrong with the effect itself, or with our code: it waits longer and longer, and is seen in `stuck`. */
+async function putOffBroken(lane: HeldLane, effect: Effect, error: unknown): Promise<void> {
+  const { error: failure } = loggable(error)
+  lane.context.log.error({ effect_id: effect.id, src: effect.src, error: failure }, "it cannot be planned")
+  const delay = Math.min(1_000 * 2 ** effect.attempts, maxDelayMilliseconds)
+  await inLane(lane, async (turn) => {
+    await assertLease(turn, lane.lease)
+    await putOff(turn, effect, failure, delay)
+  })
+}
+
+async function allocate(lane: HeldLane, kind: string, call: Call, fees: Fees): Promise<WatchedTransaction> {
+  const since = performance.now()
+  const id = await inLane(lane, async (turn) => {
+    await call.reserve?.(turn)
+    return await allocateTransaction(turn, lane.lease, {
+      chain_id: lane.chain.chain_id,
+      kind,
+      to: call.to,
+      data: call.data,
+      gas: call.gas,
+      fees,
+      effect_ids: call.members.map((member) => member.id),
+    })
+  })
+  lane.checkpoint("allocate", kind)
+  const transaction = await findTransaction(lane.context.db.read, id)
+  noteStep(lane.context, { name: "allocate", since, outcome: "allocated" }, transaction, call.members)
+  return transaction
+}

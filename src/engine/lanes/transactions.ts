@@ -1,0 +1,357 @@
+import { and, asc, eq, exists, gte, inArray, isNotNull, isNull, max } from "drizzle-orm"
+import { type Address, type Hex, parseTransaction } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import {
+  type AttemptRow,
+  type EffectRow,
+  effects,
+  type TransactionRow,
+  transactionAttempts,
+  transactions,
+} from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { newId } from "../../platform/ids.ts"
+import type { SendVerdict } from "../chain/send-errors.ts"
+import { type Effect, effectsIn } from "../jobs/job.ts"
+import { assertLease, type Lease, takeNonce } from "./leases.ts"
+
+/** A `cancel` uses up the nonce and does nothing else. */
+export type AttemptKind = "first" | "bump" | "cancel"
+/** A transaction with every attempt ever signed for its nonce, the last one last. */
+export type WatchedTransaction = TransactionRow & { attempts: AttemptRow[] }
+
+type NewTransaction = {
+  chain_id: number
+  kind: string
+  to: Address
+  data: Hex
+  gas: bigint
+  fees: Fees
+  /** The open effects that this transaction achieves, in order. */
+  effect_ids: string[]
+}
+
+export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
+
+/**
+ * Freezes a transaction's content together with the lane's next nonce, which is never given out again, and binds
+ * the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
+ */
+export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
+  const nonce = await takeNonce(turn, lease)
+  const id = newId()
+  await turn.tx.insert(transactions).values({
+    id,
+    lane_id: lease.lane_id,
+    chain_id: wanted.chain_id,
+    kind: wanted.kind,
+    nonce,
+    to: wanted.to,
+    call: wanted.data,
+    gas: Number(wanted.gas),
+    max_fee_per_gas: String(wanted.fees.max_fee_per_gas),
+    max_priority_fee_per_gas: String(wanted.fees.max_priority_fee_per_gas),
+    status: "allocated",
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
+  const bound = await turn.tx
+    .update(effects)
+    .set({ transaction_id: id })
+    .where(
+      and(inArray(effects.id, wanted.effect_ids), eq(effects.status, "open"), isNull(effects.transaction_id)),
+    )
+    .returning({ id: effects.id })
+  if (bound.length !== wanted.effect_ids.length)
+    throw new Error("an effect was closed or bound while its transaction was being planned")
+  return id
+}
+
+/** Stores the signed bytes and their hash, which happens before every broadcast; the stored row is what is sent. */
+export async function storeAttempt(
+  turn: Turn,
+  lease: Lease,
+  transaction: WatchedTransaction,
+  attempt: { hash: Hex; raw: Hex; kind: AttemptKind; fees: Fees },
+): Promise<AttemptRow> {
+  await assertLease(turn, lease)
+  const is_cancel = attempt.kind === "cancel"
+  await turn.tx
+    .insert(transactionAttempts)
+    .values({
+      hash: attempt.hash,
+      transaction_id: transaction.id,
+      kind: attempt.kind === "cancel" ? "bump" : attempt.kind,
+      is_cancel,
+      number: transaction.attempts.length + 1,
+      raw: attempt.raw,
+      max_fee_per_gas: String(attempt.fees.max_fee_per_gas),
+      max_priority_fee_per_gas: String(attempt.fees.max_priority_fee_per_gas),
+      send_count: 0,
+      created_at: turn.at,
+    })
+    .onConflictDoNothing()
+  await turn.tx
+    .update(transactions)
+    .set({ status: "signed", updated_at: turn.at })
+    .where(and(eq(transactions.id, transaction.id), eq(transactions.status, "allocated")))
+  const [stored] = await turn.tx
+    .select()
+    .from(transactionAttempts)
+    .where(eq(transactionAttempts.hash, attempt.hash))
+  if (!stored) throw new Error(`attempt ${attempt.hash} was stored and cannot be found`)
+  return stored
+}
+
+/** All transactions of a lane whose results are not known yet, by nonce, each with all its attempts. */
+export async function openTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
+  return await withAttempts(queries, await openOfLane(queries, { lane_id: laneId }))
+}
+
+const openOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
+  db
+    .select()
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.lane_id, lane_id),
+        inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
+      ),
+    )
+    .orderBy(asc(transactions.nonce)),
+)
+
+/** What tells whether a transaction whose results were given is still where it was. */
+type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
+
+/** The transactions of a lane whose results were given and that are not final, by nonce. */
+export async function settledTransactions(queries: Queries, laneId: string): Promise<SettledTransaction[]> {
+  return await settledOfLane(queries, { lane_id: laneId })
+}
+
+const settledOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) => {
+  const { id, nonce, block_number, block_hash } = transactions
+  return db
+    .select({ id, nonce, block_number, block_hash })
+    .from(transactions)
+    .where(and(eq(transactions.lane_id, lane_id), inArray(transactions.status, ["confirmed", "reverted"])))
+    .orderBy(asc(nonce))
+})
+
+/** Ends the watch over transactions. */
+export async function finalizeTransactions(turn: Turn, lease: Lease, ids: string[]): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(transactions)
+    .set({ status: "final", updated_at: turn.at })
+    .where(inArray(transactions.id, ids))
+}
+
+export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
+  const rows = await queries.select().from(transactions).where(eq(transactions.id, id))
+  const [transaction] = await withAttempts(queries, rows)
+  if (!transaction) throw new Error(`there is no transaction ${id}`)
+  return transaction
+}
+
+async function withAttempts(queries: Queries, rows: TransactionRow[]): Promise<WatchedTransaction[]> {
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const attempts = await queries
+    .select()
+    .from(transactionAttempts)
+    .where(inArray(transactionAttempts.transaction_id, ids))
+  return rows.map((row) => ({
+    ...row,
+    attempts: attempts.filter(({ transaction_id }) => transaction_id === row.id).sort(byNumber),
+  }))
+}
+
+/** In the order they were signed in, whatever the clock said; older releases only ever raised the price. */
+function byNumber(one: AttemptRow, other: AttemptRow): number {
+  if (one.number !== other.number) return (one.number ?? 0) - (other.number ?? 0)
+  return byFee(one, other)
+}
+
+function byFee(one: Pick<AttemptRow, "max_fee_per_gas">, other: Pick<AttemptRow, "max_fee_per_gas">): number {
+  const difference = BigInt(one.max_fee_per_gas) - BigInt(other.max_fee_per_gas)
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
+/** Not mined yet: it holds a place in the pool. */
+export function isInFlight({ status }: TransactionRow): boolean {
+  return status === "allocated" || status === "signed" || status === "sent"
+}
+
+/** The gas limit that an attempt was signed with. */
+export function gasOf({ raw }: AttemptRow): bigint {
+  return parseTransaction(raw as Hex).gas ?? 0n
+}
+
+/** The price that an attempt was signed with. */
+export function feesOf({ max_fee_per_gas, max_priority_fee_per_gas }: AttemptRow): Fees {
+  return {
+    max_fee_per_gas: BigInt(max_fee_per_gas),
+    max_priority_fee_per_gas: BigInt(max_priority_fee_per_gas),
+  }
+}
+
+/** Of several attempts the one with the highest price: whichever of them a pool holds, a dearer one replaces it. */
+export function dearest(attempts: AttemptRow[]): AttemptRow | undefined {
+  return attempts.toSorted(byFee).at(-1)
+}
+
+/** What the transactions may still cost at the most, by the dearest attempt of each. */
+export function reservedWei(inFlight: WatchedTransaction[]): bigint {
+  return inFlight.reduce((sum, { gas, max_fee_per_gas, attempts }) => {
+    const highest = dearest(attempts)?.max_fee_per_gas ?? max_fee_per_gas
+    return sum + BigInt(gas) * BigInt(highest)
+  }, 0n)
+}
+
+/** The effects a transaction achieves, in the order they were asked for. */
+export async function effectsOf(queries: Queries, transactionId: string): Promise<Effect[]> {
+  const rows = await queries
+    .select()
+    .from(effects)
+    .where(eq(effects.transaction_id, transactionId))
+    .orderBy(asc(effects.id))
+  return effectsIn(rows)
+}
+
+/** Lets an effect wait for another transaction. */
+export async function releaseEffect(
+  turn: Turn,
+  { id, attempts }: Pick<EffectRow, "id" | "attempts">,
+): Promise<void> {
+  await turn.tx
+    .update(effects)
+    .set({ transaction_id: null, attempts: attempts + 1, due_at: turn.at })
+    .where(and(eq(effects.id, id), eq(effects.status, "open")))
+}
+
+/** Moves a transaction on; the fields are those of the row that the new status knows. */
+export async function updateTransaction(
+  turn: Turn,
+  lease: Lease,
+  transactionId: string,
+  change: Partial<TransactionRow>,
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(transactions)
+    .set({ ...change, updated_at: turn.at })
+    .where(eq(transactions.id, transactionId))
+}
+
+/**
+ * Sends a transaction's content anew, with the lane's next nonce and the effects of the old one. The contracts make
+ * it harmless should the old bytes ever come back.
+ */
+export async function displaceTransaction(
+  turn: Turn,
+  lease: Lease,
+  transaction: TransactionRow,
+  old: Partial<TransactionRow>,
+): Promise<void> {
+  const id = newId()
+  const nonce = await takeNonce(turn, lease)
+  const { lane_id, chain_id, kind, to, call, gas, max_fee_per_gas, max_priority_fee_per_gas } = transaction
+  await turn.tx.insert(transactions).values({
+    id,
+    lane_id,
+    chain_id,
+    kind,
+    nonce,
+    to,
+    call,
+    gas,
+    max_fee_per_gas,
+    max_priority_fee_per_gas,
+    status: "allocated",
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
+  await turn.tx.update(effects).set({ transaction_id: id }).where(eq(effects.transaction_id, transaction.id))
+  await updateTransaction(turn, lease, transaction.id, old)
+}
+
+/** Transactions that were final, from a nonce on: none, unless the chain lost what it never should. */
+export async function finalFrom(queries: Queries, laneId: string, nonce: number): Promise<TransactionRow[]> {
+  return await queries
+    .select()
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.lane_id, laneId),
+        eq(transactions.status, "final"),
+        gte(transactions.nonce, nonce),
+        isNotNull(transactions.hash),
+      ),
+    )
+    .orderBy(asc(transactions.nonce))
+}
+
+/** The nonce after the highest one a lane ever gave out; 0 when there is none. */
+export async function nonceAfterLast(queries: Queries, laneId: string): Promise<number> {
+  const [last] = await queries
+    .select({ nonce: max(transactions.nonce) })
+    .from(transactions)
+    .where(eq(transactions.lane_id, laneId))
+  return last?.nonce === null || last?.nonce === undefined ? 0 : Number(last.nonce) + 1
+}
+
+/** Notes what the pools said to an attempt, and the block at which one first had it. */
+export async function noteSend(
+  turn: Turn,
+  lease: Lease,
+  attempt: AttemptRow,
+  { outcome, said }: SendVerdict,
+  head: number,
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(transactionAttempts)
+    .set({
+      first_sent_block: attempt.first_sent_block ?? (outcome === "known" ? head : null),
+      send_count: attempt.send_count + 1,
+      last_error: said,
+      last_outcome: outcome,
+    })
+    .where(eq(transactionAttempts.hash, attempt.hash))
+}
+
+/** A column of its own tells a cancel, because the release before this one knows two kinds only. */
+export function kindOf({ kind, is_cancel }: AttemptRow): AttemptKind {
+  return is_cancel ? "cancel" : kind
+}
+
+/** Whether a transaction is to be used up: its results, once given, must stand whatever a person asked before. */
+export function isGivenUp({ cancel_requested_at, status }: TransactionRow): boolean {
+  return cancel_requested_at !== null && status !== "confirmed"
+}
+
+/** Whether what a block holds of a transaction is its cancel. */
+export function isCancelled({ attempts }: WatchedTransaction, hash: string): boolean {
+  return attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
+}
+
+/**
+ * Asks the lane to use up a transaction's nonce with an empty one; null unless its bytes are out, no block has them,
+ * and somebody waits for its results. Which of the two is mined is for the chain to say.
+ */
+export async function requestCancel(turn: Turn, transactionId: string): Promise<TransactionRow | null> {
+  const open = turn.tx
+    .select({ id: effects.id })
+    .from(effects)
+    .where(and(eq(effects.transaction_id, transactionId), eq(effects.status, "open")))
+  const [given] = await turn.tx
+    .update(transactions)
+    .set({ cancel_requested_at: turn.at, updated_at: turn.at })
+    .where(
+      and(eq(transactions.id, transactionId), inArray(transactions.status, ["signed", "sent"]), exists(open)),
+    )
+    .returning()
+  return given ?? null
+}

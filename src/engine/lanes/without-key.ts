@@ -1,0 +1,118 @@
+import { and, asc, eq, inArray, isNull } from "drizzle-orm"
+import type { TransactionReceipt } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { collections, effects, type LaneRow, lanes, transactions } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { laneQueue } from "../../platform/queues.ts"
+import type { ConnectedChain } from "../chain/chains.ts"
+import type { Signer } from "../chain/signers.ts"
+import { type Effect, effectsIn, jobFor } from "../jobs/job.ts"
+import { inLane, type Lane } from "./held-lane.ts"
+import { assertLease, type Lease } from "./leases.ts"
+import { laneOf, moveTo } from "./moves.ts"
+import { effectsOf, openTransactions, releaseEffect, type WatchedTransaction } from "./transactions.ts"
+
+/** The signers of lanes whose key left `SIGNER_KEYS`: what they sent can be watched and sent again, nothing signed. */
+export async function signersWithoutKey(queries: Queries, chain: ConnectedChain): Promise<Signer[]> {
+  const rows = await queries.select().from(lanes).where(eq(lanes.chain_id, chain.chain_id))
+  const own = new Set(chain.signers.map(({ lane_id }) => lane_id))
+  return rows.filter(({ id }) => !own.has(id)).map(signerOf)
+}
+
+function signerOf({ id, address, purpose }: LaneRow): Signer {
+  return { lane_id: id, address: address as Signer["address"], purpose, account: null }
+}
+
+/**
+ * Hands everything on that a lane without its key has not signed: what waits goes to the lanes of the keys there are,
+ * and so do its collections. Bytes that are out stay, until they are final.
+ */
+export async function handOn(lane: Lane, lease: Lease): Promise<void> {
+  // A process without any key has nobody to hand it to.
+  if (lane.signer.account !== null || lane.chain.signers.length === 0) return
+  await takeBackUnsigned(lane, lease)
+  await moveEffects(lane, lease)
+  await moveCollections(lane, lease)
+}
+
+/** How many rows are moved at once; the rest follows in the next round. */
+const rowsAtOnce = 1_000
+
+async function moveEffects(lane: Lane, lease: Lease): Promise<void> {
+  const { chain, context } = lane
+  const isWaiting = and(
+    eq(effects.queue, laneQueue(lease.lane_id)),
+    eq(effects.status, "open"),
+    isNull(effects.transaction_id),
+  )
+  const rows = await context.db.read
+    .select()
+    .from(effects)
+    .where(isWaiting)
+    .orderBy(asc(effects.id))
+    .limit(rowsAtOnce)
+  const byLane = Map.groupBy(effectsIn(rows), (effect) => laneOf(chain, effect))
+  for (const [laneId, moved] of byLane) await moveTo(lane, lease, laneId, moved)
+}
+
+async function moveCollections(lane: Lane, lease: Lease): Promise<void> {
+  const isOfLane = eq(collections.lane_id, lease.lane_id)
+  const rows = await lane.context.db.read
+    .select({ id: collections.id })
+    .from(collections)
+    .where(isOfLane)
+    .limit(rowsAtOnce)
+  const byLane = Map.groupBy(rows, ({ id }) => lane.chain.issuanceLaneId(id))
+  for (const [lane_id, moved] of byLane) {
+    const ids = moved.map(({ id }) => id)
+    await inLane(lane, async (turn) => {
+      await assertLease(turn, lease)
+      await turn.tx
+        .update(collections)
+        .set({ lane_id })
+        .where(and(isOfLane, inArray(collections.id, ids)))
+    })
+  }
+}
+
+/** What has a nonce and was never signed can be known to nobody: the nonce is given back with what it counted on. */
+async function takeBackUnsigned(lane: Lane, lease: Lease): Promise<void> {
+  const open = await openTransactions(lane.context.db.read, lease.lane_id)
+  const lastSigned = Math.max(-1, ...open.filter(isSigned).map(({ nonce }) => nonce))
+  // The last one first, so that what is left has no gap, wherever this ends.
+  for (const transaction of open.toReversed()) {
+    if (transaction.nonce <= lastSigned) return
+    const members = await effectsOf(lane.context.db.read, transaction.id)
+    // What was done once and has to be done again needs the very content of it.
+    if (members.some(({ status }) => status === "done")) return
+    await inLane(lane, (turn) => takeBack(lane, turn, lease, transaction, members))
+  }
+}
+
+function isSigned({ status, attempts }: WatchedTransaction): boolean {
+  return status !== "allocated" || attempts.length > 0
+}
+
+async function takeBack(
+  { jobs }: Lane,
+  turn: Turn,
+  lease: Lease,
+  transaction: WatchedTransaction,
+  members: Effect[],
+): Promise<void> {
+  await assertLease(turn, lease)
+  const { id, nonce, kind } = transaction
+  for (const effect of members) await releaseEffect(turn, effect)
+  const again = members.map(() => "again" as const)
+  await jobFor(jobs, kind).afterwards?.(
+    turn,
+    { transaction, effects: members, receipt: withoutEffect },
+    again,
+  )
+  await turn.tx.update(effects).set({ transaction_id: null }).where(eq(effects.transaction_id, id))
+  await turn.tx.delete(transactions).where(eq(transactions.id, id))
+  await turn.tx.update(lanes).set({ next_nonce: nonce }).where(eq(lanes.id, lease.lane_id))
+}
+
+/** As if it had reverted. */
+const withoutEffect = { status: "reverted", logs: [] } as unknown as TransactionReceipt

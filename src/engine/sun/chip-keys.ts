@@ -1,0 +1,65 @@
+import {
+  resealBytes,
+  SEAL_BYTES,
+  SEAL_VERSION,
+  SealBroken,
+  type Secret,
+  sealBytes,
+  unsealBytes,
+} from "../../platform/sealing.ts"
+
+/** The two AES keys of a chip that the service holds, 16 bytes each. */
+export type ChipKeys = { readonly metaKey: Uint8Array; readonly fileKey: Uint8Array }
+
+const PURPOSE = "chip keys"
+const KEY_BYTES = 16
+
+export class ChipKeysUnreadable extends Error {
+  override readonly name = "ChipKeysUnreadable"
+}
+
+/**
+ * The keys as they are stored: meta key and file key sealed by `sealBytes`, as base64url. The value opens only for the
+ * same `chipId`, spelled the same.
+ */
+export function wrapChipKeys(secret: Secret, chipId: string, keys: ChipKeys): string {
+  if (keys.metaKey.length !== KEY_BYTES || keys.fileKey.length !== KEY_BYTES) {
+    throw new RangeError(
+      `The keys of chip ${chipId} must have ${KEY_BYTES} bytes each: import 32 hex digits for each.`,
+    )
+  }
+  const both = Buffer.concat([keys.metaKey, keys.fileKey])
+  return sealBytes(secret, PURPOSE, boundTo(chipId), both).toString("base64url")
+}
+
+/** The keys of this chip. Throws ChipKeysUnreadable when the value is not one that wrapChipKeys made for it. */
+export function unwrapChipKeys(secret: Secret, chipId: string, wrapped: string): ChipKeys {
+  const sealed = Buffer.from(wrapped, "base64url")
+  if (sealed.length !== SEAL_BYTES + 2 * KEY_BYTES || sealed[0] !== SEAL_VERSION) {
+    throw new ChipKeysUnreadable(
+      `The stored keys of chip ${chipId} are not in format ${SEAL_VERSION}: they were damaged, or written by a newer ` +
+        "release. Run the release that wrote them, or import the chip again.",
+    )
+  }
+  try {
+    const opened = unsealBytes(secret, PURPOSE, boundTo(chipId), sealed)
+    return { metaKey: opened.subarray(0, KEY_BYTES), fileKey: opened.subarray(KEY_BYTES) }
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error
+    throw new ChipKeysUnreadable(
+      `The stored keys of chip ${chipId} do not open: they were changed, belong to another chip, or were wrapped ` +
+        "under another SERVICE_SECRET. Start with the secret they were written with, or import the chip again.",
+    )
+  }
+}
+
+/** The value wrapped anew under the current secret; null where it is already. Throws ChipKeysUnreadable. */
+export function rewrapChipKeys(secret: Secret, chipId: string, wrapped: string): string | null {
+  unwrapChipKeys(secret, chipId, wrapped)
+  const anew = resealBytes(secret, PURPOSE, boundTo(chipId), Buffer.from(wrapped, "base64url"))
+  return anew?.toString("base64url") ?? null
+}
+
+function boundTo(chipId: string): Buffer {
+  return Buffer.concat([Uint8Array.of(SEAL_VERSION), Buffer.from(chipId)])
+}

@@ -1,0 +1,227 @@
+import { decodeSettingsAnswer, type FileSettings } from "../encoding/file-settings.ts"
+import { decryptFileContent, tamperOf } from "../file-content.ts"
+import { openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
+import { judgeMac, macVouches } from "./judge-mac.ts"
+import { type Guess, guesses, type KeyCandidate } from "./key-search.ts"
+import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
+import { problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
+import { type Check, type CheckName, type Verdict, verdictAdvice } from "./verdicts.ts"
+
+/** What was looked at, what it comes to, and what to do. `opened_with` names the keys that made the address. */
+export type Diagnosis = {
+  chip_id: string | null
+  verdict: Verdict
+  checks: Check[]
+  advice: string
+  opened_with: KeyCandidate | null
+}
+
+/**
+ * Which check of a tap fails, and why, in words of the encoding station. It knows no clock and no database, moves nothing
+ * and quotes no key. Guesses are confirmed by the UID or by the MAC, so none is right by chance more than once in 65,536.
+ */
+export function diagnose(question: TapQuestion): Diagnosis {
+  const checks: Check[] = []
+  const { expected } = question
+  const passed = (name: CheckName, detail: string) => checks.push({ name, passed: true, detail })
+  const end = (found: Finding, chip_id: string | null, opened: KeyCandidate | null = null): Diagnosis => {
+    if (found.check) checks.push({ name: found.check, passed: false, detail: found.detail })
+    return {
+      chip_id,
+      verdict: found.verdict,
+      checks,
+      advice: verdictAdvice[found.verdict],
+      opened_with: opened,
+    }
+  }
+
+  const url = readTagUrl(question.url)
+  if (url === null)
+    return end(
+      { check: "address", verdict: "not_an_address", detail: "it is not an address that a tag opens" },
+      null,
+    )
+  passed("address", url.chip_id ? `the address of chip ${url.chip_id}` : "an address without a chip id")
+  if ("verdict" in url) return end({ ...url, check: "template" }, url.chip_id)
+  const problem = problemOfOthers(url)
+  if (problem) return end({ ...problem, check: "template" }, url.chip_id)
+  passed("template", "the values stand where they belong and have their lengths")
+
+  const message = upperCase(url)
+  const hasLowerCase = message.e !== url.e || message.c !== (url.c ?? undefined)
+  if (hasLowerCase)
+    checks.push({ name: "case", passed: false, detail: "the values are in lower case; tags give upper case" })
+  else passed("case", "the values are in upper case")
+
+  if (!expected) return end(...unknownChip(question, url, message))
+  passed("chip", `chip ${expected.chip_id} is known, with ${expected.keys.name}`)
+
+  const opening = judgeOpening(question, expected, message)
+  if ("verdict" in opening) return end({ ...opening, check: "meta_key" }, expected.chip_id, opening.candidate)
+  passed("meta_key", `e opens to the UID and to read ${opening.counter}`)
+
+  if (isContentMissing(expected, message))
+    return end(
+      {
+        check: "file_content",
+        verdict: "enc_missing",
+        detail: "the address has no enc, though the chip was ordered with it",
+      },
+      expected.chip_id,
+      expected.keys,
+    )
+  const mac = judgeMac(question, expected, url, message, opening)
+  if (mac.verdict) return end({ ...mac, check: "file_key" }, expected.chip_id, mac.candidate)
+  passed("file_key", mac.detail)
+
+  const content = contentText(expected, message, opening)
+  if (content) passed("file_content", content)
+
+  const settings = judgeSettings(question.file_settings, expected)
+  if (settings?.verdict) return end({ ...settings, check: "file_settings" }, expected.chip_id, expected.keys)
+  if (settings) passed("file_settings", settings.detail)
+
+  if (opening.counter <= expected.counter)
+    return end(
+      {
+        check: "counter",
+        verdict: "already_scanned",
+        detail: `read ${opening.counter}, and read ${expected.counter} was accepted before`,
+      },
+      expected.chip_id,
+      expected.keys,
+    )
+  passed("counter", skippedText(opening.counter - expected.counter - 1, opening.counter))
+  return end(
+    { check: null, verdict: hasLowerCase ? "lower_case" : "accepted", detail: "" },
+    expected.chip_id,
+    expected.keys,
+  )
+}
+
+type Finding = { check: CheckName | null; verdict: Verdict; detail: string }
+type Judged = { verdict: null; detail: string } | { verdict: Verdict; detail: string }
+
+type WrongOpening = { verdict: Verdict; detail: string; candidate: KeyCandidate | null }
+
+function judgeOpening(
+  { candidates }: TapQuestion,
+  expected: ExpectedTag,
+  message: SunMessage,
+): Opening | WrongOpening {
+  const { keys } = expected
+  const metaKey = keys.keyAt(keys.roles.meta_read, expected)
+  const opened = metaKey && openedBy(metaKey, expected.uid, message)
+  if (opened && !("problem" in opened)) return opened
+  if (opened && opened.problem.verdict !== "uid_missing") return { ...opened.problem, candidate: keys }
+  for (const guess of guesses("meta_read", expected, keys, candidates)) {
+    const found = openedBy(guess.key, expected.uid, message)
+    if (found && isSure(found, expected, message, guess))
+      return { verdict: guess.verdict, detail: guess.detail, candidate: guess.candidate ?? keys }
+  }
+  // Two bytes say so, which a wrong key gives once in 65,536: said when nothing else was found.
+  if (opened) return { ...opened.problem, candidate: keys }
+  return {
+    verdict: "wrong_meta_key",
+    detail: "no key that is known here opens e: not this chip's, not another version's, not another set's",
+    candidate: null,
+  }
+}
+
+type Opened = Opening | { problem: { verdict: Verdict; detail: string } }
+
+/** What a key makes of `e`: the UID and counter, or what is wrong with them; null where it is noise. */
+function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage): Opened | null {
+  const plain = openPicc(key, message.e)
+  const found = plain.subarray(1, 1 + UID_BYTES)
+  const isOfNxp = found[0] === NXP
+  const isSame = uid ? Buffer.compare(uid, found) === 0 : isOfNxp
+  if (plain[0] === PICC_TAG && isSame) return { uid: found, counter: plain.readUIntLE(1 + UID_BYTES, 3) }
+  if (plain[0] === UID_ONLY_TAG && isSame)
+    return { problem: { verdict: "uid_only", detail: "e holds the UID and no read counter (tag byte 87)" } }
+  if (plain[0] === PICC_TAG && isOfNxp)
+    return { problem: { verdict: "other_chip", detail: "e opens to another UID than this chip has" } }
+  // Without a UID the counter vouches: no tag on a station has been read 65,536 times.
+  if (plain[0] === COUNTER_ONLY_TAG && plain[3] === 0)
+    return {
+      problem: { verdict: "uid_missing", detail: "e holds the read counter and no UID (tag byte 40)" },
+    }
+  return null
+}
+
+/** Whether what a guessed key gives is more than chance: the chip's own UID comes out, or the MAC is right too. */
+function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, { candidate }: Guess): boolean {
+  if ("problem" in found) return expected.uid !== null && found.problem.verdict === "uid_only"
+  if (expected.uid || message.c === undefined) return true
+  const family = candidate ?? expected.keys
+  const fileKey = family.keyAt(family.roles.file_read, { chip_id: expected.chip_id, uid: found.uid })
+  return fileKey !== null && macVouches(fileKey, found, message, expected.mac_input)
+}
+
+function isContentMissing({ mac_input }: ExpectedTag, { enc }: SunMessage): boolean {
+  return mac_input.includes("{enc}") && enc === undefined
+}
+
+/** What the tag says inside `enc`, where it gives one. */
+function contentText(expected: ExpectedTag, message: SunMessage, { uid, counter }: Opening): string | null {
+  const { keys } = expected
+  const fileKey = keys.keyAt(keys.roles.file_read, { ...expected, uid })
+  if (message.enc === undefined || !fileKey) return null
+  const content = decryptFileContent({ uid, metaKey: fileKey, fileKey }, counter, message.enc)
+  return `the tag says of its wire: ${tamperOf(content)}`
+}
+
+function judgeSettings(answer: Uint8Array | null, expected: ExpectedTag): Judged | null {
+  if (answer === null) return null
+  const settings = decodeSettingsAnswer(answer)
+  if (!settings)
+    return { verdict: "settings_differ", detail: "they are not what GetFileSettings answers for file 02h" }
+  if (!settings.sdm) return { verdict: "mirroring_off", detail: "SDM is off (FileOption bit 6)" }
+  const open = openRights(settings)
+  if (open) return { verdict: "file_writable", detail: `everybody may ${open} the file` }
+  const { meta_read, file_read } = expected.keys.roles
+  const keyed = settings.meta_read === meta_read && (settings.file_read === file_read || !expected.has_mac)
+  if (!keyed || !settings.uid || !settings.counter)
+    return {
+      verdict: "settings_differ",
+      detail: "other keys or other mirrors than the chip was ordered with",
+    }
+  if (settings.counter_limit)
+    return { verdict: "settings_differ", detail: "a limit of reads is set, after which the tag falls silent" }
+  return { verdict: null, detail: "the file is locked, and mirrors what it should" }
+}
+
+function openRights({ access }: FileSettings): string | null {
+  if (access.write === "free" || access.read_write === "free") return "write"
+  return access.change === "free" ? "change the settings of" : null
+}
+
+/** No such chip: at least which keys made the address can be said. */
+function unknownChip(
+  { candidates }: TapQuestion,
+  { chip_id }: TagUrl,
+  message: SunMessage,
+): [Finding, string | null, KeyCandidate | null] {
+  const opener = candidates.find((candidate) => {
+    const key = candidate.keyAt(candidate.roles.meta_read, { chip_id: chip_id ?? NO_CHIP, uid: null })
+    const found = key && openedBy(key, null, message)
+    return found !== null && !("problem" in found)
+  })
+  const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
+  const opened = opener ? `; ${opener.name} opens it` : ""
+  return [{ check: "chip", verdict: "unknown_chip", detail: detail + opened }, chip_id, opener ?? null]
+}
+
+function skippedText(skipped: number, counter: number): string {
+  if (skipped === 0) return `read ${counter}, the next one`
+  return `read ${counter}; ${skipped} ${skipped === 1 ? "read was" : "reads were"} never presented here, which is normal: each look of any phone counts`
+}
+
+function upperCase({ e, c, enc }: TagUrl): SunMessage {
+  return { e: e.toUpperCase(), c: c?.toUpperCase(), enc: enc?.toUpperCase() }
+}
+
+const NXP = 0x04
+const UID_ONLY_TAG = 0x87
+const COUNTER_ONLY_TAG = 0x40
+const NO_CHIP = "0000000000"

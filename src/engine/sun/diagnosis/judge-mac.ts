@@ -1,0 +1,101 @@
+import { cmac } from "../cmac.ts"
+import { coveredText, macFor, type SunMessage, sessionMacKey } from "../message.ts"
+import { guesses, type KeyCandidate } from "./key-search.ts"
+import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
+import type { TagUrl } from "./tag-url.ts"
+import type { Verdict } from "./verdicts.ts"
+
+/** What the MAC says; `verdict` is null where it is right, or rightly absent. */
+type MacFinding =
+  | { verdict: null; detail: string }
+  | { verdict: Verdict; detail: string; candidate: KeyCandidate }
+
+type OtherMac = { verdict: "mac_input" | "mac_half"; detail: string }
+
+/** Judges `c` by the file key of the chip; where it is wrong, looks for the text or the key that makes it right. */
+export function judgeMac(
+  { candidates }: TapQuestion,
+  expected: ExpectedTag,
+  url: TagUrl,
+  message: SunMessage,
+  opening: Opening,
+): MacFinding {
+  const { keys, has_mac, mac_input } = expected
+  if (message.c === undefined)
+    return has_mac
+      ? {
+          verdict: "mac_missing",
+          detail: "the address has no c, though the chip was ordered with one",
+          candidate: keys,
+        }
+      : { verdict: null, detail: "no MAC, as the chip was ordered" }
+  const tag = { chip_id: expected.chip_id, uid: opening.uid }
+  const fileKey = keys.keyAt(keys.roles.file_read, tag)
+  if (fileKey) {
+    if (macVouches(fileKey, opening, message, mac_input))
+      return { verdict: null, detail: "c is right under the file key" }
+    const other = otherText(fileKey, url, message, opening) ?? otherHalf(fileKey, message, opening, mac_input)
+    if (other) return { ...other, candidate: keys }
+  }
+  for (const guess of guesses("file_read", tag, keys, candidates))
+    if (macVouches(guess.key, opening, message, mac_input))
+      return { verdict: guess.verdict, detail: guess.detail, candidate: guess.candidate ?? keys }
+  return { verdict: "wrong_file_key", detail: "no key that is known here makes this c", candidate: keys }
+}
+
+/** Whether `c` is right under this file key, for this text. */
+export function macVouches(
+  fileKey: Uint8Array,
+  { uid, counter }: Opening,
+  message: SunMessage,
+  macInput: string,
+): boolean {
+  return upperHex(macFor(sessionMacKey(fileKey, uid, counter), coveredText(macInput, message))) === message.c
+}
+
+/** The MAC may cover any text of the address that ends right before `c`: all of them are tried. */
+function otherText(
+  fileKey: Uint8Array,
+  url: TagUrl,
+  message: SunMessage,
+  { uid, counter }: Opening,
+): OtherMac | null {
+  const session = sessionMacKey(fileKey, uid, counter)
+  const isRight = (covered: string) => upperHex(macFor(session, Buffer.from(covered, "latin1"))) === message.c
+  if (isRight(""))
+    return { verdict: "mac_input", detail: "the MAC covers no text: both MAC offsets are the same" }
+  const text = [message.e, message.enc ?? ""].reduce(
+    (whole, value) => whole.replace(new RegExp(value || "$^", "i"), value),
+    url.text,
+  )
+  const end = text.toUpperCase().lastIndexOf(message.c ?? "")
+  for (let start = end - 1; start >= 0; start--) {
+    const covered = text.slice(start, end)
+    if (isRight(covered))
+      return { verdict: "mac_input", detail: `the MAC covers the text ${quoted(covered, message)}` }
+  }
+  return null
+}
+
+function otherHalf(
+  fileKey: Uint8Array,
+  message: SunMessage,
+  { uid, counter }: Opening,
+  macInput: string,
+): OtherMac | null {
+  const full = cmac(sessionMacKey(fileKey, uid, counter), coveredText(macInput, message))
+  const even = Buffer.from(full.filter((_byte, index) => index % 2 === 0))
+  const halves = { first: full.subarray(0, 8), last: full.subarray(8), even }
+  const found = Object.entries(halves).find(([, half]) => upperHex(half) === message.c)
+  return found ? { verdict: "mac_half", detail: `c has the ${found[0]} bytes of the MAC` } : null
+}
+
+/** The covered text with names for the values, so that it can be compared with a template. */
+function quoted(covered: string, { e, enc }: SunMessage): string {
+  const named = covered.replace(e, "{e}")
+  return enc ? named.replace(enc, "{enc}") : named
+}
+
+function upperHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex").toUpperCase()
+}

@@ -1,0 +1,103 @@
+import { diversifyAnyLength } from "../an10922.ts"
+import { cmac } from "../cmac.ts"
+import { type KeySlot, keySlots, type SlotRoles, type TagIdentity } from "../key-schemes.ts"
+import type { Verdict } from "./verdicts.ts"
+
+/** Keys that a tag may have: one version of a key set, or what was imported with a chip. */
+export type KeyCandidate = {
+  /** Such as `key set Autumn, version 2`. */
+  name: string
+  /** Null for keys that a chip brought itself. */
+  key_set_id: string | null
+  version: number
+  roles: SlotRoles
+  /** Null where there is none. */
+  master: Uint8Array | null
+  /** Null where the UID would have to be known, or the slot's key is. */
+  keyAt(slot: KeySlot, tag: TagIdentity): Uint8Array | null
+}
+
+/** A key that may be on the tag instead of the right one, and what it would mean. */
+export type Guess = { key: Uint8Array; verdict: Verdict; detail: string; candidate: KeyCandidate | null }
+
+const FACTORY_KEY = new Uint8Array(16)
+
+/** In whose place another key is looked for. */
+type Role = keyof SlotRoles
+
+const roleNames: Record<Role, string> = { meta_read: "meta key", file_read: "file key" }
+
+/**
+ * What may be on the tag in the place of a key, the likeliest first: the key of zeros, the master itself, keys of other
+ * slots, other versions of the set, other sets, and other derivations from the same masters.
+ */
+export function* guesses(
+  role: Role,
+  tag: TagIdentity,
+  own: KeyCandidate | null,
+  candidates: readonly KeyCandidate[],
+): Generator<Guess> {
+  const place = roleNames[role]
+  yield {
+    key: FACTORY_KEY,
+    verdict: "factory_key",
+    detail: `the ${place} on the tag is the factory's, all zeros`,
+    candidate: null,
+  }
+  if (own) yield* otherSlots(own, role, tag)
+  const others = candidates.filter((each) => each !== own)
+  for (const candidate of others) {
+    const key = candidate.keyAt(candidate.roles[role], tag)
+    const isSameSet = own !== null && own.key_set_id !== null && candidate.key_set_id === own.key_set_id
+    if (key)
+      yield {
+        key,
+        verdict: isSameSet ? "wrong_key_version" : "wrong_key_set",
+        detail: `the ${place} on the tag is that of ${candidate.name}${own ? `, not of ${own.name}` : ""}`,
+        candidate,
+      }
+  }
+  for (const candidate of own ? [own, ...others] : others) yield* otherDerivations(candidate, place, tag)
+  for (const candidate of others) yield* otherSlots(candidate, role, tag)
+}
+
+function* otherSlots(candidate: KeyCandidate, role: Role, tag: TagIdentity): Generator<Guess> {
+  const other: Role = role === "meta_read" ? "file_read" : "meta_read"
+  for (const slot of keySlots) {
+    if (slot === candidate.roles[role]) continue
+    const key = candidate.keyAt(slot, tag)
+    if (!key) continue
+    const isSwapped = slot === candidate.roles[other]
+    yield {
+      key,
+      verdict: isSwapped ? "keys_swapped" : "wrong_key_slot",
+      detail: isSwapped
+        ? `the ${roleNames[other]} stands where the ${roleNames[role]} belongs`
+        : `the tag uses the key of slot ${slot} as ${roleNames[role]}, which is in slot ${candidate.roles[role]}`,
+      candidate,
+    }
+  }
+}
+
+function* otherDerivations(candidate: KeyCandidate, place: string, { uid }: TagIdentity): Generator<Guess> {
+  const { master, name } = candidate
+  if (!master) return
+  yield {
+    key: master,
+    verdict: "master_key_on_tag",
+    detail: `the ${place} on the tag is the master of ${name} itself, not derived for the tag`,
+    candidate,
+  }
+  if (!uid) return
+  const shortInput = { verdict: "key_of_another_derivation", candidate } as const
+  yield {
+    ...shortInput,
+    key: diversifyAnyLength(master, uid),
+    detail: `the ${place} on the tag is AN10922 of the UID alone, from the master of ${name}`,
+  }
+  yield {
+    ...shortInput,
+    key: cmac(master, Uint8Array.of(1, ...uid)),
+    detail: `the ${place} on the tag is a plain CMAC of 01 and the UID, from the master of ${name}: software that leaves out the padding of AN10922`,
+  }
+}

@@ -1,0 +1,116 @@
+import { C_DIGITS, E_DIGITS, ENC_DIGITS } from "../encoding/tag-address.ts"
+import type { Verdict } from "./verdicts.ts"
+
+/** What an address that a phone opened carries. Values are as they stand there. */
+export type TagUrl = {
+  text: string
+  chip_id: string | null
+  e: string
+  enc: string | null
+  c: string | null
+}
+
+/** Why an address cannot be that of a tag in order. */
+type UrlProblem = { verdict: Verdict; detail: string; chip_id: string | null }
+
+/** Digits of an `e` in LRP mode: 24 bytes instead of 16 (data sheet §9.3.4.2). */
+const LRP_DIGITS = 48
+
+/** Takes an address apart: the one a tag opens, or the one it was redirected to. Null when it is no address. */
+export function readTagUrl(text: string): TagUrl | UrlProblem | null {
+  if (!URL.canParse(text)) return null
+  const url = new URL(text)
+  if (!["https:", "http:"].includes(url.protocol)) return null
+  const chip_id = chipIdIn(url)
+  const value = (name: string) => url.searchParams.get(name) ?? url.searchParams.get(`service_${name}`)
+  const e = value("e")
+  const problem = e === null ? problemWithout(url) : problemOf(e, text)
+  if (problem) return { ...problem, chip_id }
+  return { text, chip_id, e: e ?? "", enc: value("enc"), c: value("c") }
+}
+
+/** Whether a value of the tag has the digits it must have, in either case. */
+function isHex(value: string, digits: number): boolean {
+  return value.length === digits && /^[0-9a-f]+$/i.test(value)
+}
+
+/** What is wrong with `c` and `enc`, if they are there. */
+export function problemOfOthers({ c, enc }: TagUrl): Omit<UrlProblem, "chip_id"> | null {
+  if (enc !== null && !isHex(enc, ENC_DIGITS)) return wrongLength("enc", enc, ENC_DIGITS)
+  if (c !== null && !isHex(c, C_DIGITS)) return wrongLength("c", c, C_DIGITS)
+  if (c !== null && /^0+$/.test(c))
+    return {
+      verdict: "wrong_offset",
+      detail: "c is still the placeholder of zeros: the tag puts its MAC somewhere else, or makes none",
+    }
+  return null
+}
+
+/** The last part of the path, or a parameter, that looks like a chip id. */
+function chipIdIn(url: URL): string | null {
+  const named = url.searchParams.get("service_chip_id")
+  const places = [named ?? "", ...url.pathname.split("/").reverse(), ...url.searchParams.values()]
+  return places.find((place) => isHex(place, 10))?.toUpperCase() ?? null
+}
+
+function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
+  const names = new Map([...url.searchParams].map(([name, value]) => [name.toLowerCase(), value]))
+  const uid = [...names].find(([, value]) => isHex(value, 14))
+  if (uid && [...names].some(([, value]) => isHex(value, 6)))
+    return {
+      verdict: "plain_mirror",
+      detail: `UID and read counter stand in clear (${uid[0]}=…), e is missing`,
+    }
+  if (uid)
+    return {
+      verdict: "counter_mirror_missing",
+      detail: `only the UID stands there, in clear (${uid[0]}=…); the read counter is not mirrored`,
+    }
+  const other = [...names].find(([, value]) => isHex(value, E_DIGITS))
+  if (other)
+    return { verdict: "wrong_parameter", detail: `the value of e stands under another name: ${other[0]}` }
+  if (/[0-9A-F]{24,}/i.test(url.search))
+    return {
+      verdict: "wrong_offset",
+      detail: "the value of e was written over its own name: the offset is too small",
+    }
+  return { verdict: "no_values", detail: "the address has no e" }
+}
+
+function problemOf(e: string, text: string): Omit<UrlProblem, "chip_id"> | null {
+  if (/^0+$/.test(e) && e.length === E_DIGITS && !/[?&](service_)?c=(?!0*(&|$))/.test(text))
+    return {
+      verdict: "mirroring_off",
+      detail: "e is still the placeholder of zeros: the tag mirrors nothing",
+    }
+  if (isHex(e, LRP_DIGITS))
+    return {
+      verdict: "lrp",
+      detail: `e has ${LRP_DIGITS} digits, as a tag gives in LRP mode; AES mode gives ${E_DIGITS}`,
+    }
+  if (/^0+$/.test(e) && e.length === E_DIGITS)
+    return {
+      verdict: "wrong_offset",
+      detail: "e is still the placeholder of zeros, though c is not: its offset is wrong",
+    }
+  if (isHex(e, E_DIGITS)) return null
+  if (/^[0-9a-f]{32}[^0-9a-f]/i.test(e))
+    return {
+      verdict: "truncated_mirror",
+      detail: "the value of e runs into what follows: its placeholder has fewer than 32 zeros",
+    }
+  if (/[^0-9a-f]/i.test(e))
+    return {
+      verdict: "wrong_offset",
+      detail: "e holds other characters than hexadecimal digits: values overlap",
+    }
+  return wrongLength("e", e, E_DIGITS)
+}
+
+function wrongLength(name: string, value: string, digits: number): Omit<UrlProblem, "chip_id"> {
+  const isShort = value.length < digits
+  return {
+    verdict: isShort ? "truncated_mirror" : "wrong_offset",
+    detail: `${name} has ${value.length} digits instead of ${digits}`,
+  }
+}

@@ -1,0 +1,79 @@
+/** Everything a diagnosis can come to, each with what an encoding technician does about it. */
+export const verdictAdvice = {
+  accepted: "The tag is encoded as it should be.",
+  already_scanned:
+    "The tag is encoded as it should be; this address, or a later one, was scanned before. Read the tag again for a new one.",
+  not_an_address: "Give the whole address that the phone opened, from https:// to the last digit.",
+  no_values:
+    "Write the NDEF file of the manifest (ndef_hex) and its file settings (file_settings_hex): the address on the tag has no place for the chip's values.",
+  wrong_parameter:
+    "Write the NDEF file of the manifest (ndef_hex): the values must be named e, enc and c, or the page that the tag opens must rename them.",
+  mirroring_off:
+    "Send the file settings of the manifest (file_settings_hex): SDM is off, so the tag gives its placeholders as they were written.",
+  wrong_offset:
+    "Send the file settings of the manifest (file_settings_hex): the offsets on the tag are those of another URL template.",
+  truncated_mirror:
+    "Write the NDEF file of the manifest (ndef_hex): the placeholder of e has exactly 32 zeros. If the tag is right, the address was cut on its way here.",
+  plain_mirror:
+    "Send the file settings of the manifest (file_settings_hex): the tag gives UID and counter in clear, for want of an SDMMetaRead key.",
+  counter_mirror_missing:
+    "Send the file settings of the manifest (file_settings_hex): the tag mirrors its UID in clear and no read counter, so its address never changes.",
+  lrp: "Take another tag: this one was switched to LRP, which cannot be undone, and the service verifies AES. Do not switch LRP on at the station.",
+  lower_case:
+    "The tag is right; something on the way made the address lower-case. /t/{chip_id} puts that right; what calls the API itself sends e, c and enc in upper case.",
+  unknown_chip:
+    "Import the chip, or check the chip id in the tag's address: this organization has no chip with it.",
+  uid_only:
+    "Send the file settings of the manifest (file_settings_hex): the tag encrypts its UID without the read counter (SDMOptions bit 6), so its value never changes and could be used for ever.",
+  uid_missing:
+    "Send the file settings of the manifest (file_settings_hex): the tag encrypts its read counter without the UID (SDMOptions bit 7).",
+  factory_key:
+    "Run the change_key steps of the manifest: the slot still has the key of zeros that every new tag has.",
+  master_key_on_tag:
+    "Write the keys of the manifest: the master key itself is on the tag, and each tag needs the key that is derived from it.",
+  key_of_another_derivation:
+    "Write the keys of the manifest: the key on the tag was derived from the right master in another way.",
+  keys_swapped: "Write the keys to the slots of the manifest: the meta and the file key have changed places.",
+  wrong_key_slot:
+    "Send the file settings of the manifest (file_settings_hex), or write the keys to its slots: the tag uses the key of another slot.",
+  wrong_key_version:
+    "Write the keys of the chip's own version, or encode the chip again: the tag has keys of another version of its key set.",
+  wrong_key_set: "Take the manifest of this chip: the tag has keys of another key set.",
+  wrong_meta_key:
+    "Authenticate at the station with the meta key of the manifest; where that fails, the key was lost or mistyped: change it, with the application master key.",
+  wrong_file_key:
+    "Authenticate at the station with the file key of the manifest; where that fails, change it. If it does not, the address was changed on its way here.",
+  other_chip:
+    "Look at the tag that was scanned: it says it is another one than this chip id belongs to. Two tags of the batch changed places, or one was encoded twice.",
+  mac_missing:
+    "Send the file settings of the manifest (file_settings_hex): the tag gives no MAC (c), though it was ordered with one.",
+  mac_input:
+    "Send the file settings of the manifest (file_settings_hex): SDMMACInputOffset on the tag differs, so the MAC covers other text.",
+  mac_half:
+    "Repair the software that plays the tag: it sends the wrong half of the MAC; c is its bytes 1, 3, 5 … 15.",
+  enc_missing:
+    "Write the NDEF file and the file settings of the manifest: the tag gives no encrypted file content (enc), so the service cannot know whether it was opened.",
+  file_writable:
+    "Send the file settings of the manifest (file_settings_hex): anybody with a phone can rewrite this tag's address.",
+  settings_differ:
+    "Send the file settings of the manifest (file_settings_hex): they are not those that the chip was ordered with.",
+} as const satisfies Record<string, string>
+
+export type Verdict = keyof typeof verdictAdvice
+
+/** What is looked at, in this order; the first that fails ends the diagnosis. */
+export const checkNames = [
+  "address",
+  "template",
+  "case",
+  "chip",
+  "meta_key",
+  "file_key",
+  "file_content",
+  "file_settings",
+  "counter",
+] as const
+export type CheckName = (typeof checkNames)[number]
+
+/** One thing that was looked at, in words of the encoding station. No key is ever quoted. */
+export type Check = { name: CheckName; passed: boolean; detail: string }

@@ -1,0 +1,184 @@
+import type { KeySlot, SlotRoles } from "../key-schemes.ts"
+import { ENC_DIGITS } from "./tag-address.ts"
+
+/** Who may do something with a file: the holder of a key, everybody, or nobody. */
+export type Access = KeySlot | "free" | "never"
+
+/** What ChangeFileSettings sets for the NDEF file and GetFileSettings answers (data sheet §10.7.1, table 69). */
+export type FileSettings = {
+  /** Whether mirroring is on at all; without, a read gives the placeholders. */
+  sdm: boolean
+  access: { read: Access; write: Access; read_write: Access; change: Access }
+  /** What goes into PICCData, and which key opens it: free is a mirror in clear, never is none. */
+  uid: boolean
+  counter: boolean
+  counter_limit: boolean
+  meta_read: Access
+  /** Which key makes the MAC; never is none. */
+  file_read: Access
+  counter_read: Access
+  /** In bytes from the start of the file; null where the tag mirrors none. */
+  offsets: {
+    uid: number | null
+    counter: number | null
+    picc_data: number | null
+    tamper: number | null
+    mac_input: number | null
+    enc: number | null
+    enc_length: number | null
+    mac: number | null
+  }
+}
+
+/** Where things stand in the NDEF file. */
+type FilePlaces = { e: number; enc: number | null; c: number | null }
+
+/**
+ * The settings that make a tag do what this service expects, and lock it: everybody reads, only the holder of the
+ * application master key writes the file or changes the settings.
+ */
+export function lockedSettings(roles: SlotRoles, places: FilePlaces): FileSettings {
+  const hasMac = places.c !== null
+  return {
+    sdm: true,
+    access: { read: "free", write: 0, read_write: 0, change: 0 },
+    uid: true,
+    counter: true,
+    counter_limit: false,
+    meta_read: roles.meta_read,
+    file_read: hasMac ? roles.file_read : "never",
+    counter_read: roles.file_read,
+    offsets: {
+      uid: null,
+      counter: null,
+      picc_data: places.e,
+      tamper: places.enc,
+      mac_input: places.enc ?? places.c,
+      enc: places.enc,
+      enc_length: places.enc === null ? null : ENC_DIGITS,
+      mac: places.c,
+    },
+  }
+}
+
+/** The payload of ChangeFileSettings, after the file number; offsets are three bytes, least significant first. */
+export function encodeFileSettings(settings: FileSettings): Buffer {
+  const { access, offsets } = settings
+  const head = Buffer.from([
+    settings.sdm ? SDM_ON : 0,
+    (nibbleOf(access.read_write) << 4) | nibbleOf(access.change),
+    (nibbleOf(access.read) << 4) | nibbleOf(access.write),
+  ])
+  if (!settings.sdm) return head
+  const options =
+    (settings.uid ? UID : 0) |
+    (settings.counter ? COUNTER : 0) |
+    (settings.counter_limit ? LIMIT : 0) |
+    (offsets.enc === null ? 0 : ENC) |
+    (offsets.tamper === null ? 0 : TAMPER) |
+    ASCII
+  const rights = [
+    0xf0 | nibbleOf(settings.counter_read),
+    (nibbleOf(settings.meta_read) << 4) | nibbleOf(settings.file_read),
+  ]
+  const places = placeOrder.flatMap((name) => {
+    const place = offsets[name]
+    return place === null ? [] : [place & 0xff, (place >> 8) & 0xff, place >> 16]
+  })
+  return Buffer.concat([head, Buffer.from([options, ...rights, ...places])])
+}
+
+/** Reads that payload; null when it is not one. */
+export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
+  const bytes = Buffer.from(payload)
+  const [option, low, high, options = 0, counterRead, reads] = bytes
+  if (option === undefined || low === undefined || high === undefined) return null
+  const access = {
+    read: accessOf(high >> 4),
+    write: accessOf(high & 0x0f),
+    read_write: accessOf(low >> 4),
+    change: accessOf(low & 0x0f),
+  }
+  if ((option & SDM_ON) === 0) return { ...withoutMirrors, access }
+  if (counterRead === undefined || reads === undefined) return null
+  const meta_read = accessOf(reads >> 4)
+  const file_read = accessOf(reads & 0x0f)
+  const hasEnc = (options & ENC) !== 0 && file_read !== "never"
+  const present: Record<keyof FileSettings["offsets"], boolean> = {
+    uid: (options & UID) !== 0 && meta_read === "free",
+    counter: (options & COUNTER) !== 0 && meta_read === "free",
+    picc_data: typeof meta_read === "number",
+    tamper: (options & TAMPER) !== 0,
+    mac_input: file_read !== "never",
+    enc: hasEnc,
+    enc_length: hasEnc,
+    mac: file_read !== "never",
+  }
+  const offsets = { ...withoutMirrors.offsets }
+  let at = SDM_HEAD_BYTES
+  for (const name of placeOrder) {
+    if (!present[name]) continue
+    if (at + 3 > bytes.length) return null
+    offsets[name] = bytes.readUIntLE(at, 3)
+    at += 3
+  }
+  return {
+    sdm: true,
+    access,
+    uid: (options & UID) !== 0,
+    counter: (options & COUNTER) !== 0,
+    counter_limit: (options & LIMIT) !== 0,
+    meta_read,
+    file_read,
+    counter_read: accessOf(counterRead & 0x0f),
+    offsets,
+  }
+}
+
+/** What GetFileSettings answers: the same with the file's type before it and its size inside; null when it is not. */
+export function decodeSettingsAnswer(answer: Uint8Array): FileSettings | null {
+  if (answer.length < 7 || answer[0] !== 0x00) return null
+  return decodeFileSettings(Buffer.concat([answer.subarray(1, 4), answer.subarray(7)]))
+}
+
+const SDM_ON = 0x40
+const UID = 0x80
+const COUNTER = 0x40
+const LIMIT = 0x20
+const ENC = 0x10
+const TAMPER = 0x08
+const ASCII = 0x01
+const SDM_HEAD_BYTES = 6
+
+/** The order of table 69. */
+const placeOrder = ["uid", "counter", "picc_data", "tamper", "mac_input", "enc", "enc_length", "mac"] as const
+
+const withoutMirrors: Omit<FileSettings, "access"> = {
+  sdm: false,
+  uid: false,
+  counter: false,
+  counter_limit: false,
+  meta_read: "never",
+  file_read: "never",
+  counter_read: "never",
+  offsets: {
+    uid: null,
+    counter: null,
+    picc_data: null,
+    tamper: null,
+    mac_input: null,
+    enc: null,
+    enc_length: null,
+    mac: null,
+  },
+}
+
+function nibbleOf(access: Access): number {
+  if (access === "free") return 0x0e
+  return access === "never" ? 0x0f : access
+}
+
+function accessOf(nibble: number): Access {
+  if (nibble === 0x0e) return "free"
+  return nibble <= 4 ? (nibble as KeySlot) : "never"
+}

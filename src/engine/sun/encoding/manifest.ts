@@ -1,0 +1,65 @@
+import { type KeySlot, type KeySource, keySlots, type TagIdentity } from "../key-schemes.ts"
+import { encodeFileSettings, lockedSettings } from "./file-settings.ts"
+import { ndefFile } from "./ndef.ts"
+import { type Mirrors, tagAddress } from "./tag-address.ts"
+import { type WriteStep, writeOrder } from "./write-order.ts"
+
+/** All that a station needs to make one tag; a manifest has one in each line. */
+export type ManifestLine = {
+  chip_id: string
+  /** 14 upper-case hexadecimal digits; null when any tag may become this chip. */
+  uid: string | null
+  /** The address as the tag's file holds it, with zeros where the chip puts its values. */
+  url_template: string
+  ndef_hex: string
+  /** In bytes from the start of the file; null where the tag mirrors none. */
+  offsets: { picc_data: number; mac: number | null; mac_input: number | null; enc: number | null }
+  /** The payload of ChangeFileSettings for file 02h. */
+  file_settings_hex: string
+  keys: { slot: KeySlot; role: KeyRole; version: number; key: string }[]
+  write_order: readonly WriteStep[]
+}
+
+type KeyRole = "application_master" | "meta_read" | "file_read" | "spare"
+
+/** The line of one chip. Throws `TemplateError` and `UidNeeded`. */
+export function manifestLine(
+  source: KeySource,
+  template: string,
+  mirrors: Mirrors,
+  tag: TagIdentity,
+): ManifestLine {
+  const address = tagAddress(template, tag.chip_id, mirrors)
+  const { bytes, offsets } = ndefFile(address)
+  const settings = lockedSettings(source.roles, offsets)
+  return {
+    chip_id: tag.chip_id,
+    uid: tag.uid && upperHex(tag.uid),
+    url_template: address.text,
+    ndef_hex: upperHex(bytes),
+    offsets: {
+      picc_data: offsets.e,
+      mac: offsets.c,
+      mac_input: settings.offsets.mac_input,
+      enc: offsets.enc,
+    },
+    file_settings_hex: upperHex(encodeFileSettings(settings)),
+    keys: keySlots.map((slot) => ({
+      slot,
+      role: roleOf(source, slot),
+      version: source.version,
+      key: upperHex(source.keyAt(slot, tag)),
+    })),
+    write_order: writeOrder,
+  }
+}
+
+function roleOf({ roles }: KeySource, slot: KeySlot): KeyRole {
+  if (slot === 0) return "application_master"
+  if (slot === roles.meta_read) return "meta_read"
+  return slot === roles.file_read ? "file_read" : "spare"
+}
+
+function upperHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex").toUpperCase()
+}

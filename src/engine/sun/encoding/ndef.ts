@@ -1,0 +1,60 @@
+import { type TagAddress, TemplateError } from "./tag-address.ts"
+
+/** The NDEF file of an NTAG 424 DNA (file 02h) has 256 bytes. */
+const NDEF_FILE_BYTES = 256
+
+/** URI identifier codes of the NFC Forum's URI record type, longest first. */
+const prefixes: readonly (readonly [string, number])[] = [
+  ["https://www.", 0x02],
+  ["http://www.", 0x01],
+  ["https://", 0x04],
+  ["http://", 0x03],
+]
+
+const LENGTH_BYTES = 2
+/** Record header D1 (first, last, short, well known), type length, payload length and type `U`. */
+const HEADER_BYTES = 4
+const IDENTIFIER_BYTES = 1
+/** How far the text after the prefix stands into the file. */
+const TEXT_START = LENGTH_BYTES + HEADER_BYTES + IDENTIFIER_BYTES
+
+/** The bytes of the NDEF file, and how far its mirrors stand into it. */
+type NdefFile = {
+  bytes: Buffer
+  /** In bytes from the start of the file, the two length bytes included, as ChangeFileSettings counts. */
+  offsets: { e: number; enc: number | null; c: number | null }
+}
+
+/**
+ * The NDEF file of an address: two bytes of length and one short URI record (NFC Forum Type 4 Tag, NDEF URI RTD).
+ * The offsets follow from where the placeholders stand. Throws `TemplateError` when the file is too small for it.
+ */
+export function ndefFile(address: TagAddress): NdefFile {
+  const [prefix, code] = prefixes.find(([each]) => address.text.startsWith(each)) ?? ["", 0]
+  const rest = Buffer.from(address.text.slice(prefix.length), "latin1")
+  const size = TEXT_START + rest.length
+  if (size > NDEF_FILE_BYTES)
+    throw new TemplateError(
+      `the URL template is ${size - NDEF_FILE_BYTES} characters too long: a tag has room for ${NDEF_FILE_BYTES} bytes, its values included`,
+    )
+  const payloadBytes = IDENTIFIER_BYTES + rest.length
+  const header = [0, HEADER_BYTES + payloadBytes, 0xd1, 0x01, payloadBytes, 0x55, code]
+  const inFile = (place: number) => TEXT_START + place - prefix.length
+  return {
+    bytes: Buffer.concat([Uint8Array.from(header), rest]),
+    offsets: {
+      e: inFile(address.e),
+      enc: address.enc === null ? null : inFile(address.enc),
+      c: address.c === null ? null : inFile(address.c),
+    },
+  }
+}
+
+/** The address in a file of one short URI record, as a phone reads it; null when there is none. */
+export function addressIn(file: Uint8Array): string | null {
+  const bytes = Buffer.from(file)
+  if (bytes.length < TEXT_START || bytes[2] !== 0xd1 || bytes[3] !== 0x01 || bytes[5] !== 0x55) return null
+  const end = LENGTH_BYTES + HEADER_BYTES + bytes.readUInt8(4)
+  const prefix = prefixes.find(([, code]) => code === bytes[6])?.[0] ?? ""
+  return end > bytes.length ? null : prefix + bytes.subarray(TEXT_START, end).toString("latin1")
+}

@@ -1,0 +1,137 @@
+import { createDecipheriv, timingSafeEqual } from "node:crypto"
+import { cmac } from "./cmac.ts"
+
+/**
+ * What a chip appends to its URL, in upper-case hex digits: `e`, 32 of them; `c`, 16, when the tag is set up to give one;
+ * `enc`, 32, encrypted file content, from tags that mirror some.
+ */
+export type SunMessage = {
+  readonly e: string
+  readonly c?: string | undefined
+  readonly enc?: string | undefined
+}
+
+/** What must be known of a chip to judge its messages: UID of 7 bytes, AES keys of 16 bytes. */
+export type SunChip = {
+  readonly uid: Uint8Array
+  /** SDMMetaReadKey: opens `e`. */
+  readonly metaKey: Uint8Array
+  /** SDMFileReadKey: makes `c`. */
+  readonly fileKey: Uint8Array
+}
+
+/** PICCDataTag: UID and read counter present, UID of 7 bytes (NTAG 424 DNA datasheet, table 21). */
+export const PICC_TAG = 0xc7
+export const UID_BYTES = 7
+export const MAX_COUNTER = 0xffffff
+
+/** The MAC covers nothing but the session key: both MAC offsets of the tag are the same. */
+const NO_MAC_INPUT = ""
+
+const COUNTER_BYTES = 3
+const SV2_PREFIX = Buffer.from("3CC300010080", "hex")
+const NO_UID = Buffer.alloc(UID_BYTES)
+const NOTHING = new Uint8Array(0)
+
+/**
+ * The read counter of an authentic message of this chip, else null. Whether that counter was seen before
+ * is for the caller to judge, against the last one accepted.
+ *
+ * Without `c` the UID under the meta key is the proof: one block, so a changed `e` opens to noise, and the tag
+ * byte and UID that must come out are 64 bits. With `c` the file key vouches too, over the text of the URL that the
+ * tag's encoding covers: `macInput`, in which `{e}` and `{enc}` stand for the values. An `enc` that no `c` vouches for
+ * is refused. The MAC is made on every path, so the time taken does not tell which check refused; only the presence
+ * and the shape of the values, which the sender knows, change it. Throws RangeError on a UID or key of a wrong length.
+ */
+export function verifySun(
+  chip: SunChip,
+  message: SunMessage,
+  macInput: string = NO_MAC_INPUT,
+): { counter: number } | null {
+  requireUid(chip.uid)
+  const { e, c, enc } = message
+  if (c !== undefined && !/^[0-9A-F]{16}$/.test(c)) return null
+  if (enc !== undefined && !isCovered(enc, c, macInput)) return null
+
+  const picc = decryptPicc(chip.metaKey, e)
+  const covered = macInput === NO_MAC_INPUT ? NOTHING : coveredText(macInput, message)
+  const mac = macFor(sessionMacKey(chip.fileKey, chip.uid, picc?.counter ?? 0), covered)
+  const sameUid = timingSafeEqual(chip.uid, picc?.uid ?? NO_UID)
+  const sameMac = c === undefined || timingSafeEqual(mac, Buffer.from(c, "hex"))
+  return picc !== null && sameUid && sameMac ? { counter: picc.counter } : null
+}
+
+/**
+ * The UID and read counter inside `e` (datasheet §9.3.4.1: one AES-128-CBC block, zero IV, no padding), or null
+ * when `e` has the wrong shape or opens to any other tag byte than C7. A tag without the counter must not
+ * pass: its value never changes and could be replayed for ever.
+ */
+export function decryptPicc(metaKey: Uint8Array, e: string): { uid: Buffer; counter: number } | null {
+  if (!/^[0-9A-F]{32}$/.test(e)) return null
+  const plain = openPicc(metaKey, e)
+  if (plain[0] !== PICC_TAG) return null
+  return {
+    uid: plain.subarray(1, 1 + UID_BYTES),
+    counter: plain.readUIntLE(1 + UID_BYTES, COUNTER_BYTES),
+  }
+}
+
+/** The 16 bytes inside an `e` of 32 hex digits, whatever they say. */
+export function openPicc(metaKey: Uint8Array, e: string): Buffer {
+  // One CBC block under a zero IV is the plain block cipher.
+  const aes = createDecipheriv("aes-128-ecb", metaKey, null).setAutoPadding(false)
+  return aes.update(Buffer.from(e, "hex"))
+}
+
+/** The MAC key of one read: AES-CMAC of SV2 under the file key (datasheet §9.3.9.1). */
+export function sessionMacKey(fileKey: Uint8Array, uid: Uint8Array, counter: number): Buffer {
+  return cmac(fileKey, sessionVector(SV2_PREFIX, uid, counter))
+}
+
+/** A prefix of 6 bytes, the UID and the counter: one block, from which a session key is made. */
+export function sessionVector(prefix: Uint8Array, uid: Uint8Array, counter: number): Buffer {
+  const vector = Buffer.allocUnsafe(prefix.length + UID_BYTES + COUNTER_BYTES)
+  vector.set(prefix)
+  vector.set(uid, prefix.length)
+  vector.writeUIntLE(counter, prefix.length + UID_BYTES, COUNTER_BYTES)
+  return vector
+}
+
+/**
+ * The 8 bytes a chip sends as `c`: the odd-indexed bytes of the AES-CMAC (AN12196 §4.4.4.2). `covered` is the
+ * ASCII text of the URL between the two MAC offsets of the tag, empty in the layout of `e` and `c` alone.
+ */
+export function macFor(sessionKey: Uint8Array, covered: Uint8Array = NOTHING): Buffer {
+  return oddBytes(cmac(sessionKey, covered))
+}
+
+/** The text that `c` covers, with the values in their places. */
+export function coveredText(macInput: string, { e, enc = "" }: SunMessage): Buffer {
+  return Buffer.from(macInput.replaceAll("{enc}", enc).replaceAll("{e}", e), "latin1")
+}
+
+/** The read counter as the chip writes it inside `e` and SV2: 3 bytes, least significant first. */
+export function counterBytes(counter: number): Buffer {
+  const bytes = Buffer.alloc(COUNTER_BYTES)
+  bytes.writeUIntLE(counter, 0, COUNTER_BYTES)
+  return bytes
+}
+
+/** Throws unless the UID has 7 bytes: a damaged record must not look like a forged message. */
+export function requireUid(uid: Uint8Array): void {
+  if (uid.length === UID_BYTES) return
+  throw new RangeError(
+    `The UID of a chip has ${UID_BYTES} bytes, this one has ${uid.length}: import the chip again.`,
+  )
+}
+
+/** Whether `c` vouches for `enc`: without, anybody could put another status into the URL. */
+function isCovered(enc: string, c: string | undefined, macInput: string): boolean {
+  return c !== undefined && macInput.includes("{enc}") && /^[0-9A-F]{32}$/.test(enc)
+}
+
+function oddBytes(full: Buffer): Buffer {
+  const half = Buffer.allocUnsafe(full.length / 2)
+  for (let index = 0; index < half.length; index++) half[index] = full[2 * index + 1] as number
+  return half
+}

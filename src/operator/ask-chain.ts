@@ -1,0 +1,60 @@
+import { createProviders, type Providers } from "../engine/chain/providers.ts"
+import { createRpc, type Rpc, rawMessage } from "../engine/chain/rpc.ts"
+import type { ChainConfig } from "../platform/chain-settings.ts"
+import type { Context } from "../platform/context.ts"
+
+/** A client for people who wait for the answer: each provider has two seconds, and none is asked twice. */
+export function createQuickClient(chain: ChainConfig, providers = createQuickProviders(chain)): Rpc {
+  return createRpc(chain, providers.transport)
+}
+
+export function createQuickProviders(chain: ChainConfig): Providers {
+  return createProviders(chain, { timeout_milliseconds: timeoutMilliseconds })
+}
+
+/** In words that follow the chain's name, what is wrong with it now; null when nothing is, or it is not configured here. */
+export type AskChain = (chainId: number) => Promise<string | null>
+
+/** Asks without the workers' clients; an answer is good for two seconds. */
+export function createAskChain({ config, clock }: Pick<Context, "config" | "clock">): AskChain {
+  const known = new Map<number, { until: number; answer: Promise<string | null> }>()
+  return (chainId) => {
+    const chain = config.chains.find(({ chain_id }) => chain_id === chainId)
+    if (!chain) return Promise.resolve(null)
+    const now = clock().getTime()
+    const earlier = known.get(chainId)
+    if (earlier && now < earlier.until) return earlier.answer
+    const answer = troubleOf(chain, clock())
+    known.set(chainId, { until: now + timeoutMilliseconds, answer })
+    return answer
+  }
+}
+
+const timeoutMilliseconds = 2_000
+
+async function troubleOf(chain: ChainConfig, now: Date): Promise<string | null> {
+  try {
+    const client = createQuickClient(chain)
+    const [served, newest] = await Promise.all([client.getChainId(), client.getBlock()])
+    return troubleWith(chain, { served, ...newest }, now)
+  } catch (error) {
+    return `does not answer (${rawMessage(error)})`
+  }
+}
+
+/** What is wrong with a chain that answers: its address serves another one, or it makes no blocks any more. */
+export function troubleWith(
+  { chain_id, block_time_seconds }: ChainConfig,
+  newest: { served: number; number: bigint; timestamp: bigint },
+  now: Date,
+): string | null {
+  if (newest.served !== chain_id)
+    return `is chain ${newest.served} at its RPC address: correct rpc_urls in CHAINS and restart`
+  const seconds = Math.floor(now.getTime() / 1_000) - Number(newest.timestamp)
+  if (seconds < Math.max(leastStandstillSeconds, standstillBlocks * block_time_seconds)) return null
+  return `has made no block for ${seconds} seconds, since block ${newest.number}`
+}
+
+/** Longer than a development chain that nobody waits for leaves between its blocks. */
+const leastStandstillSeconds = 180
+const standstillBlocks = 20

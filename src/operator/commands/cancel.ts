@@ -1,0 +1,20 @@
+import { inAct } from "../verbs/acts.ts"
+import { cancelById } from "../verbs/cancel.ts"
+import type { Command } from "./command.ts"
+
+export const cancel: Command = {
+  name: "cancel",
+  takes:
+    "ID  (of a transaction, or of what it is for: its nonce is given up, and all it is for is sent with another one)",
+  argument: "ID",
+  options: {},
+  plan:
+    ({ argument }) =>
+    async ({ context }) => {
+      const { id, lane_id, nonce } = await inAct(context, { act: "cancel", subject: argument }, (turn) =>
+        cancelById(turn, argument),
+      )
+      const text = `lane ${lane_id} gives up nonce ${nonce}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
+      return { document: { id, lane_id, nonce, done: text }, text }
+    },
+}

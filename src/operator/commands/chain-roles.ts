@@ -1,0 +1,135 @@
+import { type Address, getAddress, isAddress } from "viem"
+import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import { bitsOf, isRole, type Role, rolesIn } from "../../engine/chain/roles.ts"
+import type { World } from "../../engine/world.ts"
+import {
+  type FactoryCall,
+  type PlainCall,
+  plainCall,
+  type Roles,
+  readRoles,
+  rolesOf,
+  setAuthorizer,
+  setMetadataBase,
+  setRoles,
+} from "../verbs/chain-roles.ts"
+import { OperatorRefusal } from "../verbs/refusal.ts"
+import { type Command, type Output, UsageError, type Values, wholeNumber } from "./command.ts"
+import { fields, table } from "./text.ts"
+
+export const chainRoleCommands: Command[] = [
+  {
+    name: "chain roles",
+    takes: "[--chain ID]",
+    about: `What the factory lets each key do, what this service needs of it otherwise, and the call of the factory that mends
+that. Calls are printed ready to be signed by the admin, whose key may be elsewhere; nothing is sent.`,
+    options: { chain: false },
+    plan(values) {
+      const id = wholeNumber(values, "chain", 1)
+      return async ({ chains }) => shownRoles(await readRoles(chainOf(chains, id)))
+    },
+  },
+  {
+    name: "chain call",
+    takes: `ACT [--chain ID], where ACT is one of
+    grant --account A --roles issue,claim,replace,deploy     revoke --account A [--roles …]
+    set-authorizer --account A [--overlap-hours N]           set-metadata-base --url U
+    freeze-metadata-base    pause    resume    announce-release    cancel-release`,
+    about: `Prints a call of the factory, ready to be signed by its admin, whose key may be elsewhere; sends nothing. Overlap:
+so long hold authorizations of the authorizer before, at most 168 hours; 0, for a stolen key, ends them at once.`,
+    argument: "ACT",
+    options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
+    plan(values) {
+      const id = wholeNumber(values, "chain", 1)
+      const make = callFor(values)
+      return async ({ chains, context }) => shownCall(await make(chainOf(chains, id), context.clock()))
+    },
+  },
+]
+
+type Make = (chain: ConnectedChain, now: Date) => Promise<FactoryCall> | FactoryCall
+
+/** By the words of ACT. */
+const plainCalls: Record<string, PlainCall> = {
+  "freeze-metadata-base": "freezeBaseURI",
+  pause: "pause",
+  resume: "resume",
+  "announce-release": "announceRelease",
+  "cancel-release": "cancelRelease",
+}
+
+function callFor(values: Values): Make {
+  const act = values.argument
+  const plain = Object.hasOwn(plainCalls, act) ? plainCalls[act] : undefined
+  if (plain) return (chain) => plainCall(chain, plain)
+  if (act === "grant" || act === "revoke") return changeRoles(act, values)
+  if (act === "set-authorizer") {
+    const account = accountIn(values)
+    const hours = wholeNumber(values, "overlap-hours", 0) ?? 24
+    if (hours > 168) throw new UsageError("--overlap-hours takes at most 168, seven days")
+    return (chain, now) => setAuthorizer(chain, account, hours === 0 ? null : inHours(now, hours))
+  }
+  if (act === "set-metadata-base") {
+    const url = values.option("url")
+    if (!url || !URL.canParse(url) || url.endsWith("/"))
+      throw new UsageError("chain call set-metadata-base needs --url, an address without a slash at its end")
+    return (chain) => setMetadataBase(chain, url)
+  }
+  throw new UsageError(`chain call knows no "${act}"; --help says what there is`)
+}
+
+function changeRoles(act: "grant" | "revoke", values: Values): Make {
+  const account = accountIn(values)
+  const text = values.option("roles")
+  if (text === null && act === "grant") throw new UsageError("chain call grant needs --roles")
+  const named = bitsOf(text === null ? rolesIn(15) : text.split(",").map(roleIn))
+  return async (chain) => {
+    const present = await rolesOf(chain, account)
+    return setRoles(chain, account, act === "grant" ? present | named : present & ~named)
+  }
+}
+
+function accountIn(values: Values): Address {
+  const account = values.option("account")
+  if (account && isAddress(account)) return getAddress(account)
+  throw new UsageError(`chain call ${values.argument} needs --account, an address`)
+}
+
+function roleIn(text: string): Role {
+  if (isRole(text)) return text
+  throw new UsageError(`"${text}" is no role; there are issue, claim, replace and deploy`)
+}
+
+function inHours(now: Date, hours: number): Date {
+  return new Date(now.getTime() + hours * 3_600_000)
+}
+
+function chainOf(chains: World["chains"], id: number | null): ConnectedChain {
+  const chain = id === null ? [...chains.values()][0] : chains.get(id)
+  if (chain && (id !== null || chains.size === 1)) return chain
+  const known = [...chains.keys()].join(", ") || "none"
+  throw new OperatorRefusal(
+    "chain.not_configured",
+    id === null
+      ? `CHAINS has the chains ${known}: say which with --chain`
+      : `chain ${id} is not in CHAINS, which has ${known}`,
+  )
+}
+
+function shownCall(call: FactoryCall): Output {
+  return { document: call, text: fields(call) }
+}
+
+function shownRoles(roles: Roles): Output {
+  const { keys, calls, previous_authorizer: previous, ...rest } = roles
+  const named = (bits: number | null) => (bits === null ? null : rolesIn(bits).join(", ") || "none")
+  const parts = [
+    fields({ ...rest, previous_authorizer: previous && `${previous.account} until ${previous.until}` }),
+    table(
+      ["KEY", "IS", "MAY", "NEEDS"],
+      keys.map((key) => [key.account, key.is, named(key.roles), named(key.needed)]),
+    ),
+    calls.length === 0 ? "nothing is lacking" : calls.map((call) => fields(call)).join("\n\n"),
+  ]
+  return { document: roles, text: parts.join("\n\n") }
+}

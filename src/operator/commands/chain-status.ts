@@ -1,0 +1,82 @@
+import { type ChainStatus, readChainStatus, readConnections } from "../verbs/chain-status.ts"
+import type { Command } from "./command.ts"
+import { table } from "./text.ts"
+
+export const chainStatus: Command = {
+  name: "chain status",
+  takes: "",
+  options: {},
+  plan: () => async (world) => {
+    const { own_lane_ids, ...connections } = await readConnections(world.chains)
+    const known = await readChainStatus(world.context)
+    const lanes = known.lanes.map((lane) => ({ ...lane, has_key: own_lane_ids.includes(lane.id) }))
+    const status = { ...known, lanes, ...connections }
+    const parts = [`chains\n${chainTable(status.chains)}`, `lanes\n${laneTable(status.lanes)}`]
+    if (status.providers.some(({ state }) => state !== "healthy"))
+      parts.push(`providers\n${providerTable(status.providers)}`)
+    if (status.key_faults.length > 0) parts.push(`keys\n${status.key_faults.join("\n")}`)
+    if (status.unasked_serials.length > 0)
+      parts.push(`serials that the chain has and no unit\n${serialTable(status.unasked_serials)}`)
+    return { document: status, text: parts.join("\n\n") }
+  },
+}
+
+function chainTable(chains: ChainStatus["chains"]): string {
+  return table(
+    ["CHAIN", "NAME", "REACHABLE", "NEWEST BLOCK", "WATCHED TO"],
+    chains.map((chain) => [
+      chain.chain_id,
+      chain.name,
+      chain.reachable ? "yes" : `no: ${chain.error}`,
+      chain.block_number,
+      chain.watched_block,
+    ]),
+  )
+}
+
+function providerTable(rows: Awaited<ReturnType<typeof readConnections>>["providers"]): string {
+  return table(
+    ["CHAIN", "NUMBER", "STATE", "SAID"],
+    rows.map(({ chain_id, number, state, said }) => [chain_id, number, state, said]),
+  )
+}
+
+function serialTable(rows: ChainStatus["unasked_serials"]): string {
+  return table(
+    ["COLLECTION", "SERIALS"],
+    rows.map(({ collection_id, serials }) => [collection_id, serials]),
+  )
+}
+
+function laneTable(rows: (ChainStatus["lanes"][number] & { has_key: boolean })[]): string {
+  return table(
+    [
+      "LANE",
+      "PURPOSE",
+      "STATUS",
+      "HELD",
+      "NEXT NONCE",
+      "ON CHAIN",
+      "PENDING",
+      "OPEN",
+      "OLDEST",
+      "BALANCE",
+      "RUNWAY",
+      "REASON",
+    ],
+    rows.map((lane) => [
+      lane.id,
+      lane.purpose,
+      lane.status,
+      `${lane.is_held ? "yes" : "no"}${lane.has_key ? "" : ", its key is not in SIGNER_KEYS"}`,
+      lane.next_nonce,
+      lane.nonce_latest,
+      lane.nonce_pending,
+      lane.open_transactions,
+      lane.oldest_open_at,
+      lane.balance,
+      lane.runway_transactions === null ? null : `enough for about ${lane.runway_transactions} transactions`,
+      lane.reason,
+    ]),
+  )
+}

@@ -1,0 +1,170 @@
+import { closeSync, openSync, readFileSync, readSync } from "node:fs"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { parseChipId } from "../../platform/ids.ts"
+import { signalsOf } from "../../resources/chips/signals.ts"
+import { chipLines } from "../../resources/organizations/chip-file.ts"
+import { importChips } from "../../resources/organizations/chip-import.ts"
+import { moveChips, pagesOfStock } from "../../resources/organizations/chip-stock.ts"
+import { presentStockChip } from "../../resources/organizations/present.ts"
+import { requireOrganization, retireChip } from "../../resources/organizations/service.ts"
+import { type Command, UsageError, type Values } from "./command.ts"
+import { showProgress } from "./progress.ts"
+
+export const chipCommands: Command[] = [
+  {
+    name: "chips import",
+    takes: "--organization ID --file F.json|F.csv",
+    about: `The file has one chip in each line or entry: chip_id, uid, meta_key and file_key in hexadecimal, and optionally
+the last counter that was seen, and what the tag was set up to give: mac and tamper, true or false, and mac_input, the
+text of the address that c covers, with {e} and {enc} for the values, where that is not empty or {enc}&c= with tamper.
+It is checked as a whole first: with one wrong line nothing is imported.
+A long file is stored in parts. If that is cut short, run the same command again: it goes on where it stopped.
+Chips that are stored alike are left as they are and counted as already_imported; a chip that is stored with
+other values refuses the file, but for keys that do not open, which are replaced.`,
+    options: { organization: true, file: true },
+    plan(values) {
+      const organization_id = values.required("organization")
+      const file = values.required("file")
+      const format = formatOf(file)
+      return async ({ context }) => {
+        await requireOrganization(context.db.read, organization_id)
+        const lines = { [Symbol.iterator]: () => chipLines(piecesOf(file), format) }
+        const { imported, replaced, already_imported } = await importChips(
+          context,
+          organization_id,
+          lines,
+          showProgress,
+        )
+        const before = already_imported === 0 ? "" : `, ${already_imported} were imported before`
+        const anew = replaced === 0 ? "" : `, the keys of ${replaced} did not open and are replaced`
+        return {
+          document: { organization_id, imported, replaced, already_imported },
+          text: `${imported} chips are imported${anew}${before}`,
+        }
+      }
+    },
+  },
+  {
+    name: "chips list",
+    takes: "--organization ID",
+    options: { organization: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const { id } = await requireOrganization(context.db.read, values.required("organization"))
+        return { pieces: (isJson) => listed(context, id, isJson) }
+      },
+  },
+  {
+    name: "chips retire",
+    takes: "CHIP_ID --organization ID",
+    argument: "CHIP_ID",
+    options: { organization: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const input = { organization_id: values.required("organization"), chip_id: values.argument }
+        const row = await inTurn(context, null, (turn) => retireChip(turn, input))
+        const chip = presentStockChip({ ...row, ...(await signalsOf(context.db.read, row.chip_id)) })
+        return { document: chip, text: `chip ${chip.chip_id} is retired since ${chip.retired_at}` }
+      },
+  },
+  {
+    name: "chips move",
+    takes: "--from ORGANIZATION --to ORGANIZATION (--chip CHIP_ID | --file F)",
+    about: `Gives free chips, which were never paired, to another organization, with their keys and counters. The file has one
+chip id a line. All of them are moved or none; those that are there already stay.`,
+    options: { from: true, to: true, chip: false, file: false },
+    plan(values) {
+      const chipIds = chipIdsIn(values)
+      return async ({ context }) => {
+        const input = { from: values.required("from"), to: values.required("to"), chip_ids: chipIds }
+        const moved = await inTurn(context, null, (turn) => moveChips(turn, input))
+        const there = chipIds.length - moved
+        const before = there === 0 ? "" : `, ${there} were there before`
+        return {
+          document: { from: input.from, to: input.to, moved, already_moved: there },
+          text: `${moved} chips are moved${before}`,
+        }
+      }
+    },
+  },
+]
+
+/** The ids of `--chip` or of the lines of `--file`. */
+function chipIdsIn(values: Values): string[] {
+  const [chip, file] = [values.option("chip"), values.option("file")]
+  if ((chip === null) === (file === null)) throw new UsageError("chips move takes either --chip or --file")
+  const given = chip === null ? readFileSync(file ?? "", "utf8").split(/\r?\n/) : [chip]
+  const ids = given
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && line.toLowerCase() !== "chip_id")
+  const wrong = ids.find((id) => !parseChipId(id))
+  if (wrong !== undefined)
+    throw new UsageError(`"${wrong.slice(0, 20)}" is not a chip id of 10 hexadecimal digits`)
+  return [...new Set(ids.map((id) => id.toUpperCase()))]
+}
+
+/** One document, or one table, a page of chips after the other. */
+async function* listed(context: Context, organizationId: string, isJson: boolean): AsyncGenerator<string> {
+  let count = 0
+  yield isJson ? '{\n  "chips": [' : ""
+  for await (const page of pagesOfStock(context, organizationId)) {
+    const chips = page.map(presentStockChip)
+    if (isJson) yield `${count > 0 ? "," : ""}${chips.map((chip) => `\n    ${JSON.stringify(chip)}`).join()}`
+    else yield `${count > 0 ? "" : lineOf(listColumns)}${chips.map((chip) => lineOf(cellsOf(chip))).join("")}`
+    count += chips.length
+  }
+  if (isJson) yield count > 0 ? "\n  ]\n}\n" : "]\n}\n"
+  else if (count === 0) yield "none\n"
+}
+
+const listColumns = [
+  "CHIP ID",
+  "TEST",
+  "COUNTER",
+  "SCANS",
+  "SKIPPED",
+  "REFUSED",
+  "UNIT",
+  "RESERVED FOR",
+  "RETIRED",
+]
+/** A page knows nothing of the next one, so the columns are as wide as they can ever have to be. */
+const listWidths = [10, 4, 8, 8, 8, 8, 36, 36, 24]
+
+function cellsOf(chip: ReturnType<typeof presentStockChip>): string[] {
+  const { chip_id, is_test, counter, scan_count, skipped_count, refused_count } = chip
+  const counts = [counter, scan_count, skipped_count, refused_count].map(String)
+  const { unit_id, reserved_for, retired_at } = chip
+  return [chip_id, is_test ? "yes" : "no", ...counts, unit_id ?? "-", reserved_for ?? "-", retired_at ?? "-"]
+}
+
+function lineOf(cells: string[]): string {
+  return `${cells
+    .map((cell, column) => cell.padEnd(listWidths[column] ?? 0))
+    .join("  ")
+    .trimEnd()}\n`
+}
+
+/** A file piece by piece, however long it is. */
+function* piecesOf(path: string): Generator<string> {
+  const decoder = new TextDecoder("utf-8")
+  const bytes = Buffer.alloc(PIECE_BYTES)
+  const file = openSync(path, "r")
+  try {
+    for (let read = readSync(file, bytes); read > 0; read = readSync(file, bytes))
+      yield decoder.decode(bytes.subarray(0, read), { stream: true })
+    yield decoder.decode()
+  } finally {
+    closeSync(file)
+  }
+}
+
+const PIECE_BYTES = 65_536
+
+function formatOf(file: string): "json" | "csv" {
+  const ending = /\.(json|csv)$/i.exec(file)?.[1]?.toLowerCase()
+  if (ending === "json" || ending === "csv") return ending
+  throw new UsageError("chips import takes a --file that ends with .json or .csv")
+}

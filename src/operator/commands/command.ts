@@ -1,0 +1,105 @@
+import { parseArgs } from "node:util"
+import type { World } from "../../engine/world.ts"
+
+/** One command of the operator CLI. */
+export type Command = {
+  /** The words that choose it, such as `keys issue`. */
+  name: string
+  /** What follows the name, as the usage shows it. */
+  takes: string
+  /** What its own usage says besides, in lines. */
+  about?: string
+  /** The one argument without a name, such as `CHIP_ID`. */
+  argument?: string
+  /** Options that take a value; the required ones are true. */
+  options: Record<string, boolean>
+  /** A world is held to the secret its database was written with, unless it is for putting just that right. */
+  needs?: "unchecked world"
+  /** Options without a value. */
+  flags?: string[]
+  /** Reads what it was given, throwing `UsageError`, and answers how to do it once the service's world is open. */
+  plan(values: Values): (world: World) => Promise<Output>
+}
+
+/** What a command answers: the document of `--json`, and the same for people. */
+export type Output = { document: Record<string, unknown>; text: string } | LongOutput
+
+/** The same where it may be long: in pieces, each made when the one before is written. */
+type LongOutput = { pieces: (isJson: boolean) => AsyncIterable<string> }
+
+/** Wrong usage, which ends with 2: one line that names what is wrong. */
+export class UsageError extends Error {
+  override name = "UsageError"
+}
+
+/** What a command was given. */
+export type Values = {
+  /** The argument without a name. */
+  argument: string
+  /** An option's text, or null when it was not given. */
+  option(name: string): string | null
+  /** A required option's text. */
+  required(name: string): string
+  /** Whether an option without a value was given. */
+  flag(name: string): boolean
+}
+
+/** Takes a command's own words apart. Throws `UsageError`. */
+export function parseValues(command: Command, words: string[]): Values {
+  const { values, positionals } = parseWords(command, words)
+  const missing = Object.entries(command.options).find(
+    ([name, isRequired]) => isRequired && !(name in values),
+  )
+  if (missing) throw new UsageError(`${command.name} needs --${missing[0]}`)
+  const [argument = "", ...others] = positionals
+  if (command.argument && argument === "") throw new UsageError(`${command.name} needs ${command.argument}`)
+  const unexpected = command.argument ? others[0] : positionals[0]
+  if (unexpected !== undefined) throw new UsageError(`${command.name} does not take "${unexpected}"`)
+  return {
+    argument,
+    option: (name) => textOf(values[name]),
+    required: (name) => textOf(values[name]) ?? "",
+    flag: (name) => values[name] === true,
+  }
+}
+
+/** A whole number of at least `least` among the options; null when it was not given. Throws `UsageError`. */
+export function wholeNumber(values: Values, name: string, least: number): number | null {
+  const text = values.option(name)
+  return text === null ? null : wholeNumberIn(text, name, least)
+}
+
+export function wholeNumberIn(text: string, name: string, least: number): number {
+  const number = Number(text)
+  if (/^\d{1,15}$/.test(text) && number >= least) return number
+  throw new UsageError(`--${name} takes a whole number of at least ${least}, not "${text}"`)
+}
+
+function textOf(value: string | boolean | undefined): string | null {
+  return typeof value === "string" ? value : null
+}
+
+function parseWords(command: Command, words: string[]) {
+  try {
+    const { values, positionals, tokens } = parseArgs({
+      args: words,
+      options: {
+        ...Object.fromEntries(
+          Object.keys(command.options).map((name) => [name, { type: "string" as const }]),
+        ),
+        ...Object.fromEntries((command.flags ?? []).map((name) => [name, { type: "boolean" as const }])),
+      },
+      strict: true,
+      allowPositionals: true,
+      tokens: true,
+    })
+    const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
+    const twice = names.find((name, index) => names.indexOf(name) !== index)
+    if (twice) throw new UsageError(`${command.name} takes --${twice} once`)
+    return { values: values as Record<string, string | boolean>, positionals }
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    const [sentence = ""] = (error as Error).message.split(/\n|\. /)
+    throw new UsageError(`${command.name}: ${sentence}`)
+  }
+}

@@ -1,0 +1,39 @@
+import { acts } from "./acts.ts"
+import { cancel } from "./cancel.ts"
+import { chainRoleCommands } from "./chain-roles.ts"
+import { chainStatus } from "./chain-status.ts"
+import { chipCommands } from "./chips.ts"
+import type { Command } from "./command.ts"
+import { encodingCommands } from "./encode-chips.ts"
+import { explain } from "./explain.ts"
+import { exportCommand } from "./export-chips.ts"
+import { keySetCommands } from "./key-sets.ts"
+import { metadataCommand } from "./metadata.ts"
+import { organizationCommands } from "./organizations.ts"
+import { publishableKeyCommands } from "./publishable-keys.ts"
+import { receiptKeyCommands } from "./receipt-keys.ts"
+import { retry } from "./retry.ts"
+import { secretCommands } from "./secrets.ts"
+import { stuck } from "./stuck.ts"
+import { webhooks } from "./webhooks.ts"
+
+/** Every command of the operator CLI, in the order in which its usage tells them. */
+export const commands: readonly Command[] = [
+  ...organizationCommands,
+  ...publishableKeyCommands,
+  ...chipCommands,
+  ...secretCommands,
+  ...encodingCommands,
+  exportCommand,
+  ...keySetCommands,
+  metadataCommand,
+  ...receiptKeyCommands,
+  chainStatus,
+  ...chainRoleCommands,
+  stuck,
+  retry,
+  cancel,
+  acts,
+  explain,
+  webhooks,
+]

@@ -1,0 +1,163 @@
+import { createHash } from "node:crypto"
+import { createReadStream, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
+import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
+import { newId } from "../../platform/ids.ts"
+import { linesOf, placeOrder } from "../../resources/encodings/service.ts"
+import { parseUids } from "../../resources/encodings/wanted-tags.ts"
+import { requireOrganization } from "../../resources/organizations/service.ts"
+import { diagnoserOf, type ScannedTag } from "../../resources/tap-diagnoses/service.ts"
+import { type Command, UsageError, type Values, wholeNumber } from "./command.ts"
+import { showProgress } from "./progress.ts"
+
+export const encodingCommands: Command[] = [
+  {
+    name: "chips encode",
+    takes:
+      '--organization ID --key-set ID (--count N | --uids F.csv) --url "https://tap.example/t/{chip_id}" [--mac] [--tamper] --out DIR [--seal-to PUBLIC_KEY_FILE]',
+    about: `Registers chips and writes DIR/manifest.jsonl: for each chip what the encoding station writes, the keys of its
+five slots, and an order of writing that cannot brick a tag. Cut short, run the same command again: it goes on.
+--mac adds c to the address; --tamper adds enc, the status of a TagTamper's wire, and with it c.
+--uids takes the UIDs of tags that lie ready; those of chips that are known are encoded anew with the newest keys.
+--seal-to seals the manifest to public keys of age (age1…), as manifest.jsonl.age.`,
+    options: {
+      organization: true,
+      "key-set": true,
+      count: false,
+      uids: false,
+      url: true,
+      out: true,
+      "seal-to": false,
+    },
+    flags: ["mac", "tamper"],
+    plan(values) {
+      const tags = tagsOf(values)
+      const recipients = recipientsOf(values)
+      return async ({ context }) => {
+        const folder = values.required("out")
+        const order = {
+          organization_id: values.required("organization"),
+          key_set_id: values.required("key-set"),
+          url_template: values.required("url"),
+          mirrors: { mac: values.flag("mac") || values.flag("tamper"), tamper: values.flag("tamper") },
+        }
+        const id = orderIdOf(folder, { ...order, tags })
+        const manifest = await placeOrder(context, { ...order, id, tags }, (done, total) =>
+          showProgress("registering", done, total),
+        )
+        const path = join(folder, recipients.length === 0 ? "manifest.jsonl" : "manifest.jsonl.age")
+        await writeManifest(path, linesOf(context, manifest), recipients)
+        const { key_set_id, key_version, size } = manifest
+        return {
+          document: {
+            id,
+            organization_id: manifest.organization_id,
+            key_set_id,
+            version: key_version,
+            chips: size,
+            manifest: path,
+          },
+          text: `${size} chips are registered with version ${key_version} of the key set; the station gets ${path}`,
+        }
+      }
+    },
+  },
+  {
+    name: "chips verify-encoding",
+    takes: "--organization ID --file scanned.txt",
+    about: `One address a line, as a phone opened it; after it, if you like, what GetFileSettings answered for file 02h, in
+hexadecimal. One verdict a line, and why. Moves and counts nothing.`,
+    options: { organization: true, file: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const organization = await requireOrganization(context.db.read, values.required("organization"))
+        const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
+        const results: ReturnType<typeof presentVerdict>[] = []
+        let line = 0
+        for await (const text of createInterface({ input: createReadStream(values.required("file")) })) {
+          line++
+          if (text.trim() !== "") results.push(presentVerdict(line, await judge(scannedIn(text))))
+        }
+        const good = results.filter(({ is_good }) => is_good).length
+        const lines = results.map(
+          ({ line, chip_id, verdict, why }) =>
+            `line ${line}: ${chip_id ?? "no chip"} ${verdict}${why ? `, ${why}` : ""}`,
+        )
+        return {
+          document: { tags: results.length, good, results },
+          text: [...lines, `${good} of ${results.length} tags are as they should be`].join("\n"),
+        }
+      },
+  },
+  {
+    name: "chips which-key",
+    takes: "--organization ID --url URL",
+    about: "Which known key set and version opens an address; touches nothing.",
+    options: { organization: true, url: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const organization = await requireOrganization(context.db.read, values.required("organization"))
+        const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
+        const found = await judge({ url: values.required("url"), file_settings: null })
+        const { chip_id, verdict, opened_with } = found
+        const key_set = opened_with && {
+          id: opened_with.key_set_id,
+          name: opened_with.name,
+          version: opened_with.version,
+        }
+        return {
+          document: { chip_id, verdict, key_set },
+          text: key_set
+            ? `${key_set.name} opens it (${verdict})`
+            : `no key that is known here opens it (${verdict})`,
+        }
+      },
+  },
+]
+
+function tagsOf(values: Values): { count: number } | { uids: string[] } {
+  const count = wholeNumber(values, "count", 1)
+  const file = values.option("uids")
+  if (file !== null && count === null) return { uids: parseUids(readFileSync(file, "utf8")) }
+  if (count !== null && file === null) return { count }
+  throw new UsageError("chips encode takes either --count or --uids")
+}
+
+function recipientsOf(values: Values): string[] {
+  const file = values.option("seal-to")
+  return file === null ? [] : parseRecipients(readFileSync(file, "utf8"))
+}
+
+/**
+ * The id of the order that a folder is for, drawn the first time and written down before anything is registered, so that
+ * the same command goes on with the same order however it was cut short.
+ */
+function orderIdOf(folder: string, order: object): string {
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, "order.json")
+  const digest = createHash("sha256").update(JSON.stringify(order)).digest("hex")
+  if (existsSync(path)) {
+    const known = JSON.parse(readFileSync(path, "utf8")) as { id: string; digest: string }
+    if (known.digest === digest) return known.id
+    throw new UsageError(`${folder} has the manifest of another order: give --out another folder`)
+  }
+  const id = newId()
+  writeFileSync(`${path}.part`, `${JSON.stringify({ id, digest })}\n`, { flush: true })
+  renameSync(`${path}.part`, path)
+  return id
+}
+
+function scannedIn(line: string): ScannedTag {
+  const [url = "", settings] = line.trim().split(/\s+/)
+  return { url, file_settings: settings === undefined ? null : Buffer.from(settings, "hex") }
+}
+
+function presentVerdict(line: number, { chip_id, verdict, checks, advice }: Diagnosis) {
+  const failed = checks.findLast(({ passed }) => !passed)
+  const is_good = verdict === "accepted" || verdict === "already_scanned" || verdict === "lower_case"
+  return { line, chip_id, verdict, is_good, why: failed?.detail ?? null, advice: is_good ? null : advice }
+}

@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { KEY_BYTES } from "../../engine/sun/key-schemes.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import {
+  createKeySet,
+  type KeySetView,
+  listKeySets,
+  requireKeySet,
+  retireKeySet,
+  rotateKeySet,
+} from "../../resources/key-sets/service.ts"
+import { type Command, UsageError, type Values } from "./command.ts"
+import { table } from "./text.ts"
+
+export const keySetCommands: Command[] = [
+  {
+    name: "key-sets create",
+    takes: "--organization ID --name N --scheme S [--master-key-file F]",
+    about: `Makes a set of keys for tags. SCHEME is an10922 (AN10922 AES-128 diversification), sdm-backend, boltcard, or
+explicit for chips that bring their keys. The file has a master key of 32 hexadecimal digits; without one the
+service makes a master, which nobody ever sees.`,
+    options: { organization: true, name: true, scheme: true, "master-key-file": false },
+    plan(values) {
+      const scheme = values.required("scheme")
+      const master = scheme === "explicit" ? givenMaster(values) : (givenMaster(values) ?? newMaster())
+      return async ({ context }) => {
+        const input = {
+          organization_id: values.required("organization"),
+          name: values.required("name"),
+          scheme,
+          master,
+          zero_is_allowed: isDev(context),
+        }
+        const view = await inTurn(context, null, (turn) =>
+          createKeySet(turn, context.config.service_secret, input),
+        )
+        return { document: presentKeySet(view), text: `key set ${view.id}, version ${lastVersion(view)}` }
+      }
+    },
+  },
+  {
+    name: "key-sets list",
+    takes: "--organization ID",
+    options: { organization: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const key_sets = (await listKeySets(context.db.read, values.required("organization"))).map(
+          presentKeySet,
+        )
+        return {
+          document: { key_sets },
+          text: table(
+            ["ID", "NAME", "SCHEME", "VERSION", "CREATED", "RETIRED"],
+            key_sets.map((each) => [
+              each.id,
+              each.name,
+              each.scheme,
+              each.version,
+              each.created_at,
+              each.retired_at,
+            ]),
+          ),
+        }
+      },
+  },
+  {
+    name: "key-sets rotate",
+    takes: "ID [--master-key-file F]",
+    argument: "ID",
+    about: `Gives the set another version with another master. New tags get it; tags that are out there go on working with
+theirs. chips encode --uids encodes known tags anew.`,
+    options: { "master-key-file": false },
+    plan(values) {
+      const given = givenMaster(values)
+      return async ({ context }) => {
+        const { scheme } = await requireKeySet(context.db.read, values.argument)
+        const master = scheme === "explicit" ? given : (given ?? newMaster())
+        const input = { key_set_id: values.argument, master, zero_is_allowed: isDev(context) }
+        const view = await inTurn(context, null, (turn) =>
+          rotateKeySet(turn, context.config.service_secret, input),
+        )
+        return { document: presentKeySet(view), text: `key set ${view.id}, version ${lastVersion(view)}` }
+      }
+    },
+  },
+  {
+    name: "key-sets retire",
+    takes: "ID",
+    argument: "ID",
+    about: "No new tags are encoded with a retired set; those that have its keys go on working.",
+    options: {},
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const view = await inTurn(context, null, (turn) => retireKeySet(turn, values.argument))
+        return { document: presentKeySet(view), text: `key set ${view.id} is retired` }
+      },
+  },
+]
+
+function presentKeySet(view: KeySetView) {
+  return {
+    id: view.id,
+    organization_id: view.organization_id,
+    name: view.name,
+    scheme: view.scheme,
+    version: lastVersion(view),
+    created_at: view.created_at.toISOString(),
+    retired_at: view.retired_at?.toISOString() ?? null,
+  }
+}
+
+function lastVersion({ versions }: KeySetView): number {
+  return versions.at(-1) ?? 0
+}
+
+function newMaster(): Uint8Array {
+  return randomBytes(KEY_BYTES)
+}
+
+/** The key of a file; what stands in it is never quoted. */
+function givenMaster(values: Values): Uint8Array | null {
+  const file = values.option("master-key-file")
+  if (file === null) return null
+  const text = readFileSync(file, "utf8").trim()
+  if (/^[0-9a-fA-F]{32}$/.test(text)) return Buffer.from(text, "hex")
+  throw new UsageError("--master-key-file takes a file with one key of 32 hexadecimal digits")
+}
+
+/** Only a dev service, which leaves this file, may have tags whose keys everybody knows. */
+function isDev({ config }: Context): boolean {
+  return existsSync(join(config.data_dir, "dev.json"))
+}

@@ -1,0 +1,108 @@
+import type { PublishableKeyRow } from "../../db/schema.ts"
+import { inTurn } from "../../platform/context.ts"
+import { requireOrganization } from "../../resources/organizations/service.ts"
+import {
+  issuePublishableKey,
+  listAllPublishableKeys,
+  revokePublishableKey,
+  rotatePublishableKey,
+} from "../../resources/publishable-keys/service.ts"
+import { inAct } from "../verbs/acts.ts"
+import { type Command, UsageError, type Values } from "./command.ts"
+import { fields, table } from "./text.ts"
+
+export const publishableKeyCommands: Command[] = [
+  {
+    name: "publishable-keys list",
+    takes: "--organization ID",
+    options: { organization: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const { id } = await requireOrganization(context.db.read, values.required("organization"))
+        const keys = (await listAllPublishableKeys(context.db.read, id)).map(presentKey)
+        return {
+          document: { publishable_keys: keys },
+          text: table(
+            ["ID", "NAME", "KEY", "CREATED", "EXPIRES", "REVOKED"],
+            keys.map((key) => [key.id, key.name, key.key, key.created_at, key.expires_at, key.revoked_at]),
+          ),
+        }
+      },
+  },
+  {
+    name: "publishable-keys issue",
+    takes: "--organization ID [--name N]",
+    options: { organization: true, name: false },
+    plan(values) {
+      const name = values.option("name") ?? "Default"
+      if (name.trim() === "" || name.length > 256) throw new UsageError("--name takes 1 to 256 characters")
+      return async ({ context }) => {
+        const { id } = await requireOrganization(context.db.read, values.required("organization"))
+        const document = presentKey(
+          await inTurn(context, null, (turn) => issuePublishableKey(turn, id, name)),
+        )
+        return { document, text: fields({ id: document.id, key: document.key }) }
+      }
+    },
+  },
+  {
+    name: "publishable-keys rotate",
+    takes: "ID [--overlap 24h]",
+    about: "Issues a new key in its place; the old one stays valid for --overlap: a number and s, m, h or d.",
+    argument: "ID",
+    options: { overlap: false },
+    plan(values) {
+      const overlap_seconds = secondsIn(values, "overlap") ?? 24 * 60 * 60
+      return async ({ context }) => {
+        const { issued, rotated } = await inAct(
+          context,
+          { act: "rotate publishable key", subject: values.argument },
+          (turn) => rotatePublishableKey(turn, values.argument, overlap_seconds),
+        )
+        const document = { ...presentKey(issued), rotated: presentKey(rotated) }
+        const { id, key } = document
+        return { document, text: fields({ id, key, "the old one ends": document.rotated.expires_at }) }
+      }
+    },
+  },
+  {
+    name: "publishable-keys revoke",
+    takes: "ID",
+    argument: "ID",
+    options: {},
+    plan:
+      ({ argument }) =>
+      async ({ context }) => {
+        const key = presentKey(
+          await inAct(context, { act: "revoke publishable key", subject: argument }, (turn) =>
+            revokePublishableKey(turn, argument),
+          ),
+        )
+        return { document: key, text: `key ${key.id} is revoked since ${key.revoked_at}` }
+      },
+  },
+]
+
+function presentKey(key: PublishableKeyRow) {
+  return {
+    id: key.id,
+    organization_id: key.organization_id,
+    name: key.name,
+    key: key.key,
+    created_at: key.created_at.toISOString(),
+    expires_at: key.expires_at?.toISOString() ?? null,
+    revoked_at: key.revoked_at?.toISOString() ?? null,
+  }
+}
+
+const unitSeconds: Record<string, number> = { s: 1, m: 60, h: 60 * 60, d: 24 * 60 * 60 }
+
+/** A length of time among the options, in seconds; null when it was not given. Throws `UsageError`. */
+function secondsIn(values: Values, name: string): number | null {
+  const text = values.option(name)
+  if (text === null) return null
+  const [, number = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (number === "") throw new UsageError(`--${name} takes a length of time such as 24h or 0s, not "${text}"`)
+  return Number(number) * (unitSeconds[unit] ?? 1)
+}

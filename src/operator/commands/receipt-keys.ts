@@ -1,0 +1,44 @@
+import type { ReceiptKeyRow } from "../../db/receipt-key-schema.ts"
+import { listReceiptKeys, rotateReceiptKey } from "../../resources/receipts/keys.ts"
+import type { Command } from "./command.ts"
+import { table } from "./text.ts"
+
+export const receiptKeyCommands: Command[] = [
+  {
+    name: "receipt-keys list",
+    takes: "",
+    about: "The keys of tap receipts, the newest first. The first one is made with the first receipt.",
+    options: {},
+    plan:
+      () =>
+      async ({ context }) => {
+        const receipt_keys = (await listReceiptKeys(context.db.read)).map(presentReceiptKey)
+        return {
+          document: { receipt_keys },
+          text: table(
+            ["KID", "STATUS", "CREATED"],
+            receipt_keys.map(({ kid, status, created_at }) => [kid, status, created_at]),
+          ),
+        }
+      },
+  },
+  {
+    name: "receipt-keys rotate",
+    takes: "",
+    about: `Makes a new key, which signs receipts from now on. The private half of the one before is forgotten; the public one
+stays at /.well-known/jwks.json, so receipts that it signed stay good. Nothing has to be started anew.`,
+    options: {},
+    plan:
+      () =>
+      async ({ context }) => {
+        const { key, is_mine } = await rotateReceiptKey(context)
+        const whose = is_mine ? "" : "; somebody else made it at the same time"
+        return { document: presentReceiptKey(key), text: `receipts are signed by ${key.kid} now${whose}` }
+      },
+  },
+]
+
+function presentReceiptKey({ number, kid, sealed_key, created_at }: ReceiptKeyRow) {
+  const status = sealed_key === null ? "verifies" : "signs"
+  return { id: kid, kid, number, status, created_at: created_at.toISOString() }
+}

@@ -1,0 +1,18 @@
+import { inAct } from "../verbs/acts.ts"
+import { retryById } from "../verbs/retry.ts"
+import type { Command } from "./command.ts"
+
+export const retry: Command = {
+  name: "retry",
+  takes: "ID  (of a unit, a collection, a claim, a transfer, a chip replacement, an effect or a lane)",
+  argument: "ID",
+  options: {},
+  plan:
+    ({ argument }) =>
+    async ({ context }) => {
+      const retried = await inAct(context, { act: "retry", subject: argument }, (turn) =>
+        retryById(turn, argument),
+      )
+      return { document: retried, text: retried.done }
+    },
+}

@@ -1,0 +1,112 @@
+import { DatabaseUnavailable, driverError } from "../../db/database.ts"
+import { openUncheckedWorld, openWorld } from "../../engine/world.ts"
+import { type Environment, loadConfig } from "../../platform/config.ts"
+import { ConfigError } from "../../platform/config-error.ts"
+import { ApiError, type ErrorDetails } from "../../platform/errors.ts"
+import { StartError } from "../../platform/start-error.ts"
+import { UidConflicts } from "../../resources/encodings/wanted-tags.ts"
+import { tell } from "../../resources/news/tell.ts"
+import { ChipFileError } from "../../resources/organizations/chip-records.ts"
+import { OperatorRefusal } from "../verbs/refusal.ts"
+import { type Command, type Output, parseValues, UsageError } from "./command.ts"
+import { commands } from "./commands.ts"
+
+/** Where a command prints what it answers, and what it complains of. */
+export type Terminal = { print(text: string): void | Promise<void>; complain(text: string): void }
+
+/**
+ * Runs one command of the operator CLI on the service that the environment configures, which is read only when the
+ * command is well formed. Answers the exit code: 0 done, 1 refused or failed, 2 wrong usage.
+ */
+export async function runOperator(
+  readEnvironment: () => Environment,
+  terminal: Terminal,
+  words: string[],
+): Promise<number> {
+  const isJson = words.includes("--json")
+  const isHelp = words.some((word) => word === "--help" || word === "-h")
+  const rest = words.filter((word) => !["--json", "--help", "-h"].includes(word))
+  try {
+    if (rest.length === 0 || isHelp) {
+      terminal.print(usage(rest))
+      return 0
+    }
+    await runCommand(readEnvironment, rest, async (output) => {
+      if ("pieces" in output) for await (const piece of output.pieces(isJson)) await terminal.print(piece)
+      else await terminal.print(isJson ? `${JSON.stringify(output.document, null, 2)}\n` : `${output.text}\n`)
+    })
+    return 0
+  } catch (error) {
+    const failure = failureOf(error)
+    if (isJson) terminal.print(`${JSON.stringify({ error: failure.document }, null, 2)}\n`)
+    terminal.complain(`${failure.lines.map((line) => `operator: ${line}`).join("\n")}\n`)
+    if (!(error instanceof UsageError)) return 1
+    terminal.complain(`\n${usage(rest)}`)
+    return 2
+  }
+}
+
+async function runCommand(
+  readEnvironment: () => Environment,
+  words: string[],
+  show: (output: Output) => Promise<void>,
+): Promise<void> {
+  const command = commands.find((each) => startsWith(words, each))
+  if (!command) throw new UsageError(`there is no command "${words.slice(0, 2).join(" ")}"`)
+  const run = command.plan(parseValues(command, words.slice(command.name.split(" ").length)))
+  const open = command.needs === "unchecked world" ? openUncheckedWorld : openWorld
+  const world = await open(loadConfig(readEnvironment()), tell)
+  try {
+    await show(await run(world))
+  } finally {
+    await world.close()
+  }
+}
+
+function startsWith(words: string[], command: Command): boolean {
+  return command.name.split(" ").every((word, index) => words[index] === word)
+}
+
+/** How to call the command that was meant, or all of them. */
+function usage(words: string[]): string {
+  const meant = commands.filter((command) => startsWith(words, command))
+  const sameTopic = commands.filter((command) => command.name.split(" ")[0] === words[0])
+  const shown = [meant, sameTopic, commands].find((each) => each.length > 0) ?? []
+  const lines = shown.map(({ name, takes }) => `  operator ${name} ${takes}`.trimEnd())
+  const about = meant.flatMap((command) => (command.about ? [`\n${command.about}\n`] : []))
+  return `usage:\n${lines.join("\n")}\n${about.join("")}\n  --json prints one JSON document; exit code 0 done, 1 refused or failed, 2 wrong usage\n`
+}
+
+type Failure = { lines: string[]; document: { code: string; message: string; details?: ErrorDetails } }
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof ApiError) {
+    const { code, message, details } = error
+    if (!details) return { lines: [message], document: { code, message } }
+    const fields = Object.entries(details.fieldErrors).flatMap(([field, messages]) =>
+      messages.map((each) => `${field}: ${each}`),
+    )
+    return { lines: [...details.formErrors, ...fields], document: { code, message, details } }
+  }
+  if (error instanceof OperatorRefusal) {
+    const { code, message } = error
+    return { lines: [message], document: { code, message } }
+  }
+  if (error instanceof ChipFileError) {
+    const message = error.outcome
+    const details = { formErrors: error.problems, fieldErrors: {} }
+    return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }
+  }
+  if (error instanceof UidConflicts) {
+    const message = "Nothing was registered: the file has tags that cannot be."
+    const details = { formErrors: error.problems, fieldErrors: {} }
+    return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }
+  }
+  const { message } = driverError(error) as Error
+  if (error instanceof UsageError) return { lines: [message], document: { code: "usage", message } }
+  if (error instanceof ConfigError) return { lines: [message], document: { code: "configuration", message } }
+  if (error instanceof StartError) return { lines: [message], document: { code: "configuration", message } }
+  if (error instanceof DatabaseUnavailable)
+    return { lines: [message], document: { code: "database", message } }
+  return { lines: [message], document: { code: "internal.error", message } }
+}

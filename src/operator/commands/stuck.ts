@@ -1,0 +1,21 @@
+import { findStuck } from "../verbs/stuck.ts"
+import type { Command } from "./command.ts"
+import { table } from "./text.ts"
+
+export const stuck: Command = {
+  name: "stuck",
+  takes: "",
+  options: {},
+  plan:
+    () =>
+    async ({ context }) => {
+      const found = await findStuck(context.db.read, context.clock())
+      return {
+        document: { stuck: found },
+        text: table(
+          ["ID", "MACHINE", "STATE", "SINCE", "REASON"],
+          found.map((each) => [each.id, each.machine, each.state, each.since, each.reason]),
+        ),
+      }
+    },
+}

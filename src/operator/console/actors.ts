@@ -1,0 +1,96 @@
+import { and, asc, count, eq, sql } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { actors } from "../../db/schema.ts"
+import type { MachineName } from "../../engine/actors/lifecycles.ts"
+import { innermostStates } from "../charts/machine-charts.ts"
+
+/** How many actors are in each state, by machine and state; a state that nobody is in is left out. */
+export type Counts = Record<string, Record<string, number>>
+
+/** Counts every actor. Reads one index from end to end, so its answer is shared: see `createCounts`. */
+async function countActors(queries: Queries): Promise<Counts> {
+  const rows = await queries
+    .select({ machine: actors.machine, state: actors.state, actors: count() })
+    .from(actors)
+    .groupBy(actors.machine, actors.state)
+  const counts: Counts = {}
+  for (const { machine, state, actors: number } of rows) {
+    const ofMachine = counts[machine] ?? {}
+    ofMachine[state] = Number(number)
+    counts[machine] = ofMachine
+  }
+  return counts
+}
+
+/** Counts at most once a second for all who watch, and never for more than a twentieth of the time. */
+export function createCounts(queries: Queries): () => Promise<Counts> {
+  let known: Promise<Counts> | undefined
+  let freshUntil = 0
+  return () => {
+    if (known && performance.now() < freshUntil) return known
+    const begin = performance.now()
+    freshUntil = Number.POSITIVE_INFINITY
+    known = countActors(queries).finally(() => {
+      const end = performance.now()
+      freshUntil = end + Math.max(1_000, 20 * (end - begin))
+    })
+    return known.catch((error: unknown) => {
+      freshUntil = 0
+      throw error
+    })
+  }
+}
+
+type ListedActor = { id: string; state: string; organization_id: string | null; updated_at: Date }
+
+/** After whom a list goes on that shows first who is in the state for the longest time. */
+export type Mark = { updated_at: Date; id: string }
+
+export type ListedActors = { rows: ListedActor[]; next: Mark | null }
+
+/** The actors that are in a state, or in one of those inside it, for the longest time. */
+export async function oldestActors(
+  queries: Queries,
+  machine: MachineName,
+  state: string,
+  { after, limit }: { after: Mark | null; limit: number },
+): Promise<ListedActors> {
+  const lists = await Promise.all(
+    innermostStates(machine, state).map((each) => oldestIn(queries, machine, each, after, limit + 1)),
+  )
+  const rows = lists.flat().sort(byAge)
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return {
+    rows: shown,
+    next: last && rows.length > limit ? { updated_at: last.updated_at, id: last.id } : null,
+  }
+}
+
+/** Each innermost state by itself, because only then an index gives the order. */
+async function oldestIn(
+  queries: Queries,
+  machine: MachineName,
+  state: string,
+  after: Mark | null,
+  limit: number,
+): Promise<ListedActor[]> {
+  const follows = after
+    ? sql`(${actors.updated_at}, ${actors.id}) > (${sql.param(after.updated_at, actors.updated_at)}, ${sql.param(after.id, actors.id)})`
+    : undefined
+  return await queries
+    .select({
+      id: actors.id,
+      state: actors.state,
+      organization_id: actors.organization_id,
+      updated_at: actors.updated_at,
+    })
+    .from(actors)
+    .where(and(eq(actors.machine, machine), eq(actors.state, state), follows))
+    .orderBy(asc(actors.updated_at), asc(actors.id))
+    .limit(limit)
+}
+
+function byAge(one: ListedActor, other: ListedActor): number {
+  return one.updated_at.getTime() - other.updated_at.getTime() || (one.id < other.id ? -1 : 1)
+}

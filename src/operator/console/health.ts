@@ -1,0 +1,193 @@
+import { asc, count, isNotNull, isNull, lt } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { events } from "../../db/event-schema.ts"
+import { actorTimers, organizations } from "../../db/schema.ts"
+import type { Context } from "../../platform/context.ts"
+import { type WebhookState, webhookStates } from "../stories/webhook-states.ts"
+import { readChainStatus } from "../verbs/chain-status.ts"
+import { findStuck } from "../verbs/stuck.ts"
+
+/** One thing that an operator looks at first. `address` leads to more, where there is more. */
+export type Sign = { is_wrong: boolean; text: string; address: string | null }
+
+/** What is wrong now, and what is right beside it; asked at most every five seconds for all who watch. */
+export function createHealth(context: Context): () => Promise<Sign[]> {
+  let known: Promise<Sign[]> | undefined
+  let freshUntil = 0
+  return () => {
+    const now = performance.now()
+    if (known && now < freshUntil) return known
+    freshUntil = now + freshMilliseconds
+    known = readSigns(context)
+    known.catch(() => {
+      freshUntil = 0
+    })
+    return known
+  }
+}
+
+const freshMilliseconds = 5_000
+
+async function readSigns(context: Context): Promise<Sign[]> {
+  const queries = context.db.read
+  const now = context.clock()
+  const status = await readChainStatus(context)
+  const signs = [
+    ...stuckSigns(await findStuck(queries, now)),
+    ...context.keyFaults().map(({ text }) => wrong(text)),
+    ...status.lanes.flatMap(laneSigns),
+    ...status.chains.flatMap((chain) => chainSigns(context, chain)),
+    ...(await timerSigns(queries, now)),
+    ...(await webhookSigns(queries, now)),
+    ...(await feedSigns(queries, now)),
+    ...status.unasked_serials.map(({ collection_id, serials }) =>
+      wrong(
+        `the chain has ${serials} serials of a collection that no unit has: pair their chips again`,
+        `/console/actors/${collection_id}`,
+      ),
+    ),
+    ...(await suspendedSigns(queries)),
+  ]
+  return [...signs.filter(({ is_wrong }) => is_wrong), ...signs.filter(({ is_wrong }) => !is_wrong)]
+}
+
+function wrong(text: string, address: string | null = null): Sign {
+  return { is_wrong: true, text, address }
+}
+
+function right(text: string, address: string | null = null): Sign {
+  return { is_wrong: false, text, address }
+}
+
+type Stuck = Awaited<ReturnType<typeof findStuck>>
+type ChainStatus = Awaited<ReturnType<typeof readChainStatus>>
+
+/** The oldest speaks for all that wait for the same reason. */
+function stuckSigns(stuck: Stuck): Sign[] {
+  const reasons = Map.groupBy(stuck, ({ reason }) => reason)
+  if (reasons.size === 0) return [right("nothing is stuck")]
+  return [...reasons].slice(0, mostReasons).flatMap(([reason, all]) => {
+    const [oldest] = all
+    if (!oldest) return []
+    return [
+      wrong(`${all.length} stuck since ${seconds(oldest.since)}: ${reason}`, `/console/actors/${oldest.id}`),
+    ]
+  })
+}
+
+const mostReasons = 5
+
+/** A lane that is open may still say what keeps it from going on. */
+function laneSigns(lane: ChainStatus["lanes"][number]): Sign[] {
+  const { id, status, reason, balance, runway_transactions } = lane
+  const has = balance ?? "a balance nobody knows"
+  if (status !== "open")
+    return [wrong(`lane ${id} is ${status}: ${reason ?? "no reason is noted"}; it has ${has}`)]
+  const enough = runway_transactions === null ? "" : `, enough for ${runway_transactions} usual transactions`
+  const isPoor = runway_transactions !== null && runway_transactions < fewTransactions
+  const money = { is_wrong: isPoor, text: `lane ${id} has ${has}${enough}`, address: null }
+  return reason === null ? [money] : [wrong(`lane ${id} is open and says: ${reason}`), money]
+}
+
+const fewTransactions = 20
+
+function chainSigns({ config }: Context, chain: ChainStatus["chains"][number]): Sign[] {
+  const { chain_id, name, reachable, error, trouble, troubled, block_number, watched_block } = chain
+  const called = `${name} (${chain_id})`
+  if (!reachable) return [wrong(`${called} does not answer: ${error}`)]
+  if (trouble !== null) return [wrong(`${called} ${trouble}`)]
+  const providers = troubled.map(({ number, state, said }) =>
+    wrong(
+      `provider number ${number} of ${called} is ${state === "behind" ? "behind the others" : `no help: ${said}`}`,
+    ),
+  )
+  return [
+    ...providers,
+    progressOf(config.chains, chain, `${called} is at block ${block_number}`, watched_block),
+  ]
+}
+
+function progressOf(
+  chains: Context["config"]["chains"],
+  { chain_id, block_number }: ChainStatus["chains"][number],
+  at: string,
+  watched: number | null,
+): Sign {
+  const settings = chains.find((each) => each.chain_id === chain_id)
+  if (block_number === null || watched === null || !settings) return right(at)
+  const behind = Math.max(0, block_number - settings.confirmation_depth + 1 - watched)
+  const text = `${at}, read to ${watched}, ${behind} blocks behind`
+  return { is_wrong: behind > settings.finality_depth, text, address: null }
+}
+
+/** Timers are fired by any worker, and by whoever reads their actor. */
+async function timerSigns(queries: Queries, now: Date): Promise<Sign[]> {
+  const [overdue] = await queries
+    .select({ id: actorTimers.actor_id, due_at: actorTimers.due_at })
+    .from(actorTimers)
+    .where(lt(actorTimers.due_at, new Date(now.getTime() - lateMilliseconds)))
+    .orderBy(asc(actorTimers.due_at))
+    .limit(1)
+  if (!overdue) return []
+  const since = seconds(overdue.due_at.toISOString())
+  return [wrong(`timers wait since ${since}: is a worker running?`, `/console/actors/${overdue.id}`)]
+}
+
+const lateMilliseconds = 60_000
+
+async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
+  const states = await webhookStates(queries, null)
+  const troubled = states.filter((state) => isTroubled(state, now))
+  if (troubled.length === 0)
+    return states.length === 0 ? [] : [right(`${states.length} webhook endpoints`, "/console/webhooks")]
+  return troubled.slice(0, mostReasons).map((state) => {
+    const { id, url, status, waiting, waiting_since, last_refusals } = state
+    const said = last_refusals[0]?.error
+    const waits = `${waiting} events wait since ${waiting_since ? seconds(waiting_since) : "now"}`
+    return wrong(
+      `webhook endpoint ${url} is ${status}, ${waits}${said ? `: ${said}` : ""}`,
+      `/console/actors/${id}`,
+    )
+  })
+}
+
+/** An endpoint without a backlog is well, and one whose organization paused it is its own affair. */
+function isTroubled({ status, waiting_since, last_refusals }: WebhookState, now: Date): boolean {
+  if (waiting_since === null) return false
+  if (status === "enabled" && now.getTime() - Date.parse(waiting_since) > deliveredMilliseconds) return true
+  return last_refusals.length > 0
+}
+
+const deliveredMilliseconds = 5 * 60_000
+
+/** Events get their place in the feed from a worker, within moments. */
+async function feedSigns(queries: Queries, now: Date): Promise<Sign[]> {
+  const [late] = await queries.select({ there: count() }).from(events).where(isNull(events.position))
+  const [first] = await queries
+    .select({ created_at: events.created_at })
+    .from(events)
+    .where(isNull(events.position))
+    .orderBy(asc(events.id))
+    .limit(1)
+  if (!first || now.getTime() - first.created_at.getTime() < lateMilliseconds) return []
+  return [
+    wrong(
+      `${Number(late?.there ?? 0)} events have no place in the feed since ${seconds(first.created_at.toISOString())}: is a worker running?`,
+    ),
+  ]
+}
+
+/** Suspended on purpose, so it is said quietly. */
+async function suspendedSigns(queries: Queries): Promise<Sign[]> {
+  const rows = await queries
+    .select({ name: organizations.name, suspended_at: organizations.suspended_at })
+    .from(organizations)
+    .where(isNotNull(organizations.suspended_at))
+  return rows.map(({ name, suspended_at }) =>
+    right(`organization ${name} is suspended since ${seconds(suspended_at?.toISOString() ?? "")}`),
+  )
+}
+
+function seconds(iso: string): string {
+  return iso.replace(/\.\d+Z$/, "Z")
+}

@@ -1,0 +1,152 @@
+import { Hono } from "hono"
+import type { Turn } from "../../db/turn.ts"
+import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
+import { findActor } from "../../engine/actors/runtime.ts"
+import type { Context } from "../../platform/context.ts"
+import { ApiError } from "../../platform/errors.ts"
+import { parseId } from "../../platform/ids.ts"
+import {
+  requireOrganization,
+  resumeOrganization,
+  suspendOrganization,
+} from "../../resources/organizations/service.ts"
+import { createAskChain } from "../ask-chain.ts"
+import { drawingOf } from "../charts/drawings.ts"
+import { innermostStates, machineNames } from "../charts/machine-charts.ts"
+import { actsOn } from "../stories/acts.ts"
+import { namesOf } from "../stories/names.ts"
+import { search } from "../stories/search.ts"
+import { storyOf } from "../stories/story.ts"
+import { webhookStates } from "../stories/webhook-states.ts"
+import { inAct } from "../verbs/acts.ts"
+import { cancelById } from "../verbs/cancel.ts"
+import { OperatorRefusal } from "../verbs/refusal.ts"
+import { retryById } from "../verbs/retry.ts"
+import { createCounts, type Mark, oldestActors } from "./actors.ts"
+import { createHealth } from "./health.ts"
+import { actsPage, organizationPage } from "./organization-page.ts"
+import { missingPage } from "./page.ts"
+import { actorPage, overviewPage, searchPage, statePage } from "./views.ts"
+import { webhooksPage } from "./webhooks.ts"
+
+/** The lifecycle console: where everything is and why, for those who operate the service. */
+export function consolePages(context: Context): Hono {
+  const queries = context.db.read
+  const askChain = createAskChain(context)
+  const counts = createCounts(queries)
+  const health = createHealth(context)
+  const drawings = new Map<MachineName, Promise<string>>()
+  const drawing = (machine: MachineName) => {
+    const drawn = drawings.get(machine) ?? drawingOf(machine)
+    drawings.set(machine, drawn)
+    return drawn
+  }
+
+  const pages = new Hono()
+  pages.get("/", (c) => c.redirect("/console", 303))
+
+  pages.get("/console", async (c) => {
+    const drawn = machineNames.map(async (machine) => ({ machine, svg: await drawing(machine) }))
+    return c.html(overviewPage(await Promise.all(drawn), await counts(), await health()))
+  })
+
+  pages.get("/console/counts", async (c) => c.json(await counts()))
+
+  pages.get("/console/machines/:machine/states/:state", async (c) => {
+    const { machine, state } = c.req.param()
+    if (!isMachine(machine) || innermostStates(machine, state).length === 0)
+      return c.html(missingPage(`There is no state ${state} of a machine ${machine}.`), 404)
+    const listed = await oldestActors(queries, machine, state, {
+      after: markIn(c.req.query("after")),
+      limit: 50,
+    })
+    const names = await namesOf(
+      queries,
+      machine,
+      listed.rows.map((row) => row.id),
+    )
+    return c.html(statePage(machine, state, { ...listed, names }, context.clock()))
+  })
+
+  pages.get("/console/actors/:id", async (c) => {
+    const id = parseId(c.req.param("id"))
+    const actor = id && (await findActor(queries, id))
+    if (!actor || !isMachine(actor.machine))
+      return c.html(missingPage(`There is no actor ${c.req.param("id")}.`), 404)
+    const story = await storyOf(
+      { queries, askChain, keyFaults: context.keyFaults(), now: context.clock() },
+      actor,
+    )
+    const said = saidOf[c.req.query("done") ?? ""] ?? null
+    return c.html(actorPage(story, await drawing(actor.machine), said, context.clock()))
+  })
+
+  pages.get("/console/webhooks", async (c) => c.html(webhooksPage(await webhookStates(queries, null))))
+
+  pages.get("/console/search", async (c) => {
+    const words = (c.req.query("q") ?? "").slice(0, 200)
+    const hits = await search(queries, words)
+    const [only, another] = hits
+    return only && !another ? c.redirect(`/console/actors/${only.id}`, 303) : c.html(searchPage(words, hits))
+  })
+
+  pages.get("/console/organizations/:id", async (c) => {
+    const organization = await requireOrganization(queries, c.req.param("id")).catch(noneIfUnknown)
+    if (!organization) return c.html(missingPage(`There is no organization ${c.req.param("id")}.`), 404)
+    return c.html(organizationPage(organization, await shownActs([organization.id])))
+  })
+
+  pages.get("/console/acts", async (c) => c.html(actsPage(await shownActs(null))))
+
+  const acts: Record<string, (turn: Turn, id: string) => Promise<unknown>> = {
+    retry: retryById,
+    cancel: cancelById,
+    suspend: suspendOrganization,
+    resume: resumeOrganization,
+  }
+  for (const [act, run] of Object.entries(acts))
+    pages.post(`/console/${act}`, async (c) => {
+      const subject = new URLSearchParams(await c.req.text()).get("id") ?? ""
+      const from = new URL(c.req.header("referer") ?? "/console", "http://console").pathname
+      try {
+        await inAct(context, { act, subject }, (turn) => run(turn, subject), `console, from ${peerOf(c.env)}`)
+        return c.redirect(from.startsWith("/console/") ? `${from}?done=${act}` : "/console", 303)
+      } catch (error) {
+        if (!(error instanceof OperatorRefusal || error instanceof ApiError)) throw error
+        return c.html(missingPage(error.message), 409)
+      }
+    })
+
+  async function shownActs(subjects: string[] | null) {
+    const rows = await actsOn(queries, subjects)
+    return rows.map(({ at, ...act }) => ({ ...act, at: at.toISOString() }))
+  }
+
+  return pages
+}
+
+function noneIfUnknown(error: unknown): null {
+  if (error instanceof ApiError) return null
+  throw error
+}
+
+/** The address of the browser, which the port hands over. */
+function peerOf(env: unknown): string {
+  return String((env as { peer?: string } | undefined)?.peer ?? "")
+}
+
+const saidOf: Record<string, string> = {
+  retry: "It is tried again.",
+  cancel: "Its nonce is given up; all it was for is sent with another one.",
+}
+
+function isMachine(name: string): name is MachineName {
+  return Object.hasOwn(lifecycles, name)
+}
+
+/** Text that is no mark begins the list. */
+function markIn(text = ""): Mark | null {
+  const [at = "", name = ""] = text.split(",")
+  const id = parseId(name)
+  return id && !Number.isNaN(Date.parse(at)) ? { updated_at: new Date(at), id } : null
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs"
+import { Hono } from "hono"
+import { html, type Markup, webPage } from "../../platform/html.ts"
+
+/** A page that looks as the console does: the login page is one too. */
+export function shellPage(title: string, body: Markup): string {
+  return webPage({
+    title: `${title} · lifecycle console`,
+    head: html`<meta name="color-scheme" content="light dark">
+<link rel="icon" href="/console/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/console/console.css">
+<script type="module" src="/console/browser.js"></script>`,
+    body,
+  })
+}
+
+/** What the pages load. The login page needs it too, so nobody is asked for the token. */
+export function shellAssets(): Hono {
+  const style = readAsset("console.css")
+  const script = readAsset("browser.js")
+  return new Hono()
+    .get("/console/console.css", (c) => c.body(style, 200, { "content-type": "text/css; charset=utf-8" }))
+    .get("/console/browser.js", (c) =>
+      c.body(script, 200, { "content-type": "text/javascript; charset=utf-8" }),
+    )
+    .get("/console/icon.svg", (c) => c.body(icon, 200, { "content-type": "image/svg+xml" }))
+}
+
+function readAsset(name: string): string {
+  return readFileSync(new URL(name, import.meta.url), "utf8")
+}
+
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#2457d6"/><circle cx="5" cy="8" r="2.5" fill="#fff"/><rect x="9" y="5.5" width="5" height="5" rx="1.2" fill="#fff"/></svg>`

@@ -1,0 +1,170 @@
+import { and, asc, desc, eq, gte, inArray } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { actorEvents, actors, effects } from "../../db/schema.ts"
+import { findActor } from "../../engine/actors/runtime.ts"
+import type { Context } from "../../platform/context.ts"
+import { loggable } from "../../platform/log.ts"
+import { StartError } from "../../platform/start-error.ts"
+import { innermostStates, machineNames } from "../charts/machine-charts.ts"
+import { bridgePage, bridgeScript } from "./bridge.ts"
+import { type InspectionMessage, messagesOf } from "./messages.ts"
+
+export type InspectionFeed = {
+  /** The page that shows the feed in the inspector. */
+  url: string
+  /** What the inspector's receiver connects to. */
+  feed_url: string
+  stop(): Promise<void>
+}
+
+type InspectionOptions = {
+  /** 0 picks a free one. */
+  port: number
+  /** The actors to follow; with none, those that changed last and those that change from now on. */
+  ids: string[]
+  every_milliseconds: number
+}
+
+/**
+ * Tells whoever connects, on this machine only, what actors did and then what they do. Everything is told from the
+ * beginning on each connection, so a receiver that was away has missed nothing. Throws `StartError`.
+ */
+export function startInspectionFeed(context: Context, options: InspectionOptions): InspectionFeed {
+  const queries = context.db.read
+  const told = new Map<string, InspectionMessage[]>()
+  let since: Date | null = null
+  let stopped = false
+
+  async function look(): Promise<void> {
+    const ids = options.ids.length > 0 ? options.ids : await changedActors(queries, since)
+    for (const recorded of await recordsOf(queries, ids)) {
+      const messages = messagesOf(recorded)
+      const known = new Set((told.get(recorded.actor.id) ?? []).map(({ id }) => id))
+      for (const message of messages)
+        if (!known.has(message.id)) server.publish("feed", JSON.stringify(message))
+      told.delete(recorded.actor.id)
+      told.set(recorded.actor.id, messages)
+      if (since === null || recorded.actor.updated_at > since) since = recorded.actor.updated_at
+    }
+    for (const id of [...told.keys()].slice(0, Math.max(0, told.size - mostActors))) told.delete(id)
+  }
+
+  async function follow(): Promise<void> {
+    let failure = ""
+    while (!stopped) {
+      await look().then(
+        () => {
+          failure = ""
+        },
+        (error: unknown) => {
+          const { error: said } = loggable(error)
+          if (said !== failure) context.log.warn({ error: said }, "the inspection is tried again")
+          failure = said
+        },
+      )
+      await Bun.sleep(options.every_milliseconds)
+    }
+  }
+
+  const server = listen(options.port, () => [...told.values()].flat())
+  const following = follow()
+  const at = `127.0.0.1:${server.port}`
+  return {
+    url: `http://${at}`,
+    feed_url: `ws://${at}/feed`,
+    async stop() {
+      stopped = true
+      await following
+      await server.stop(true)
+    },
+  }
+}
+
+/** Actors that are kept for those who connect later. */
+const mostActors = 200
+
+function listen(port: number, everything: () => InspectionMessage[]) {
+  try {
+    return Bun.serve({
+      hostname: "127.0.0.1",
+      port,
+      development: false,
+      reusePort: false,
+      fetch(request, server) {
+        const { pathname } = new URL(request.url)
+        // Any page in any browser may try a web socket on this machine: only this feed's own page may.
+        const own = [`http://127.0.0.1:${server.port}`, `http://localhost:${server.port}`]
+        const origin = request.headers.get("origin")
+        const host = `http://${request.headers.get("host")}`
+        if (!own.includes(host) || (origin !== null && !own.includes(origin)))
+          return new Response("This feed is for this machine only.\n", { status: 403 })
+        if (pathname === "/" && request.headers.get("upgrade") === null) return bridgePage()
+        if (pathname === "/bridge.js") return bridgeScript()
+        if (server.upgrade(request)) return undefined
+        return new Response("There is nothing here.\n", { status: 404 })
+      },
+      websocket: {
+        open(socket) {
+          for (const message of everything()) socket.send(JSON.stringify(message))
+          socket.subscribe("feed")
+        },
+        message() {},
+      },
+    })
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
+    throw new StartError(`port ${port} for the inspection is in use; free it, or name another with --port`)
+  }
+}
+
+/** Those that changed since a time, or, before the first look, those that changed last; the earliest change first. */
+async function changedActors(queries: Queries, since: Date | null): Promise<string[]> {
+  const states = machineNames.flatMap((machine) =>
+    innermostStates(machine).map((state) => ({ machine, state })),
+  )
+  // State by state, because then an index leads to the newest.
+  const lists = await Promise.all(
+    states.map(({ machine, state }) => {
+      const isThere = and(eq(actors.machine, machine), eq(actors.state, state))
+      const found = queries
+        .select({ id: actors.id, updated_at: actors.updated_at })
+        .from(actors)
+        .where(since ? and(isThere, gte(actors.updated_at, since)) : isThere)
+        .orderBy(desc(actors.updated_at), desc(actors.id))
+      return since ? found : found.limit(mostActors)
+    }),
+  )
+  const changed = lists
+    .flat()
+    .sort(
+      (one, other) => one.updated_at.getTime() - other.updated_at.getTime() || (one.id < other.id ? -1 : 1),
+    )
+    .map(({ id }) => id)
+  return since ? changed : changed.slice(-mostActors)
+}
+
+async function recordsOf(queries: Queries, ids: string[]) {
+  if (ids.length === 0) return []
+  const [rows, journal, work] = [
+    await queries.select().from(actors).where(inArray(actors.id, ids)),
+    await queries
+      .select()
+      .from(actorEvents)
+      .where(inArray(actorEvents.actor_id, ids))
+      .orderBy(asc(actorEvents.actor_id), asc(actorEvents.number)),
+    await queries
+      .select()
+      .from(effects)
+      .where(inArray(effects.actor_id, ids))
+      .orderBy(asc(effects.created_at), asc(effects.id)),
+  ]
+  const stored = new Map(rows.map((row) => [row.id, row]))
+  const found = await Promise.all(ids.map(async (id) => stored.get(id) ?? (await findActor(queries, id))))
+  return found.flatMap((actor) => {
+    if (!actor) return []
+    const { id } = actor
+    // The three reads are not of one moment: entries newer than the row wait for the next look.
+    const known = journal.filter(({ actor_id, number }) => actor_id === id && number <= actor.version)
+    return [{ actor, journal: known, effects: work.filter(({ actor_id }) => actor_id === id) }]
+  })
+}

@@ -1,0 +1,160 @@
+import type { AnyStateMachine } from "xstate"
+import type { actorEvents, actors, effects, JournalEvent } from "../../db/schema.ts"
+import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
+import { replaySteps } from "../../engine/actors/runtime.ts"
+import { machineNames } from "../charts/machine-charts.ts"
+
+/** What the inspector reads, as `@statelyai/inspect` 0.7 writes it. */
+export type InspectionMessage = {
+  _version: string
+  /** Milliseconds since 1970, as a text. */
+  createdAt: string
+  id: string
+  sessionId: string
+  rootId: string
+} & (
+  | {
+      type: "@xstate.actor"
+      name: string
+      parentId: string | undefined
+      definition: string
+      snapshot: InspectedSnapshot
+    }
+  | { type: "@xstate.event"; event: JournalEvent; sourceId: string | undefined }
+  | { type: "@xstate.snapshot"; event: JournalEvent; snapshot: InspectedSnapshot }
+)
+
+type InspectedSnapshot = { status: string; value?: unknown; context?: unknown }
+
+/** An actor as the database has it, with its journal and its effects, each oldest first. */
+type RecordedActor = {
+  actor: typeof actors.$inferSelect
+  journal: (typeof actorEvents.$inferSelect)[]
+  effects: (typeof effects.$inferSelect)[]
+}
+
+/**
+ * All there is to tell of an actor, always in the same order: itself, each event with the snapshot after it, and its
+ * effects as children. What was told before is the beginning of what is told later, but for an actor without a journal.
+ */
+export function messagesOf({ actor, journal, effects }: RecordedActor): InspectionMessage[] {
+  const machine = actor.machine as MachineName
+  const events = journal.map(({ event }) => event)
+  // What an older version of the machine stored is replayed once the actor has been migrated.
+  const isOfNow = journal.length > 0 && actor.machine_version === lifecycles[machine].version
+  const steps = isOfNow ? replaySteps(machine, events).map((step) => step && inspected(step)) : []
+  const current = inspected(actor.snapshot as InspectedSnapshot)
+  const at = (time: Date, what: string) => ({
+    _version: protocolVersion,
+    createdAt: String(time.getTime()),
+    id: `${actor.id}:${what}`,
+    sessionId: actor.id,
+    rootId: actor.id,
+  })
+  const told: InspectionMessage[] = [
+    {
+      ...at(actor.created_at, "1"),
+      type: "@xstate.actor",
+      name: machine,
+      parentId: undefined,
+      definition: definitions.get(machine) ?? "",
+      snapshot: steps[0] ?? current,
+    },
+  ]
+  for (const [index, entry] of journal.entries()) {
+    const event = allowedEvent(entry.event)
+    if (index > 0)
+      told.push(
+        {
+          ...at(entry.at, `${entry.number}:event`),
+          type: "@xstate.event",
+          event,
+          sourceId: sourceOf(entry.event, effects),
+        },
+        {
+          ...at(entry.at, `${entry.number}`),
+          type: "@xstate.snapshot",
+          event,
+          snapshot: steps[index] ?? current,
+        },
+      )
+  }
+  if (journal.length === 0 && actor.version > 1)
+    told.push({
+      ...at(actor.updated_at, `${actor.version}`),
+      type: "@xstate.snapshot",
+      event: { type: "" },
+      snapshot: current,
+    })
+  return [...told, ...effects.flatMap((effect) => effectMessages(actor.id, effect))]
+}
+
+const protocolVersion = "0.7.2"
+
+/** An effect is a child of the actor that asked for it. */
+function effectMessages(actorId: string, effect: RecordedActor["effects"][number]): InspectionMessage[] {
+  const at = (time: Date, what: string) => ({
+    _version: protocolVersion,
+    createdAt: String(time.getTime()),
+    id: `${effect.id}:${what}`,
+    sessionId: effect.id,
+    rootId: actorId,
+  })
+  const started: InspectionMessage = {
+    ...at(effect.created_at, "1"),
+    type: "@xstate.actor",
+    name: effect.invoke_id,
+    parentId: actorId,
+    definition: JSON.stringify({ id: effect.src }),
+    snapshot: { status: "active" },
+  }
+  if (!effect.closed_at) return [started]
+  const status = { open: "active", done: "done", failed: "error", cancelled: "stopped" }[effect.status]
+  return [
+    started,
+    {
+      ...at(effect.closed_at, "2"),
+      type: "@xstate.snapshot",
+      event: { type: `effect.${effect.status}` },
+      snapshot: { status },
+    },
+  ]
+}
+
+/** The effect whose result an event is: the last of its name that was closed. */
+function sourceOf(event: JournalEvent, effects: RecordedActor["effects"]): string | undefined {
+  const [, name] = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type) ?? []
+  return effects.findLast(({ invoke_id }) => invoke_id === name)?.id
+}
+
+function inspected(snapshot: { status: string; value?: unknown; context?: unknown }): InspectedSnapshot {
+  return { status: snapshot.status, value: snapshot.value, context: allowed(snapshot.context) }
+}
+
+/** What the inspector may show of contexts, inputs and outputs. Wallets and authorizations are not among it. */
+const allowedKeys = new Set([
+  ...["collection_id", "unit_id", "lane_id", "chip_id", "previous_chip_id", "bulk_pairing_id", "serial"],
+  ...["transaction_hash", "failure", "code", "message", "outcome", "ttl_seconds", "input", "output", "error"],
+])
+
+function allowed(value: unknown): unknown {
+  if (value === null || typeof value !== "object") return value
+  if (Array.isArray(value)) return value.map(allowed)
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => allowedKeys.has(key))
+      .map(([key, inner]) => [key, allowed(inner)]),
+  )
+}
+
+function allowedEvent(event: JournalEvent): JournalEvent {
+  return { ...(allowed(event) as object), type: event.type }
+}
+
+/** Each machine's definition without its context, functions by their name. */
+const definitions = new Map(machineNames.map((name) => [name, definitionOf(lifecycles[name].machine)]))
+
+function definitionOf(machine: AnyStateMachine): string {
+  const { context: _context, ...config } = machine.config as Record<string, unknown>
+  return JSON.stringify(config, (_key, value) => (typeof value === "function" ? { type: value.name } : value))
+}

@@ -1,0 +1,121 @@
+import { createHash, createHmac, timingSafeEqual } from "node:crypto"
+import { Hono, type HonoRequest, type MiddlewareHandler } from "hono"
+import { getCookie, setCookie } from "hono/cookie"
+import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible"
+import { networkOf } from "../../http/client-address.ts"
+import { isLoopback } from "../../platform/config.ts"
+import type { Context } from "../../platform/context.ts"
+import { html } from "../../platform/html.ts"
+import { shellPage } from "../console/shell.ts"
+
+type Access = {
+  /** Lets in who may log in: no page of another site, and, where there is no token, this machine only. */
+  refuseStrangers: MiddlewareHandler
+  /** Lets in who presents the token or has logged in with it; the others are told how. */
+  requireToken: MiddlewareHandler
+  loginPages: Hono<{ Bindings: { peer: string } }>
+}
+
+/**
+ * Who may use the operator port. With `OPERATOR_TOKEN`: who presents it as a bearer token, or has logged in with it.
+ * Without: whoever is on this machine, but no page of another site.
+ */
+export function createAccess({ config, clock }: Context): Access {
+  const token = config.operator_token
+
+  const wrongTokens = new RateLimiterMemory({ points: mostWrongTokens, duration: 60 })
+
+  const loginPages = new Hono<{ Bindings: { peer: string } }>()
+    .get("/login", (c) => c.html(loginPage("")))
+    .post("/login", async (c) => {
+      const given = new URLSearchParams(await c.req.text()).get("token") ?? ""
+      if (token === null) return c.redirect("/console", 303)
+      const client = networkOf(c.env.peer)
+      const wait = secondsToWait(await wrongTokens.get(client))
+      if (wait > 0) {
+        c.header("retry-after", String(wait))
+        return c.html(loginPage(`Too many wrong tokens: wait ${wait} seconds.`), 429)
+      }
+      if (!isSame(given.trim(), token)) {
+        await wrongTokens.penalty(client)
+        return c.html(loginPage("This is not the token."), 403)
+      }
+      const until = String(clock().getTime() + sessionSeconds * 1000)
+      const cookie = { path: "/", httpOnly: true, sameSite: "Strict", maxAge: sessionSeconds } as const
+      setCookie(c, "operator", `${until}.${sealOf(token, until)}`, cookie)
+      return c.redirect("/console", 303)
+    })
+
+  return {
+    async refuseStrangers(c, next) {
+      if (isFromAnotherSite(c.req)) return c.text("Another site may not do this.\n", 403)
+      if (token === null && !isAskedAsLoopback(c.req))
+        return c.text("Without OPERATOR_TOKEN these pages are for this machine only, as localhost.\n", 403)
+      return await next()
+    },
+    async requireToken(c, next) {
+      if (token === null) return await next()
+      const [, bearer] = /^Bearer (.+)$/i.exec(c.req.header("authorization") ?? "") ?? []
+      const session = getCookie(c, "operator") ?? ""
+      if (bearer ? isSame(bearer, token) : isOpen(session, token, clock())) return await next()
+      if (c.req.method === "GET" && c.req.header("accept")?.includes("text/html"))
+        return c.redirect("/login", 303)
+      const challenge = { "www-authenticate": "Bearer" }
+      return c.text("Present OPERATOR_TOKEN as a bearer token, or log in at /login.\n", 401, challenge)
+    },
+    loginPages,
+  }
+}
+
+const sessionSeconds = 12 * 3600
+/** In a minute, of one client; then not even the right one is looked at. */
+const mostWrongTokens = 10
+
+function secondsToWait(count: RateLimiterRes | null): number {
+  if (!count || count.consumedPoints < mostWrongTokens) return 0
+  return Math.max(1, Math.ceil(count.msBeforeNext / 1_000))
+}
+
+function isSame(one: string, other: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest()
+  return timingSafeEqual(digest(one), digest(other))
+}
+
+/** Whether a cookie is one that a login with this token left, and is not over. */
+function isOpen(session: string, token: string, now: Date): boolean {
+  const [, until = "", seal = ""] = /^(\d{1,15})\.([0-9a-f]{64})$/.exec(session) ?? []
+  return isSame(seal, sealOf(token, until)) && Number(until) > now.getTime()
+}
+
+function sealOf(token: string, until: string): string {
+  return createHmac("sha256", token).update(`operator session until ${until}`).digest("hex")
+}
+
+/** Browsers name the page that sends a form; programs have none to name. */
+function isFromAnotherSite(request: HonoRequest): boolean {
+  if (request.method === "GET" || request.method === "HEAD") return false
+  const origin = request.header("origin")
+  if (origin === undefined) return request.header("sec-fetch-site") !== undefined
+  return !URL.canParse(origin) || new URL(origin).host !== request.header("host")
+}
+
+/** A name that somebody else's name server leads here is refused: its pages would read these. */
+function isAskedAsLoopback(request: HonoRequest): boolean {
+  const host = request.header("host") ?? ""
+  return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"))
+}
+
+function loginPage(complaint: string): string {
+  return shellPage(
+    "Log in",
+    html`<main id="main" class="login">
+<h1>Log in</h1>
+<form method="post" action="/login">
+<label for="token">Operator token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+${complaint && html`<p role="alert" class="alert">${complaint}</p>`}
+<button>Log in</button>
+</form>
+</main>`,
+  )
+}

@@ -1,0 +1,194 @@
+import { and, asc, count, eq, inArray, isNotNull, isNull, lt, min } from "drizzle-orm"
+import { Gauge, Registry } from "prom-client"
+import { chainCursors } from "../../db/chain-schema.ts"
+import type { Queries } from "../../db/database.ts"
+import { events, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
+import { actorTimers, effects, lanes, transactions } from "../../db/schema.ts"
+import { webhookEndpointStatuses } from "../../db/statuses.ts"
+import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import type { World } from "../../engine/world.ts"
+import type { KeyFault } from "../../platform/context.ts"
+import { within } from "../../platform/deadline.ts"
+import { registry } from "../../platform/metrics.ts"
+import { createQuickClient } from "../ask-chain.ts"
+import type { WakeUpBoard } from "./wake-up-board.ts"
+
+/** Everything there is to measure, in the text format of Prometheus: what this process counted, and the state of all. */
+export async function renderMetrics(world: World, board: WakeUpBoard | null): Promise<string> {
+  const [state, counted] = await Promise.all([stateOf(world, board), registry.metrics()])
+  return `${counted}\n${state}`
+}
+
+export const metricsType = registry.contentType
+
+/** Read anew each time it is asked for: from the database, which all processes share, from Redis and the chains. */
+async function stateOf({ context, chains }: World, board: WakeUpBoard | null): Promise<string> {
+  const gauges = createGauges()
+  for (const chain of chains.keys())
+    for (const variable of ["AUTHORIZER_KEY", "SIGNER_KEYS", "CHAINS"]) {
+      const isOfBoth = (each: KeyFault) => each.chain_id === chain && each.variable === variable
+      gauges.key_faults.set({ chain: String(chain), variable }, context.keyFaults().filter(isOfBoth).length)
+    }
+  await Promise.all([
+    readDatabase(context.db.read, context.clock(), gauges),
+    readRedis(board, gauges),
+    ...[...chains.values()].map((chain) => readChain(chain, gauges)),
+  ])
+  return await gauges.registry.metrics()
+}
+
+type Gauges = ReturnType<typeof createGauges>
+
+function createGauges() {
+  const own = new Registry()
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers: [own] })
+  return {
+    registry: own,
+    database_up: gauge("service_database_up", "1 when the database answered"),
+    database_seconds: gauge(
+      "service_database_seconds",
+      "How long the database took to answer these questions",
+    ),
+    effects_open: gauge("service_effects_open", "Work for the outside world that is not done", ["src"]),
+    effects_oldest: gauge("service_effects_oldest_seconds", "Age of the oldest open work", ["src"]),
+    apply_lag: gauge(
+      "service_apply_lag_seconds",
+      "How long the most overdue timer of a machine has been due",
+    ),
+    lane_status: gauge("service_lane_status", "1 for the status that the lane has", ["lane", "status"]),
+    lane_held: gauge("service_lane_held", "1 while a worker holds the lane", ["lane"]),
+    lane_in_flight: gauge("service_lane_in_flight", "Transactions sent and not confirmed", ["lane"]),
+    lane_next_nonce: gauge("service_lane_next_nonce", "The nonce that the lane gives out next", ["lane"]),
+    lane_balance: gauge("service_lane_balance_ether", "What the lane's signer can spend", ["lane"]),
+    chain_up: gauge("service_chain_up", "1 when a provider of the chain answered", ["chain"]),
+    chain_seconds: gauge("service_chain_seconds", "How long the chain's provider took to answer", ["chain"]),
+    chain_head: gauge("service_chain_head", "The newest block", ["chain"]),
+    chain_watched: gauge("service_chain_watched_block", "The last block read for authorizations", ["chain"]),
+    webhook_endpoints: gauge("service_webhook_endpoints", "Webhook endpoints by status", ["status"]),
+    webhook_given_up: gauge(
+      "service_webhook_endpoints_given_up",
+      "Webhook endpoints that are paused because every attempt at an event failed",
+    ),
+    webhook_waiting: gauge(
+      "service_webhook_events_waiting",
+      "Events that wait to be delivered to enabled endpoints",
+    ),
+    webhook_oldest: gauge(
+      "service_webhook_oldest_seconds",
+      "Age of the oldest event that waits for an enabled endpoint; absent when none does",
+    ),
+    events_unnumbered: gauge("service_events_unnumbered", "Events that have no place in the feed yet"),
+    key_faults: gauge("service_key_faults", "Keys that the chain does not know in their role", [
+      "chain",
+      "variable",
+    ]),
+    redis_up: gauge("service_redis_up", "1 when Redis answered; absent without Redis"),
+    wake_ups: gauge("service_wake_ups_waiting", "Wake-ups that no worker has taken yet"),
+  }
+}
+
+async function readDatabase(queries: Queries, now: Date, gauges: Gauges): Promise<void> {
+  const begin = performance.now()
+  const secondsSince = (at: Date) => Math.max(0, (now.getTime() - at.getTime()) / 1000)
+  try {
+    const open = await queries
+      .select({ src: effects.src, open: count(), oldest: min(effects.created_at) })
+      .from(effects)
+      .where(eq(effects.status, "open"))
+      .groupBy(effects.src)
+    const [overdue] = await queries
+      .select({ due_at: actorTimers.due_at })
+      .from(actorTimers)
+      .where(lt(actorTimers.due_at, now))
+      .orderBy(asc(actorTimers.due_at))
+      .limit(1)
+    const inFlight = await queries
+      .select({ lane: transactions.lane_id, open: count() })
+      .from(transactions)
+      .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+      .groupBy(transactions.lane_id)
+    for (const each of open) {
+      gauges.effects_open.set({ src: each.src }, Number(each.open))
+      if (each.oldest) gauges.effects_oldest.set({ src: each.src }, secondsSince(each.oldest))
+    }
+    gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at) : 0)
+    for (const lane of await queries.select().from(lanes)) {
+      for (const status of ["open", "paused", "halted"])
+        gauges.lane_status.set({ lane: lane.id, status }, Number(lane.status === status))
+      gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
+      gauges.lane_in_flight.set(
+        { lane: lane.id },
+        Number(inFlight.find((each) => each.lane === lane.id)?.open ?? 0),
+      )
+      if (lane.next_nonce !== null) gauges.lane_next_nonce.set({ lane: lane.id }, lane.next_nonce)
+    }
+    for (const { chain_id, block_number } of await queries.select().from(chainCursors))
+      gauges.chain_watched.set({ chain: String(chain_id) }, block_number)
+    await readWebhooks(queries, secondsSince, gauges)
+    gauges.database_up.set(1)
+  } catch {
+    gauges.database_up.set(0)
+  }
+  gauges.database_seconds.set((performance.now() - begin) / 1000)
+}
+
+async function readWebhooks(
+  queries: Queries,
+  secondsSince: (at: Date) => number,
+  gauges: Gauges,
+): Promise<void> {
+  const endpoints = await queries
+    .select({ status: webhookEndpoints.status, there: count() })
+    .from(webhookEndpoints)
+    .groupBy(webhookEndpoints.status)
+  for (const status of webhookEndpointStatuses)
+    gauges.webhook_endpoints.set(
+      { status },
+      Number(endpoints.find((each) => each.status === status)?.there ?? 0),
+    )
+  const [given] = await queries
+    .select({ up: count() })
+    .from(webhookEndpoints)
+    .where(and(eq(webhookEndpoints.status, "paused"), isNotNull(webhookEndpoints.failure)))
+  gauges.webhook_given_up.set(Number(given?.up ?? 0))
+  const [waiting] = await queries
+    .select({ waiting: count(), oldest: min(webhookQueue.created_at) })
+    .from(webhookQueue)
+    .innerJoin(webhookEndpoints, eq(webhookEndpoints.id, webhookQueue.endpoint_id))
+    .where(eq(webhookEndpoints.status, "enabled"))
+  gauges.webhook_waiting.set(Number(waiting?.waiting ?? 0))
+  if (waiting?.oldest) gauges.webhook_oldest.set(secondsSince(waiting.oldest))
+  const [unnumbered] = await queries.select({ there: count() }).from(events).where(isNull(events.position))
+  gauges.events_unnumbered.set(Number(unnumbered?.there ?? 0))
+}
+
+async function readRedis(board: WakeUpBoard | null, gauges: Gauges): Promise<void> {
+  const waiting = await board?.waiting()
+  if (waiting === undefined) return gauges.registry.removeSingleMetric("service_redis_up")
+  gauges.redis_up.set(waiting === null ? 0 : 1)
+  gauges.wake_ups.set(waiting ?? 0)
+}
+
+async function readChain({ chain_id, config, signers }: ConnectedChain, gauges: Gauges): Promise<void> {
+  const chain = String(chain_id)
+  const client = createQuickClient(config)
+  const begin = performance.now()
+  try {
+    const [head, ...balances] = await within(
+      Promise.all([client.getBlockNumber(), ...signers.map(({ address }) => client.getBalance({ address }))]),
+      patienceMilliseconds,
+      "the chain did not answer in time",
+    )
+    gauges.chain_head.set({ chain }, Number(head))
+    for (const [index, { lane_id }] of signers.entries())
+      gauges.lane_balance.set({ lane: lane_id }, Number(balances[index]) / 10 ** config.coin_decimals)
+    gauges.chain_up.set({ chain }, 1)
+  } catch {
+    gauges.chain_up.set({ chain }, 0)
+  }
+  gauges.chain_seconds.set({ chain }, (performance.now() - begin) / 1000)
+}
+
+/** Whoever asks for metrics does not wait for a chain that fell silent. */
+const patienceMilliseconds = 3_000

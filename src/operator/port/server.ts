@@ -1,0 +1,106 @@
+import { Hono, type Context as HonoContext, type MiddlewareHandler } from "hono"
+import { methodNotAllowed } from "hono/method-not-allowed"
+import { DatabaseUnavailable } from "../../db/database.ts"
+import { wantsHtml } from "../../http/accept.ts"
+import type { Context } from "../../platform/context.ts"
+import { loggable } from "../../platform/log.ts"
+import { StartError } from "../../platform/start-error.ts"
+import { missingPage } from "../console/page.ts"
+import { shellAssets } from "../console/shell.ts"
+import { createAccess } from "./access.ts"
+import { probePages } from "./probes.ts"
+
+export type OperatorServer = {
+  url: string
+  /** From now on the process says that it is not ready, so that it is sent nothing more. */
+  announceStop(): void
+  stop(): Promise<void>
+}
+
+/**
+ * Answers the operator's own pages on their own port until it is stopped: probes, the login and what is mounted.
+ * Throws `StartError` when the port is taken.
+ */
+export function startOperatorServer(context: Context, mounted: readonly Hono[]): OperatorServer {
+  const { operator_host: hostname, operator_port: port } = context.config
+  const access = createAccess(context)
+  let isStopping = false
+  const probes = probePages(context, () => isStopping)
+
+  const app = new Hono()
+  app.use(setSecurityHeaders)
+  app.use(methodNotAllowed({ app, onMethodNotAllowed: refuseMethod }))
+  // Their order says who may see what: each of these guards stands before all that comes after it.
+  app.route("/", probes)
+  app.use(access.refuseStrangers)
+  app.route("/", access.loginPages)
+  app.route("/", shellAssets())
+  app.use(access.requireToken)
+  for (const pages of mounted) app.route("/", pages)
+  app.notFound((c) => {
+    const what = `There is nothing at ${new URL(c.req.url).pathname}.`
+    return wantsHtml(c.req.header("accept") ?? "") ? c.html(missingPage(what), 404) : c.text(`${what}\n`, 404)
+  })
+  app.onError((error, c) => {
+    if (error instanceof DatabaseUnavailable) return c.text("The database does not answer now.\n", 503)
+    context.log.error({ page: c.req.url.replace(/[?#].*/, ""), ...loggable(error) }, "a page failed")
+    return c.text("This page failed; the log says why.\n", 500)
+  })
+
+  try {
+    const server = Bun.serve({
+      hostname,
+      port,
+      development: false,
+      reusePort: false,
+      idleTimeout: 30,
+      maxRequestBodySize: 64 * 1024,
+      fetch(request, server) {
+        if (!isHost(request.headers.get("host") ?? ""))
+          return new Response("The Host header names no host.\n", { status: 400, headers: securityHeaders })
+        return app.fetch(request, { peer: server.requestIP(request)?.address ?? "" })
+      },
+    })
+    const name = ["0.0.0.0", "::"].includes(hostname) ? "localhost" : hostname
+    return {
+      url: `http://${name.includes(":") ? `[${name}]` : name}:${server.port}`,
+      announceStop() {
+        isStopping = true
+      },
+      stop: () => server.stop(true),
+    }
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
+    throw new StartError(
+      `port ${port} for operators is in use; free it, or set OPERATOR_PORT to another one (0 picks one)`,
+    )
+  }
+}
+
+/** Whether it is a name or address with at most a port (RFC 9110 section 7.2): what is none makes no address of a page. */
+function isHost(text: string): boolean {
+  return /^(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i.test(text) && URL.canParse(`http://${text}`)
+}
+
+/** A page that needs more, such as one that brings its own scripts, sets its own. */
+const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
+  await next()
+  const { headers } = c.res
+  for (const [name, value] of Object.entries(securityHeaders))
+    if (!headers.has(name)) headers.set(name, value)
+}
+
+const securityHeaders = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  // Without a referrer policy that allows it, browsers send no origin with a form.
+  "referrer-policy": "same-origin",
+  "cache-control": "no-store",
+}
+
+function refuseMethod(c: HonoContext, methods: string[]): Response {
+  return c.body(null, 405, { allow: methods.join(", ") })
+}

@@ -1,0 +1,61 @@
+import { createBullBoard } from "@bull-board/api"
+import { BullMQAdapter } from "@bull-board/api/bullMQAdapter"
+import { HonoAdapter } from "@bull-board/hono"
+import { Queue } from "bullmq"
+import { Hono } from "hono"
+import { serveStatic } from "hono/bun"
+import { connectRedis, quiet } from "../../platform/redis.ts"
+import { wakeUpQueue } from "../../platform/wake-redis.ts"
+
+/** A look at the wake-ups in Redis: the BullMQ board, which changes nothing, and how many there are. */
+export type WakeUpBoard = {
+  pages: Hono
+  /** Wake-ups that nobody has taken off yet; null while Redis is away. */
+  waiting(): Promise<number | null>
+  close(): Promise<void>
+}
+
+export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
+  // Who publishes says when Redis is away.
+  const redis = connectRedis(redisUrl, 1_000)
+  const queue = quiet(new Queue(wakeUpQueue.name, { prefix: wakeUpQueue.prefix, connection: redis }))
+  const adapter = new HonoAdapter(serveStatic)
+  adapter.setBasePath(path)
+  const queues = [new BullMQAdapter(queue, { readOnlyMode: true })]
+  createBullBoard({ queues, serverAdapter: adapter, options: { uiConfig: look } })
+  const pages = new Hono()
+  pages.use(`${path}/*`, async (c, next) => {
+    if (redis.status === "ready") await next()
+    else c.res = c.text("Redis does not answer now\n", 503)
+    if (c.res.headers.get("content-type")?.startsWith("text/html"))
+      c.res = new Response((await c.res.text()).replace(fontsElsewhere, ""), c.res)
+    c.res.headers.set("content-security-policy", boardPolicy)
+  })
+  pages.route(path, adapter.registerPlugin())
+  return {
+    pages,
+    async waiting() {
+      if (redis.status !== "ready") return null
+      const counts = await queue.getJobCounts("waiting", "active").catch(() => null)
+      return counts && Object.values(counts).reduce((sum, count) => sum + count, 0)
+    },
+    async close() {
+      redis.disconnect()
+    },
+  }
+}
+
+/** As the console looks, with a way back to it. */
+const look = {
+  boardTitle: "Wake-ups",
+  favIcon: { default: "/console/icon.svg", alternative: "/console/icon.svg" },
+  miscLinks: [{ text: "Lifecycle console", url: "/console" }],
+  hideDocsLink: true,
+}
+
+/** The board's page would ask Google for its fonts, and does as well with those of the machine. */
+const fontsElsewhere = /<link href="https:[^>]*>/g
+
+/** The board brings styles and its settings inside its page. */
+const boardPolicy =
+  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; base-uri 'self'; frame-ancestors 'none'"

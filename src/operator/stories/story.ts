@@ -1,0 +1,346 @@
+import { and, asc, count, desc, eq, isNull, lt } from "drizzle-orm"
+import type { AnyStateMachine, AnyStateNode } from "xstate"
+import type { Queries } from "../../db/database.ts"
+import {
+  type ActorRow,
+  actorEvents,
+  actors,
+  actorTimers,
+  chipReplacements,
+  claims,
+  effects,
+  organizations,
+  sessionTokens,
+  type TransactionRow,
+  transfers,
+  units,
+} from "../../db/schema.ts"
+import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
+import { kindOf } from "../../engine/lanes/transactions.ts"
+import type { KeyFault } from "../../platform/context.ts"
+import type { AskChain } from "../ask-chain.ts"
+import { actsOn } from "./acts.ts"
+import { namesOf } from "./names.ts"
+import { failureIn, reasonOf, type Work, workOf } from "./waiting.ts"
+import { webhookStates } from "./webhook-states.ts"
+
+/** Where an actor is and why, for people: `operator explain` and the console tell the same. Times are ISO texts. */
+export type Story = {
+  id: string
+  machine: MachineName
+  /** What people call it. */
+  name: string | null
+  external_id: string | null
+  serial: number | null
+  /** Who has the unit, as the chain says it. */
+  owner: string | null
+  /** Who gets it, by a claim or a transfer. */
+  recipient: string | null
+  organization_id: string | null
+  organization: string | null
+  state: string
+  since: string
+  waits_for: string
+  /** What `operator retry` takes, with what it would do. */
+  retryable: { id: string; would: string }[]
+  /** What `operator cancel` takes: transactions that no block holds yet. */
+  cancellable: string[]
+  journal: StoryEntry[]
+  effects: StoryEffect[]
+  transactions: StoryTransaction[]
+  /** What operators did to it and to what it waits for, the newest first. */
+  acts: { at: string; actor: string; act: string; subject: string }[]
+  /** Actors of the same unit. */
+  related: { id: string; machine: string; state: string }[]
+}
+
+export type StoryEntry = ReturnType<typeof presentEntry>
+export type StoryEffect = ReturnType<typeof presentEffect>
+export type StoryTransaction = Exclude<ReturnType<typeof presentTransaction>, never[]>
+
+/** What a story is read from. */
+type Sources = {
+  queries: Queries
+  askChain: AskChain
+  keyFaults: readonly KeyFault[]
+  now: Date
+}
+
+/** Reads an actor's story. Asks the chain only when something waits for it. */
+export async function storyOf(sources: Sources, actor: ActorRow): Promise<Story> {
+  const { queries } = sources
+  const work = await workOfActor(queries, actor)
+  return {
+    id: actor.id,
+    machine: actor.machine as MachineName,
+    ...(await calledBy(queries, actor)),
+    organization_id: actor.organization_id,
+    state: actor.state,
+    since: actor.updated_at.toISOString(),
+    waits_for: [await waitsFor(sources, actor, work), ...(await suspension(queries, actor))].join("; "),
+    retryable: retryableOf(actor, work),
+    cancellable: work.flatMap(({ transaction }) =>
+      transaction && isCancellable(transaction) ? [transaction.id] : [],
+    ),
+    journal: (await journalOf(queries, actor)).map(presentEntry),
+    effects: work.map(presentEffect),
+    transactions: work.flatMap(presentTransaction),
+    acts: (await actsOn(queries, subjectsOf(actor, work))).map(({ at, id: _id, ...act }) => ({
+      at: at.toISOString(),
+      ...act,
+    })),
+    related: await relatedOf(queries, actor),
+  }
+}
+
+async function calledBy(queries: Queries, { id, machine }: ActorRow) {
+  const named = (await namesOf(queries, machine as MachineName, [id])).get(id)
+  const unknown = {
+    name: null,
+    external_id: null,
+    serial: null,
+    owner: null,
+    recipient: null,
+    organization: null,
+  }
+  return named ?? unknown
+}
+
+/** Whatever an act on it may have been told to act on. */
+function subjectsOf({ id, organization_id }: ActorRow, work: Work[]): string[] {
+  const told = work.flatMap(({ effect, lane, transaction }) => [
+    effect.id,
+    lane?.id ?? [],
+    transaction?.id ?? [],
+  ])
+  return [...new Set([id, organization_id ?? [], ...told].flat())]
+}
+
+async function workOfActor(queries: Queries, actor: ActorRow): Promise<Work[]> {
+  const rows = await queries
+    .select()
+    .from(effects)
+    .where(eq(effects.actor_id, actor.id))
+    .orderBy(asc(effects.id))
+  return await workOf(queries, rows)
+}
+
+async function journalOf(queries: Queries, actor: ActorRow) {
+  return await queries
+    .select()
+    .from(actorEvents)
+    .where(eq(actorEvents.actor_id, actor.id))
+    .orderBy(asc(actorEvents.number))
+}
+
+async function waitsFor(sources: Sources, actor: ActorRow, work: Work[]): Promise<string> {
+  const { queries, askChain, keyFaults, now } = sources
+  const open = work.filter(isOpen)
+  if (open.length > 0) {
+    const troubles = await Promise.all([...new Set(open.map(chainOf))].map((id) => troubleOf(askChain, id)))
+    const faults = keyFaults.filter((fault) => open.some((each) => isHeldUpBy(each, fault)))
+    const turns = await Promise.all(open.map((each) => placeInTurn(queries, each)))
+    const reasons = open.map((each, index) => `${reasonOf(each, now)}${turns[index] ?? ""}`)
+    return [...troubles.flat(), ...faults.map(({ text }) => text), ...reasons].join("; ")
+  }
+  const [timer] = await queries
+    .select()
+    .from(actorTimers)
+    .where(eq(actorTimers.actor_id, actor.id))
+    .orderBy(asc(actorTimers.due_at))
+    .limit(1)
+  if (timer) {
+    const isLate = now.getTime() - timer.due_at.getTime() > lateMilliseconds
+    return `its timer at ${timer.due_at.toISOString()}${isLate ? ", which is over: is a worker running?" : ""}`
+  }
+  if (actor.machine === "webhook-endpoint") return await deliveryOf(queries, actor)
+  const failure = failureIn(actor)
+  if (actor.state === "pending.unpaired") return "a chip to be paired to the unit"
+  if (takesRetry(actor))
+    return `somebody to find out why it failed and to retry it: ${failure ?? "no failure is noted"}`
+  return failure ? `nothing: it failed with ${failure}` : "nothing: all its work is done"
+}
+
+const lateMilliseconds = 60_000
+
+/** A wallet is not offered what the chain would refuse for want of the authorizer's role. */
+function isHeldUpBy(work: Work, { chain_id, variable }: KeyFault): boolean {
+  return (
+    variable === "AUTHORIZER_KEY" && work.effect.src === "watchAuthorization" && chainOf(work) === chain_id
+  )
+}
+
+/** How much of its lane's work comes before it, where nothing else is in the way. */
+async function placeInTurn(queries: Queries, { effect, transaction }: Work): Promise<string> {
+  if (transaction || effect.src === "watchAuthorization") return ""
+  const [before] = await queries
+    .select({ effects: count() })
+    .from(effects)
+    .where(
+      and(
+        eq(effects.queue, effect.queue),
+        eq(effects.status, "open"),
+        isNull(effects.transaction_id),
+        lt(effects.id, effect.id),
+      ),
+    )
+  const number = Number(before?.effects ?? 0)
+  return number === 0 ? "" : `; ${number} ${number === 1 ? "effect waits" : "effects wait"} there for longer`
+}
+
+async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
+  const [state] = await webhookStates(queries, actor.organization_id, actor.id)
+  const why = failureIn(actor) ?? state?.last_refusals[0]?.error
+  const because = why ? `; last answer: ${why}` : ""
+  if (actor.state === "paused") return `somebody to enable it${because}; ${state?.waiting ?? 0} events wait`
+  if (!state?.waiting_since) return "nothing: all events are delivered"
+  return `its receiver to take ${state.waiting} events, the oldest since ${state.waiting_since}${because}`
+}
+
+/** Nobody can do anything with what belongs to a suspended organization. */
+async function suspension(queries: Queries, { organization_id }: ActorRow): Promise<string[]> {
+  if (organization_id === null) return []
+  const [organization] = await queries
+    .select({ suspended_at: organizations.suspended_at })
+    .from(organizations)
+    .where(eq(organizations.id, organization_id))
+  if (!organization?.suspended_at) return []
+  return [`its organization is suspended since ${organization.suspended_at.toISOString()}`]
+}
+
+async function troubleOf(askChain: AskChain, chainId: number | null): Promise<string[]> {
+  const trouble = chainId === null ? null : await askChain(chainId)
+  return trouble === null ? [] : [`chain ${chainId} ${trouble}`]
+}
+
+function chainOf({ effect, lane }: Work): number | null {
+  const watched = effect.input.chain_id
+  return lane?.chain_id ?? (typeof watched === "number" ? watched : null)
+}
+
+function isOpen({ effect }: Work): boolean {
+  return effect.status === "open"
+}
+
+function retryableOf(actor: ActorRow, work: Work[]): Story["retryable"] {
+  const open = work.filter(isOpen)
+  const closedLanes = open.flatMap(({ lane }) => (lane && lane.status !== "open" ? [lane.id] : []))
+  return [
+    ...(takesRetry(actor) ? [{ id: actor.id, would: "try again" }] : []),
+    ...(open.length > 0 ? [{ id: actor.id, would: "take up the open work now" }] : []),
+    ...[...new Set(closedLanes)].map((id) => ({ id, would: `reopen lane ${id}` })),
+  ]
+}
+
+function isCancellable({ status, cancel_requested_at }: TransactionRow): boolean {
+  return status === "sent" && cancel_requested_at === null
+}
+
+function takesRetry(actor: ActorRow): boolean {
+  const machine: AnyStateMachine = lifecycles[actor.machine as MachineName].machine
+  const state = actor.state
+    .split(".")
+    .reduce<AnyStateNode | undefined>((node, key) => node?.states[key], machine.root)
+  return state?.transitions.has("RETRY") ?? false
+}
+
+/** How many of each kind are shown: a unit rarely has more. */
+const mostRelated = 20
+
+async function relatedOf(queries: Queries, actor: ActorRow): Promise<Story["related"]> {
+  const unitId = await unitOf(queries, actor)
+  if (!unitId) return []
+  const [unit] = await queries
+    .select({ id: units.id, collection_id: units.collection_id })
+    .from(units)
+    .where(eq(units.id, unitId))
+  const ids = [
+    unit?.id,
+    unit?.collection_id,
+    ...(await newestOf(queries, claims, unitId)),
+    ...(await newestOf(queries, transfers, unitId)),
+    ...(await newestOf(queries, chipReplacements, unitId)),
+  ].filter((id) => id && id !== actor.id)
+  const rows = await Promise.all(
+    ids.map((id) =>
+      queries
+        .select({ id: actors.id, machine: actors.machine, state: actors.state })
+        .from(actors)
+        .where(eq(actors.id, String(id))),
+    ),
+  )
+  return rows.flat()
+}
+
+async function unitOf(queries: Queries, actor: ActorRow): Promise<string | null> {
+  if (actor.machine === "unit-token") return actor.id
+  if (actor.machine !== "session-token") {
+    const { context } = actor.snapshot as { context?: { unit_id?: string } }
+    return context?.unit_id ?? null
+  }
+  const [token] = await queries
+    .select({ unit_id: sessionTokens.unit_id })
+    .from(sessionTokens)
+    .where(eq(sessionTokens.id, actor.id))
+  return token?.unit_id ?? null
+}
+
+type OfUnits = typeof claims | typeof transfers | typeof chipReplacements
+
+async function newestOf(queries: Queries, table: OfUnits, unitId: string): Promise<string[]> {
+  const rows = await queries
+    .select({ id: table.id })
+    .from(table)
+    .where(eq(table.unit_id, unitId))
+    .orderBy(desc(table.created_at), desc(table.id))
+    .limit(mostRelated)
+  return rows.map(({ id }) => id)
+}
+
+function presentEntry(entry: typeof actorEvents.$inferSelect) {
+  return {
+    number: entry.number,
+    at: entry.at.toISOString(),
+    event: entry.event,
+    from_state: entry.from_state,
+    to_state: entry.to_state,
+    request_id: entry.request_id,
+  }
+}
+
+function presentEffect({ effect }: Work) {
+  return {
+    id: effect.id,
+    src: effect.src,
+    status: effect.status,
+    queue: effect.queue,
+    attempts: effect.attempts,
+    due_at: effect.due_at.toISOString(),
+    last_error: effect.last_error,
+    transaction_id: effect.transaction_id,
+    request_id: effect.request_id,
+    created_at: effect.created_at.toISOString(),
+    closed_at: effect.closed_at?.toISOString() ?? null,
+  }
+}
+
+/** Without the signed bytes: whoever has them can send them. */
+function presentTransaction({ transaction, attempts }: Work) {
+  if (!transaction) return []
+  return {
+    id: transaction.id,
+    lane_id: transaction.lane_id,
+    kind: transaction.kind,
+    nonce: transaction.nonce,
+    status: transaction.status,
+    hash: transaction.hash,
+    block_number: transaction.block_number,
+    attempts: attempts.map((attempt) => ({
+      hash: attempt.hash,
+      kind: kindOf(attempt),
+      max_fee_per_gas: attempt.max_fee_per_gas,
+      send_count: attempt.send_count,
+      last_error: attempt.last_error,
+    })),
+  }
+}

@@ -1,0 +1,81 @@
+import { asc, inArray } from "drizzle-orm"
+import type { WatchAuthorizationInput } from "../../../machines/authorization.ts"
+import type { Queries } from "../../db/database.ts"
+import {
+  type ActorRow,
+  type AttemptRow,
+  type EffectRow,
+  type LaneRow,
+  lanes,
+  type TransactionRow,
+  transactionAttempts,
+  transactions,
+} from "../../db/schema.ts"
+import { laneQueue } from "../../platform/queues.ts"
+
+/** An effect with what it hangs on: its lane, its transaction and what was sent for it, oldest first. */
+export type Work = {
+  effect: EffectRow
+  lane: LaneRow | null
+  transaction: TransactionRow | null
+  attempts: AttemptRow[]
+}
+
+/** Finds what effects hang on. */
+export async function workOf(queries: Queries, rows: EffectRow[]): Promise<Work[]> {
+  const transactionIds = rows.flatMap(({ transaction_id }) => transaction_id ?? [])
+  const [laneRows, transactionRows, attemptRows] = [
+    await queries.select().from(lanes),
+    transactionIds.length === 0
+      ? []
+      : await queries.select().from(transactions).where(inArray(transactions.id, transactionIds)),
+    transactionIds.length === 0
+      ? []
+      : await queries
+          .select()
+          .from(transactionAttempts)
+          .where(inArray(transactionAttempts.transaction_id, transactionIds))
+          .orderBy(asc(transactionAttempts.number), asc(transactionAttempts.created_at)),
+  ]
+  return rows.map((effect) => ({
+    effect,
+    lane: laneRows.find(({ id }) => effect.queue === laneQueue(id)) ?? null,
+    transaction: transactionRows.find(({ id }) => id === effect.transaction_id) ?? null,
+    attempts: attemptRows.filter(({ transaction_id }) => transaction_id === effect.transaction_id),
+  }))
+}
+
+/** In a sentence, what an open effect waits for. */
+export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Date): string {
+  const said = effect.last_error ?? attempts.at(-1)?.last_error
+  const because = said ? `; last answer: ${said}` : ""
+  const notice =
+    lane?.status === "open" && lane.reason !== null ? `; lane ${lane.id} says: ${lane.reason}` : ""
+  const stop = lane && stopOf(lane, now)
+  if (transaction?.status === "mined")
+    return `transaction ${transaction.hash} is in block ${transaction.block_number} and not deep enough yet${stop ? `; ${stop}` : ""}`
+  if (lane && lane.status !== "open") return String(stop)
+  if (transaction?.cancel_requested_at)
+    return `nonce ${transaction.nonce} is given up, and what uses it up is not mined yet${because}`
+  if (transaction)
+    return `transaction ${attempts.at(-1)?.hash ?? transaction.id} with nonce ${transaction.nonce} is ${transaction.status} and not mined${because}${notice}${stop ? `; ${stop}` : ""}`
+  if (effect.src === "watchAuthorization") {
+    const { chain_id, deadline_at } = effect.input as WatchAuthorizationInput
+    return `somebody's wallet may submit it until ${deadline_at}; chain ${chain_id} has not settled it${because}`
+  }
+  if (stop) return `${stop}${because}`
+  return `${said ?? `it waits for its turn in ${effect.queue}`}${notice}`
+}
+
+/** Why a lane does nothing at all; null where it is at work. */
+export function stopOf({ id, status, reason, leased_until }: LaneRow, now: Date): string | null {
+  if (status !== "open") return `lane ${id} is ${status}: ${reason ?? "no reason is noted"}`
+  if (leased_until !== null && leased_until >= now) return null
+  return `no worker holds lane ${id}: is one running, with its key in SIGNER_KEYS?`
+}
+
+/** Why the actor's last work failed, when it did. */
+export function failureIn(actor: ActorRow): string | null {
+  const { context } = actor.snapshot as { context?: { failure?: { code: string; message: string } | null } }
+  return context?.failure ? `${context.failure.code}: ${context.failure.message}` : null
+}

@@ -1,0 +1,26 @@
+import { hostname, userInfo } from "node:os"
+import { operatorActs } from "../../db/operator-schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { newId } from "../../platform/ids.ts"
+
+/** What an operator does, and to what: an id, as it was given. */
+type Act = { act: string; subject: string }
+
+/** Runs `work` in one database transaction, which also notes that whoever runs this process did it. */
+export async function inAct<T>(
+  context: Context,
+  act: Act,
+  work: (turn: Turn) => Promise<T>,
+  actor = whoRunsThis(),
+): Promise<T> {
+  return await inTurn(context, `operator_${newId()}`, async (turn) => {
+    const outcome = await work(turn)
+    await turn.tx.insert(operatorActs).values({ id: newId(), at: turn.at, actor, ...act })
+    return outcome
+  })
+}
+
+function whoRunsThis(): string {
+  return `${userInfo().username} on ${hostname()}`
+}

@@ -1,0 +1,49 @@
+import { and, eq, isNotNull, or } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { effects, transactions } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { requestCancel } from "../../engine/lanes/transactions.ts"
+import { parseId } from "../../platform/ids.ts"
+import { laneQueue } from "../../platform/queues.ts"
+import { OperatorRefusal } from "./refusal.ts"
+
+/**
+ * Gives up the nonce of a transaction, or of what it is for: an empty transaction uses it up, and all it was for is sent
+ * with another one. Throws `OperatorRefusal`.
+ */
+export async function cancelById(turn: Turn, text: string) {
+  const id = parseId(text)
+  const transactionId = id && (await transactionFor(turn.tx, id))
+  if (!transactionId)
+    throw new OperatorRefusal(
+      "not_found.resource",
+      `Nothing with the id ${text} has a transaction on its way.`,
+    )
+  const given = await requestCancel(turn, transactionId)
+  if (!given)
+    throw new OperatorRefusal(
+      "transaction.is_settled",
+      `Transaction ${transactionId} is in a block, or has given its results: there is nothing to give up.`,
+    )
+  turn.wake(laneQueue(given.lane_id))
+  return given
+}
+
+async function transactionFor(queries: Queries, id: string): Promise<string | null> {
+  const [transaction] = await queries
+    .select({ id: transactions.id })
+    .from(transactions)
+    .where(eq(transactions.id, id))
+  if (transaction) return transaction.id
+  const [effect] = await queries
+    .select({ transaction_id: effects.transaction_id })
+    .from(effects)
+    .where(
+      and(
+        or(eq(effects.id, id), eq(effects.actor_id, id)),
+        eq(effects.status, "open"),
+        isNotNull(effects.transaction_id),
+      ),
+    )
+  return effect?.transaction_id ?? null
+}

@@ -1,0 +1,129 @@
+import { type Address, encodeFunctionData, type Hex, isAddressEqual, zeroAddress } from "viem"
+import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import { factoryAbi } from "../../engine/chain/contracts.generated.ts"
+import { deskRoles, pausedBit, rolesFor, rolesIn } from "../../engine/chain/roles.ts"
+import { reach } from "../../engine/chain/rpc.ts"
+import { OperatorRefusal } from "./refusal.ts"
+
+/** A call of the factory, ready to be signed by its admin, or by the guardian where `by` says so. */
+export type FactoryCall = {
+  chain_id: number
+  to: Address
+  value: "0x0"
+  data: Hex
+  by: "admin" | "guardian or admin"
+  does: string
+}
+
+/** What a factory knows of keys, and what of it this service needs otherwise. */
+export async function readRoles(chain: ConnectedChain) {
+  const { factory_address: address, desk_address } = chain.config
+  if ((await chain.generations.ofFactory(address)) === 1)
+    throw new OperatorRefusal(
+      "factory.first_generation",
+      `factory ${address} of chain ${chain.chain_id} is of the first generation, which has no roles: its admin names operators with setOperator`,
+    )
+  const factory = { address, abi: factoryAbi } as const
+  const read = chain.rpc.readContract
+  const [admin, guardian, authorizer, previous, paused, releaseAt, base, isFrozen, keys] = await reach(() =>
+    Promise.all([
+      read({ ...factory, functionName: "admin" }),
+      read({ ...factory, functionName: "guardian" }),
+      read({ ...factory, functionName: "authorizer" }),
+      read({ ...factory, functionName: "previousAuthorizer" }),
+      read({ ...factory, functionName: "paused" }),
+      read({ ...factory, functionName: "releaseAt" }),
+      read({ ...factory, functionName: "baseURI" }),
+      read({ ...factory, functionName: "baseURIFrozen" }),
+      read({ ...factory, functionName: "keys" }),
+    ]),
+  )
+  const needs = new Map<Address, number>(
+    chain.signers.map((signer) => [signer.address, rolesFor(signer.purpose)]),
+  )
+  if (desk_address) needs.set(desk_address, deskRoles)
+  const accounts = [...new Set([...keys, ...needs.keys()])]
+  const rows = await Promise.all(
+    accounts.map(async (account) => {
+      const bits = await rolesOf(chain, account)
+      const needed = needs.get(account) ?? null
+      const is = desk_address && isAddressEqual(account, desk_address) ? "desk" : "signer"
+      return { account, is: needed === null ? "none of this service" : is, roles: bits, needed }
+    }),
+  )
+  return {
+    ...{ chain_id: chain.chain_id, factory_address: address, admin },
+    guardian: isAddressEqual(guardian, zeroAddress) ? null : guardian,
+    authorizer,
+    previous_authorizer: previous[1] === 0n ? null : { account: previous[0], until: timeOf(previous[1]) },
+    ...{ paused, release_at: releaseAt === 0n ? null : timeOf(releaseAt) },
+    ...{ metadata_base_url: base, metadata_base_frozen: isFrozen },
+    keys: rows,
+    calls: rows
+      .filter(({ roles, needed }) => needed !== null && (needed & ~roles) !== 0)
+      .map(({ account, roles, needed }) => setRoles(chain, account, roles | (needed ?? 0))),
+  }
+}
+
+export type Roles = Awaited<ReturnType<typeof readRoles>>
+
+/** What the factory lets an account do, whether it is paused or not. */
+export async function rolesOf({ rpc, config }: ConnectedChain, account: Address): Promise<number> {
+  const factory = { address: config.factory_address, abi: factoryAbi } as const
+  const question = { ...factory, functionName: "roles", args: [account] } as const
+  return Number(await reach(() => rpc.readContract(question))) & ~pausedBit
+}
+
+export function setRoles(chain: ConnectedChain, account: Address, roles: number): FactoryCall {
+  const does =
+    roles === 0
+      ? `takes all roles from ${account}`
+      : `gives ${account} the roles to ${rolesIn(roles).join(", ")}, and no others`
+  const data = encodeFunctionData({
+    abi: factoryAbi,
+    functionName: "setRoles",
+    args: [account, BigInt(roles)],
+  })
+  return callOf(chain, data, does)
+}
+
+/** Names another authorizer; what the present one signed holds until then, or ends at once. */
+export function setAuthorizer(chain: ConnectedChain, account: Address, until: Date | null): FactoryCall {
+  const seconds = until === null ? 0n : BigInt(Math.floor(until.getTime() / 1_000))
+  const data = encodeFunctionData({
+    abi: factoryAbi,
+    functionName: "setAuthorizer",
+    args: [account, seconds],
+  })
+  const before = until === null ? "ends at once" : `holds until ${until.toISOString()}`
+  const does = `names ${account} the authorizer; what the one before signed ${before}`
+  return callOf(chain, data, does)
+}
+
+export function setMetadataBase(chain: ConnectedChain, base: string): FactoryCall {
+  const data = encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [base] })
+  return callOf(chain, data, `says that metadata is below ${base}`)
+}
+
+const plainCalls = {
+  freezeBaseURI: ["admin", "keeps the base of the metadata for good"],
+  pause: ["guardian or admin", "stops all keys and authorizers in all collections"],
+  resume: ["admin", "lets all keys and authorizers go on"],
+  announceRelease: ["admin", "frees plain transfers in all collections, for good, in seven days"],
+  cancelRelease: ["guardian or admin", "takes an announced release back"],
+} as const
+
+export type PlainCall = keyof typeof plainCalls
+
+export function plainCall(chain: ConnectedChain, functionName: PlainCall): FactoryCall {
+  const [by, does] = plainCalls[functionName]
+  return { ...callOf(chain, encodeFunctionData({ abi: factoryAbi, functionName }), does), by }
+}
+
+function callOf({ chain_id, config }: ConnectedChain, data: Hex, does: string): FactoryCall {
+  return { chain_id, to: config.factory_address, value: "0x0", data, by: "admin", does }
+}
+
+function timeOf(seconds: bigint): string {
+  return new Date(Number(seconds) * 1_000).toISOString()
+}

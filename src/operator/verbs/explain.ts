@@ -1,0 +1,58 @@
+import { eq } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type ActorRow, chips, effects } from "../../db/schema.ts"
+import { findActor } from "../../engine/actors/runtime.ts"
+import type { Context } from "../../platform/context.ts"
+import { parseId } from "../../platform/ids.ts"
+import { createAskChain } from "../ask-chain.ts"
+import { type Hit, search } from "../stories/search.ts"
+import { type Story, storyOf } from "../stories/story.ts"
+import { OperatorRefusal } from "./refusal.ts"
+
+/**
+ * The story of the actor with this id, of an effect's, of the unit a chip is paired to, or of the one actor that a
+ * search finds; where it finds several, these. Throws `OperatorRefusal`.
+ */
+export async function explain(context: Context, text: string): Promise<Story | Hit[]> {
+  const queries = context.db.read
+  const known = await namedActor(queries, text)
+  const hits = known ? [] : await search(queries, text)
+  const [only, another] = hits
+  if (another) return hits
+  const actor = known ?? (only ? await findActor(queries, only.id) : null)
+  if (actor) {
+    const [askChain, keyFaults, now] = [createAskChain(context), context.keyFaults(), context.clock()]
+    return await storyOf({ queries, askChain, keyFaults, now }, actor)
+  }
+  const isRequest = /^req_/.test(text)
+  throw new OperatorRefusal(
+    "not_found.resource",
+    isRequest
+      ? `Request ${text} has set nothing off: where it was refused, its line in the log says why.`
+      : `Nothing has the id ${text}, and nothing else is known by it.`,
+  )
+}
+
+async function namedActor(queries: Queries, text: string): Promise<ActorRow | null> {
+  const actorId = parseId(text) ?? (await unitOfChip(queries, text))
+  if (!actorId) return null
+  return (await findActor(queries, actorId)) ?? (await actorOfEffect(queries, actorId))
+}
+
+async function unitOfChip(queries: Queries, chipId: string): Promise<string | null> {
+  const [chip] = await queries
+    .select({ unit_id: chips.unit_id })
+    .from(chips)
+    .where(eq(chips.chip_id, chipId.toUpperCase()))
+  if (chip && !chip.unit_id)
+    throw new OperatorRefusal("chip.not_paired", `Chip ${chipId} is not paired to a unit.`)
+  return chip?.unit_id ?? null
+}
+
+async function actorOfEffect(queries: Queries, effectId: string): Promise<ActorRow | null> {
+  const [effect] = await queries
+    .select({ actor_id: effects.actor_id })
+    .from(effects)
+    .where(eq(effects.id, effectId))
+  return effect ? await findActor(queries, effect.actor_id) : null
+}

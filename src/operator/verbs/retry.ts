@@ -1,0 +1,66 @@
+import { and, eq, ne, or } from "drizzle-orm"
+import { effects, lanes } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { findActor, sendEvent } from "../../engine/actors/runtime.ts"
+import { parseId } from "../../platform/ids.ts"
+import { laneQueue } from "../../platform/queues.ts"
+import { OperatorRefusal } from "./refusal.ts"
+
+/** What was retried, and in a sentence what comes of it. */
+type Retried = { id: string; done: string }
+
+/**
+ * Tries again what stopped: reopens a lane, sends RETRY to an actor, or takes up open work at once. Throws
+ * `OperatorRefusal`.
+ */
+export async function retryById(turn: Turn, text: string): Promise<Retried> {
+  const lane = await reopenLane(turn, text)
+  if (lane) return lane
+  const id = parseId(text)
+  const actor = id && (await findActor(turn.tx, id))
+  if (actor) {
+    const { accepted, state } = await sendEvent(turn, actor.id, { type: "RETRY" })
+    if (accepted) return { id: actor.id, done: `${actor.machine} ${actor.id} is tried again: ${state}` }
+  }
+  const due = id ? await makeDue(turn, id) : 0
+  if (id && due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
+  if (actor)
+    throw new OperatorRefusal(
+      "not_found.resource",
+      `${actor.machine} ${actor.id} is ${actor.state}, where there is nothing to retry: see explain ${actor.id}.`,
+    )
+  throw new OperatorRefusal(
+    "not_found.resource",
+    `Nothing has the id ${text}: stuck shows what can be retried.`,
+  )
+}
+
+/** Open effects of an actor, or the one with this id, are taken up at once. */
+async function makeDue(turn: Turn, id: string): Promise<number> {
+  const rows = await turn.tx
+    .update(effects)
+    .set({ due_at: turn.at })
+    .where(and(or(eq(effects.id, id), eq(effects.actor_id, id)), eq(effects.status, "open")))
+    .returning({ queue: effects.queue })
+  for (const { queue } of rows) turn.wake(queue)
+  return rows.length
+}
+
+/**
+ * Lets a paused or halted lane go on. It takes its nonces, and what is final, from the chain again, which is what it
+ * must do after somebody else has used its key: what lost its nonce is sent with a new one, what the chain lost is
+ * sent again.
+ */
+async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
+  const [lane] = await turn.tx.select().from(lanes).where(eq(lanes.id, laneId))
+  if (!lane) return null
+  const [reopened] = await turn.tx
+    .update(lanes)
+    .set({ status: "open", reason: null, next_nonce: null, final_block_number: null, final_block_hash: null })
+    .where(and(eq(lanes.id, laneId), ne(lanes.status, "open")))
+    .returning()
+  if (!reopened)
+    throw new OperatorRefusal("lane.is_open", `Lane ${laneId} is open: there is nothing to retry.`)
+  turn.wake(laneQueue(laneId))
+  return { id: laneId, done: `lane ${laneId} is open again` }
+}

@@ -1,0 +1,98 @@
+import { and, asc, eq, or } from "drizzle-orm"
+import type { WatchAuthorizationInput } from "../../../machines/authorization.ts"
+import type { Queries } from "../../db/database.ts"
+import { type ActorRow, actors, type EffectRow, effects } from "../../db/schema.ts"
+import { failureIn, reasonOf, stopOf, type Work, workOf } from "../stories/waiting.ts"
+
+/**
+ * What does not go on by itself, work that something is in the way of now, and work that is open for too long; the
+ * longest first of each kind.
+ */
+export async function findStuck(queries: Queries, now: Date): Promise<Stuck[]> {
+  return [...(await stoppedActors(queries)), ...(await overdueEffects(queries, now))]
+}
+
+/** How long work may be open before it is called stuck. */
+const patienceMilliseconds = 5 * 60_000
+
+/** `id` is the unit, collection, claim, transfer or chip replacement: `retry` and `explain` take it. */
+type Stuck = {
+  id: string
+  machine: string
+  organization_id: string | null
+  state: string
+  effect_id: string | null
+  since: string
+  reason: string
+}
+
+/** Units and collections whose work failed for good: nothing happens before somebody retries them. */
+async function stoppedActors(queries: Queries): Promise<Stuck[]> {
+  const stopped = await queries
+    .select()
+    .from(actors)
+    .where(
+      or(
+        and(eq(actors.machine, "unit-token"), eq(actors.state, "pending.stopped")),
+        and(eq(actors.machine, "collection-contract"), eq(actors.state, "failed")),
+      ),
+    )
+    .orderBy(asc(actors.updated_at))
+  return stopped.map((actor) => ({
+    ...named(actor),
+    effect_id: null,
+    since: actor.updated_at.toISOString(),
+    reason: `stopped: ${failureIn(actor) ?? "no failure is noted"}`,
+  }))
+}
+
+async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
+  const before = new Date(now.getTime() - patienceMilliseconds)
+  const rows = await queries
+    .select({ effect: effects, actor: actors })
+    .from(effects)
+    .innerJoin(actors, eq(actors.id, effects.actor_id))
+    .where(eq(effects.status, "open"))
+    .orderBy(asc(effects.created_at))
+    .limit(mostShown)
+  const expected = rows.filter(({ effect }) => !isStillOffered(effect, before))
+  const work = await workOf(
+    queries,
+    expected.map(({ effect }) => effect),
+  )
+  return expected.flatMap(({ actor, effect }, index) => {
+    const waiting = work[index]
+    if (!waiting || (effect.created_at >= before && !isHindered(waiting, now))) return []
+    return {
+      ...named(actor),
+      effect_id: effect.id,
+      since: effect.created_at.toISOString(),
+      reason: reasonOf(waiting, now),
+    }
+  })
+}
+
+/** Whether something is in the way that more time alone does not take away. */
+function isHindered({ effect, lane, transaction, attempts }: Work, now: Date): boolean {
+  if (lane && stopOf(lane, now) !== null) return true
+  if (transaction?.status === "mined") return false
+  return Boolean(effect.last_error ?? attempts.at(-1)?.last_error)
+}
+
+/** What waits behind so many has the same reasons. */
+const mostShown = 1_000
+
+/** An authorization waits for somebody's wallet until its deadline, and is not stuck for that. */
+function isStillOffered({ src, input }: EffectRow, before: Date): boolean {
+  if (src !== "watchAuthorization") return false
+  return Date.parse((input as WatchAuthorizationInput).deadline_at) >= before.getTime()
+}
+
+function named(actor: ActorRow) {
+  return {
+    id: actor.id,
+    machine: actor.machine,
+    organization_id: actor.organization_id,
+    state: actor.state,
+  }
+}

@@ -1,0 +1,143 @@
+import { readFileSync } from "node:fs"
+import { type Static, type TObject, Type } from "@sinclair/typebox"
+import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value"
+import { type Address, getAddress, isAddress } from "viem"
+import { ConfigError } from "./config-error.ts"
+
+/** A chain of the file of `CHAINS`. Amounts of gas are priced in gwei, what a transaction costs in the chain's coin. */
+export type ChainConfig = Omit<Static<typeof chainSettings>, "reason" | "send_url" | "desk_address"> & {
+  chain_id: number
+  name: string
+  factory_address: Address
+  /** Through which work for several collections goes in one transaction; null where there is none. */
+  desk_address: Address | null
+  /** Where transactions are sent instead of `rpc_urls`, such as a private pool; null where there is none. */
+  send_url: string | null
+  max_priority_fee_per_gas_gwei: number
+}
+
+const wording = (text: string) => ({ "x-message": text })
+const blocks = (fallback: number) =>
+  Type.Integer({ minimum: 1, default: fallback, ...wording("a whole number of blocks above 0") })
+const amount = (options: { default?: number } = {}) =>
+  Type.Number({ exclusiveMinimum: 0, ...options, ...wording("a number above 0") })
+const webUrl = (text: string) => Type.String({ pattern: "^https?://\\S+$", ...wording(text) })
+const someUrls = "a list of http or https addresses"
+
+const chainSettings = Type.Object(
+  {
+    name: Type.Optional(Type.String({ minLength: 1, ...wording("a text") })),
+    /** For people: JSON has no comments. */
+    reason: Type.Optional(Type.String(wording("a text"))),
+    rpc_urls: Type.Array(webUrl(someUrls), { minItems: 1, ...wording(someUrls) }),
+    send_url: Type.Optional(webUrl("an http or https address")),
+    factory_address: Type.String({
+      pattern: "^0x[0-9a-fA-F]{40}$",
+      ...wording("the address of the deployed factory"),
+    }),
+    desk_address: Type.Optional(
+      Type.String({ pattern: "^0x[0-9a-fA-F]{40}$", ...wording("the address of the deployed desk") }),
+    ),
+    /** From how many units on a batch keeps its chips as code, which is cheaper for many and dearer for few. */
+    chips_as_code_from: Type.Integer({ minimum: 1, default: 11, ...wording("a whole number above 0") }),
+    /** Blocks, the one that holds the transaction included, after which the API's status moves. */
+    confirmation_depth: blocks(12),
+    /** Blocks after which nobody looks at the transaction again, where the chain does not say itself what is final. */
+    finality_depth: blocks(65),
+    /** Whether the chain's own `finalized` block is asked for. */
+    use_finalized_tag: Type.Boolean({ default: false, ...wording("true or false") }),
+    block_time_seconds: amount({ default: 12 }),
+    max_fee_per_gas_gwei: amount({ default: 500 }),
+    /** The most that a block's producer is offered; not above the one before. */
+    max_priority_fee_per_gas_gwei: Type.Optional(amount()),
+    /** The most that one transaction may cost, in the chain's coin. Most nodes refuse to pass on one of more than 1. */
+    max_transaction_cost: amount({ default: 0.9 }),
+    coin_symbol: Type.String({
+      pattern: "^\\S{1,12}$",
+      default: "ETH",
+      ...wording("a text of 1 to 12 characters"),
+    }),
+    coin_decimals: Type.Integer({
+      minimum: 0,
+      maximum: 36,
+      default: 18,
+      ...wording("a whole number from 0 to 36"),
+    }),
+    /** Blocks without a receipt after which the lowest open nonce is sent again with higher fees. */
+    bump_after_blocks: blocks(4),
+    /** The most blocks whose logs are asked for at once: what the chain's providers take. */
+    log_range_blocks: blocks(2_000),
+  },
+  { additionalProperties: false },
+)
+
+const usualPriorityFeeGwei = 100
+
+/** Reads the file of `CHAINS`, an object with a key for each chain id. Throws `ConfigError`. */
+export function readChains(path: string): ChainConfig[] {
+  const document = readJson(path)
+  if (!document || typeof document !== "object" || Array.isArray(document))
+    throw new ConfigError(`CHAINS names ${path}, which must be an object with a key for each chain id`)
+  return Object.entries(document).map(([id, settings]) => readChain(path, id, settings))
+}
+
+/** What is wrong in the text is not quoted: it may be an address with an access key. */
+function readJson(path: string): unknown {
+  let text: string
+  try {
+    text = readFileSync(path, "utf8")
+  } catch (error) {
+    throw new ConfigError(`CHAINS names ${path}, which cannot be read: ${(error as Error).message}`)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ConfigError(`CHAINS names ${path}, which is not JSON`)
+  }
+}
+
+function readChain(path: string, id: string, given: unknown): ChainConfig {
+  const wrong = (what: string) => new ConfigError(`CHAINS: chain ${id} in ${path} ${what}`)
+  if (!/^[1-9]\d{0,14}$/.test(id)) throw wrong("has a key that is not a chain id")
+  const { reason: _forPeople, ...settings } = parse(chainSettings, given, wrong)
+  const { rpc_urls, send_url = null, factory_address, desk_address, max_fee_per_gas_gwei } = settings
+  if (!rpc_urls.every((url) => URL.canParse(url))) throw wrong(`needs rpc_urls, ${someUrls}`)
+  if (send_url !== null && !URL.canParse(send_url)) throw wrong("needs send_url, an http or https address")
+  if (!isAddress(factory_address)) throw wrong("needs a factory_address whose checksum is right")
+  if (desk_address !== undefined && !isAddress(desk_address))
+    throw wrong("needs a desk_address whose checksum is right")
+  if (settings.finality_depth < settings.confirmation_depth)
+    throw wrong("needs a finality_depth that is not below its confirmation_depth")
+  const max_priority_fee_per_gas_gwei =
+    settings.max_priority_fee_per_gas_gwei ?? Math.min(usualPriorityFeeGwei, max_fee_per_gas_gwei)
+  if (max_priority_fee_per_gas_gwei > max_fee_per_gas_gwei)
+    throw wrong("needs a max_priority_fee_per_gas_gwei that is not above its max_fee_per_gas_gwei")
+  return {
+    ...settings,
+    chain_id: Number(id),
+    name: settings.name ?? `chain ${id}`,
+    factory_address: getAddress(factory_address),
+    desk_address: desk_address === undefined ? null : getAddress(desk_address),
+    send_url,
+    max_priority_fee_per_gas_gwei,
+  }
+}
+
+/** What is given, with defaults for what is left out; of several faults the first is told. */
+function parse<Schema extends TObject>(
+  schema: Schema,
+  given: unknown,
+  wrong: (what: string) => ConfigError,
+): Static<Schema> {
+  if (!given || typeof given !== "object" || Array.isArray(given)) throw wrong("is not an object")
+  const settings = Value.Default(schema, structuredClone(given))
+  const fault = Value.Errors(schema, settings).First()
+  if (fault) throw wrong(faultOf(fault))
+  return settings as Static<Schema>
+}
+
+function faultOf({ type, path, schema }: ValueError): string {
+  const [, key = ""] = path.split("/")
+  if (type === ValueErrorType.ObjectAdditionalProperties) return `has an unknown key ${key}`
+  return `needs ${key}, ${schema["x-message"]}`
+}

@@ -1,0 +1,229 @@
+import { join, resolve } from "node:path"
+import type { Hex } from "viem"
+import { type ChainConfig, readChains } from "./chain-settings.ts"
+import { ConfigError } from "./config-error.ts"
+import { authorizerKey, type SignerKey, signerKeys } from "./key-settings.ts"
+import type { Secret } from "./sealing.ts"
+
+export type Config = {
+  port: number
+  host: string
+  api_base_url: string
+  docs_url: string
+  /** What tokens on chain say that their metadata is at. */
+  metadata_base_url: string
+  data_dir: string
+  /** `sqlite:<path>` or `postgres://…`. */
+  database_url: string
+  redis_url: string | null
+  /** Where spans are sent by OTLP over HTTP, without the path `/v1/traces`; null where nobody asks for them. */
+  traces_url: string | null
+  chains: ChainConfig[]
+  /** One key serves all purposes; of several the first half is for claims and chip replacements, the others issue. */
+  signer_keys: SignerKey[]
+  authorizer_key: Hex | null
+  service_secret: Secret
+  operator_port: number
+  operator_host: string
+  /** Asked for on the operator port; null only where nobody but this machine reaches it. */
+  operator_token: string | null
+  trusted_proxies: number
+  rate_limits: RateLimitsConfig
+  /** After which events, and the notes of their deliveries, are deleted. */
+  events_kept_days: number
+  /** How many effects of one organization may wait for the chain. */
+  open_work_limit: number
+  log_level: LogLevel
+}
+
+/** So many in a window of so many seconds, which begins with the first of them. */
+export type RateLimit = { requests: number; seconds: number }
+
+/**
+ * The first three are of requests with such a credential; failed credentials, redirects of taps and public metadata per client, refused
+ * values per chip, kept answers per organization.
+ */
+type RateLimitsConfig = Record<keyof typeof rateLimitDefaults, RateLimit>
+
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent"
+
+/** Reads the configuration from the environment, the only place that does. Throws `ConfigError`. */
+export function loadConfig(environment: Environment): Config {
+  const port = integerFrom(environment, "PORT", 3000, 0, 65_535)
+  const host = hostFrom(environment, "HOST", "0.0.0.0")
+  const operator_host = hostFrom(environment, "OPERATOR_HOST", "127.0.0.1")
+  const data_dir = dataDirOf(environment)
+  const api_base_url = apiBaseUrl(environment)
+  return {
+    port,
+    host,
+    api_base_url,
+    docs_url: webAddress(environment, "DOCS_URL") ?? `${api_base_url}/docs`,
+    metadata_base_url: metadataBaseUrl(environment),
+    data_dir,
+    database_url: databaseUrl(environment, data_dir),
+    redis_url: redisUrl(environment),
+    traces_url: webAddress(environment, "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    chains: environment.CHAINS ? readChains(environment.CHAINS) : [],
+    signer_keys: signerKeys(environment.SIGNER_KEYS ?? ""),
+    authorizer_key: authorizerKey(environment.AUTHORIZER_KEY ?? ""),
+    service_secret: serviceSecret(environment),
+    operator_port: integerFrom(environment, "OPERATOR_PORT", 9090, 0, 65_535),
+    operator_host,
+    operator_token: operatorToken(environment, operator_host),
+    trusted_proxies: integerFrom(environment, "TRUSTED_PROXIES", 0, 0, 10),
+    rate_limits: rateLimits(environment),
+    events_kept_days: integerFrom(environment, "EVENTS_KEPT_DAYS", 90, 1, 36_500),
+    open_work_limit: integerFrom(environment, "OPEN_WORK_LIMIT", 5_000, 1, 1_000_000),
+    log_level: logLevel(environment),
+  }
+}
+
+function apiBaseUrl(environment: Environment): string {
+  const given = webAddress(environment, "API_BASE_URL")
+  if (given) return given
+  return baseUrl(hostFrom(environment, "HOST", "0.0.0.0"), integerFrom(environment, "PORT", 3000, 0, 65_535))
+}
+
+/** Of `METADATA_BASE_URL`, or below the API's own address. Throws `ConfigError`. */
+export function metadataBaseUrl(environment: Environment): string {
+  return webAddress(environment, "METADATA_BASE_URL") ?? `${apiBaseUrl(environment)}/metadata`
+}
+
+export type Environment = Record<string, string | undefined>
+
+/** The variables this process was started with. */
+export const processEnvironment: Environment = process.env
+
+/** Where an embedded service keeps its files. */
+export function dataDirOf(environment: Environment): string {
+  return resolve(environment.DATA_DIR || "./data")
+}
+
+/** The address callers use when nothing else is configured; a server on all interfaces is reached as localhost. */
+export function baseUrl(host: string, port: number): string {
+  const name = host === "0.0.0.0" || host === "::" ? "localhost" : host
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
+}
+
+/** A whole number among the variables. Throws `ConfigError`. */
+export function integerFrom(
+  environment: Environment,
+  name: string,
+  fallback: number,
+  least: number,
+  most: number,
+): number {
+  const text = environment[name]
+  if (text === undefined || text === "") return fallback
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || value < least || value > most)
+    throw new ConfigError(
+      `${name} takes a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`,
+    )
+  return value
+}
+
+function hostFrom(environment: Environment, name: string, fallback: string): string {
+  const text = environment[name] || fallback
+  if (/^[\w.:-]+$/.test(text)) return text
+  throw new ConfigError(
+    `${name} takes a host name or an IP address without brackets, not ${JSON.stringify(text)}`,
+  )
+}
+
+/** Not quoted when it is wrong: it may hold a password. */
+function webAddress(environment: Environment, name: string): string | null {
+  const text = environment[name]
+  if (!text) return null
+  if (!/^https?:\/\/[^\s?#@]+$/.test(text) || !URL.canParse(text))
+    throw new ConfigError(`${name} takes an http or https address without user name, query or fragment`)
+  return text.replace(/\/+$/, "")
+}
+
+function databaseUrl(environment: Environment, dataDir: string): string {
+  const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
+  if (/^sqlite:.+/.test(text)) return text
+  // An empty host is how node-postgres is told of a Unix socket: postgres://user@/database?host=/folder.
+  if (/^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))) return text
+  throw new ConfigError("DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database")
+}
+
+function redisUrl(environment: Environment): string | null {
+  const text = environment.REDIS_URL
+  if (!text) return null
+  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text))
+    throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…")
+  return text
+}
+
+function serviceSecret(environment: Environment): Secret {
+  const current = secretIn(environment, "SERVICE_SECRET")
+  if (!environment.SERVICE_SECRET_PREVIOUS) return { current, previous: null }
+  const previous = secretIn(environment, "SERVICE_SECRET_PREVIOUS")
+  if (previous !== current) return { current, previous }
+  throw new ConfigError("SERVICE_SECRET_PREVIOUS is the same as SERVICE_SECRET: set it to the one before")
+}
+
+function secretIn(environment: Environment, name: string): string {
+  const secret = environment[name] ?? ""
+  const advice = "make one with: openssl rand -hex 32"
+  if (secret.length < 32) throw new ConfigError(`${name} needs at least 32 characters; ${advice}`)
+  if (new Set(secret).size < 8) throw new ConfigError(`${name} repeats a few characters; ${advice}`)
+  return secret
+}
+
+function operatorToken(environment: Environment, operatorHost: string): string | null {
+  const token = environment.OPERATOR_TOKEN
+  if (!token && isLoopback(operatorHost)) return null
+  if (!token)
+    throw new ConfigError(
+      "OPERATOR_TOKEN is needed where OPERATOR_HOST is not 127.0.0.1; make one with: openssl rand -hex 32",
+    )
+  if (/^[\x21-\x7e]{32,}$/.test(token) && new Set(token).size >= 8) return token
+  throw new ConfigError(
+    "OPERATOR_TOKEN needs at least 32 characters, none of them a space; make one with: openssl rand -hex 32",
+  )
+}
+
+/** Whether a host name or address leads to this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+/** Whether callers reach the API on this machine only, as a service that is tried out. */
+export function isOnThisMachine({ api_base_url }: Pick<Config, "api_base_url">): boolean {
+  return isLoopback(new URL(api_base_url).hostname.replace(/^\[|\]$/g, ""))
+}
+
+/** 200 in 2 seconds is 100 a second with bursts of 200. */
+const rateLimitDefaults = {
+  api_key: { variable: "RATE_LIMIT_API_KEY", text: "200/2" },
+  session_token: { variable: "RATE_LIMIT_SESSION_TOKEN", text: "20/4" },
+  publishable_key: { variable: "RATE_LIMIT_PUBLISHABLE_KEY", text: "20/4" },
+  failed_credential: { variable: "RATE_LIMIT_FAILED_CREDENTIALS", text: "10/60" },
+  refused_value: { variable: "RATE_LIMIT_REFUSED_VALUES", text: "10/60" },
+  tap_redirect: { variable: "RATE_LIMIT_TAP_REDIRECTS", text: "100/5" },
+  metadata: { variable: "RATE_LIMIT_METADATA", text: "500/10" },
+  kept_answer: { variable: "RATE_LIMIT_KEPT_ANSWERS", text: "1000/3600" },
+}
+
+function rateLimits(environment: Environment): RateLimitsConfig {
+  const limits = Object.entries(rateLimitDefaults).map(([name, { variable, text }]) => [
+    name,
+    rateLimit(variable, environment[variable] || text),
+  ])
+  return Object.fromEntries(limits) as RateLimitsConfig
+}
+
+function rateLimit(variable: string, text: string): RateLimit {
+  const parts = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(text)
+  if (parts) return { requests: Number(parts[1]), seconds: Number(parts[2]) }
+  throw new ConfigError(`${variable} takes requests and seconds such as 200/2, not ${JSON.stringify(text)}`)
+}
+
+function logLevel(environment: Environment): LogLevel {
+  const text = environment.LOG_LEVEL || "info"
+  if (["debug", "info", "warn", "error", "silent"].includes(text)) return text as LogLevel
+  throw new ConfigError(`LOG_LEVEL takes debug, info, warn, error or silent, not ${JSON.stringify(text)}`)
+}

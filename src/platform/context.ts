@@ -1,0 +1,51 @@
+import { afterCommit, type Database, type Isolation } from "../db/database.ts"
+import type { Tell, Turn } from "../db/turn.ts"
+import type { Chains } from "./chain.ts"
+import type { Config } from "./config.ts"
+import type { Log } from "./log.ts"
+import type { Tracing } from "./tracing.ts"
+
+/** What functions need of the world around them; made once, in the composition root. */
+export type Context = {
+  config: Config
+  db: Database
+  /** The only clock. */
+  clock: () => Date
+  chains: Chains
+  wake: (queue: string) => void
+  /** Calls `callback` whenever a queue is woken, until the answered function is called. */
+  onWake: (queue: string, callback: () => void) => () => void
+  /** Puts what happened into the feed of events. */
+  tell: Tell
+  log: Log
+  tracing: Tracing
+  /** The keys of this service that a chain does not know in their role, as they were found last. */
+  keyFaults: () => readonly KeyFault[]
+}
+
+/** `text` is one line for who can mend it. */
+export type KeyFault = {
+  chain_id: number
+  variable: "AUTHORIZER_KEY" | "SIGNER_KEYS" | "CHAINS"
+  text: string
+}
+
+/** Runs `work` in one database transaction that has one time and one cause. `work` may run more than once. */
+export function inTurn<T>(
+  context: Context,
+  requestId: string | null,
+  work: (turn: Turn) => Promise<T>,
+  isolation: Isolation = "serializable",
+): Promise<T> {
+  return context.db.transaction(
+    (tx) =>
+      work({
+        tx,
+        at: context.clock(),
+        request_id: requestId,
+        wake: (queue) => afterCommit(() => context.wake(queue)),
+        tell: context.tell,
+      }),
+    isolation,
+  )
+}

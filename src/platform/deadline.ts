@@ -1,0 +1,16 @@
+/**
+ * The answer, if it comes in time; otherwise throws what `tooLate` says or makes. What was asked goes on unheard, and
+ * its own failure is nobody's any more.
+ */
+export async function within<T>(
+  answer: Promise<T>,
+  milliseconds: number,
+  tooLate: string | (() => Error),
+): Promise<T> {
+  const { promise: silence, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(typeof tooLate === "string" ? new Error(tooLate) : tooLate()),
+    milliseconds,
+  )
+  return await Promise.race([answer, silence]).finally(() => clearTimeout(timer))
+}

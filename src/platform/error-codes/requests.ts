@@ -1,0 +1,144 @@
+import type { ErrorEntries } from "./entry.ts"
+
+/** What any request can meet, whatever it asks for. */
+export const requestErrors = {
+  "validation.failed": {
+    status: 400,
+    retryable: false,
+    title: "The request does not have the expected form.",
+    happened:
+      "The body, the address or a header does not have the form that the operation expects. Nothing was recorded. `details.fieldErrors` names the top-level fields that are wrong and `details.formErrors` what is wrong with the request as a whole.",
+    fix: "Read `details` and correct the fields it names. Unknown fields and parameters are refused too, so check their spelling. A cursor is valid only for the list and filters it came from.",
+    operation: "createTap",
+    related: ["request.unsupported_media_type", "request.too_large"],
+  },
+  "auth.unauthorized": {
+    status: 401,
+    retryable: false,
+    title: "The credential is missing, malformed or of the wrong kind.",
+    happened:
+      "The `Authorization` header is missing or malformed, the key is unknown or revoked, or the credential is of a kind that this operation does not accept.",
+    fix: "Send exactly one header `Authorization: Bearer <token>`. The message says which kind the operation needs: an API key starts with `end_sk_`, a session token with `end_sess_`, a publishable key with `end_pk_live_`. Claims and transfers are made with a session token, never with an API key.",
+    operation: "getSettings",
+    related: ["session_token.invalid_or_expired", "auth.forbidden"],
+  },
+  "auth.forbidden": {
+    status: 403,
+    retryable: false,
+    title: "The credential does not permit this.",
+    happened:
+      "The credential is valid and does not permit this: the page's origin is not on the organization's list, or a publishable key asked for a `dry_run`.",
+    fix: "For calls from a browser, register the page's origin with `PUT /v1/settings/cors-origins`; it takes effect within a minute. Send `dry_run` from your server, with an API key.",
+    operation: "replaceCorsOrigins",
+    related: ["auth.unauthorized", "session_token.wrong_chip"],
+  },
+  "session_token.invalid_or_expired": {
+    status: 401,
+    retryable: false,
+    title: "The session token is unknown, expired or revoked.",
+    happened:
+      "The session token is unknown, was revoked, or its time is over. Sessions last 600 seconds unless a tap asked for another `ttl`.",
+    fix: "Let the person tap the chip again and use the new session token. A token cannot be made longer or recovered.",
+    operation: "createTap",
+    related: ["auth.unauthorized", "session_token.wrong_chip"],
+  },
+  "session_token.wrong_chip": {
+    status: 403,
+    retryable: false,
+    title: "The session token belongs to another chip.",
+    happened:
+      "The session belongs to another chip than the one that this unit has. It may be a session for another unit, or the unit's chip was replaced since the tap.",
+    fix: "Compare `scope.unit_id` of the session with the unit in the address. Tap the unit's own chip and use the session token of that tap.",
+    operation: "getCurrentSessionToken",
+    related: ["session_token.invalid_or_expired", "unit.not_found"],
+  },
+  "not_found.resource": {
+    status: 404,
+    retryable: false,
+    title: "There is nothing at this address.",
+    happened: "No operation has this address.",
+    fix: "Compare the path with the list of operations. All but the service's own begin with `/v1`, and none ends with a slash.",
+    operation: "getWelcome",
+    related: ["request.method_not_allowed", "unit.not_found", "chip.not_found"],
+  },
+  "request.method_not_allowed": {
+    status: 405,
+    retryable: false,
+    title: "This address does not answer to this method.",
+    happened: "The address exists and does not answer to this method.",
+    fix: "Use one of the methods that the `Allow` header names.",
+    operation: "listUnits",
+    related: ["not_found.resource"],
+  },
+  "request.too_large": {
+    status: 413,
+    retryable: false,
+    title: "The body is larger than 64 KiB.",
+    happened: "The body is larger than 64 KiB.",
+    fix: "Send less at once: pair fewer chips in one bulk request, or keep large attributes elsewhere and store their address.",
+    operation: "pairChipsInBulk",
+    related: ["validation.failed"],
+  },
+  "request.unsupported_media_type": {
+    status: 415,
+    retryable: false,
+    title: "The body is not plain JSON.",
+    happened: "The body is not announced as plain JSON, or it is compressed.",
+    fix: "Send `Content-Type: application/json` and the body as it is, in UTF-8.",
+    operation: "createUnit",
+    related: ["validation.failed"],
+  },
+  "rate_limit.exceeded": {
+    status: 429,
+    retryable: true,
+    title: "Too many requests; wait and try again.",
+    happened:
+      "More requests came than the limit of this credential, chip or address allows, or more work of the organization would wait for the chain than the operator allows. Nothing was recorded. Refused credentials and refused `e` values have limits of their own.",
+    fix: "Wait as many seconds as `Retry-After` says and send the same request again. Spread bulk work, and watch `X-RateLimit-Remaining`.",
+    operation: "listTaps",
+    related: ["quota.exceeded", "auth.unauthorized"],
+  },
+  "quota.exceeded": {
+    status: 403,
+    retryable: false,
+    title: "The organization has used up its quota.",
+    happened:
+      "The organization has as many units, collections, chips or taps in this month as the operator allows. Sending it again does not help.",
+    fix: "Ask the operator of the service for a larger quota.",
+    operation: "getSettings",
+    related: ["rate_limit.exceeded"],
+  },
+  "idempotency.key_conflict": {
+    status: 409,
+    retryable: false,
+    title: "The idempotency key was used for another request.",
+    happened:
+      "The `Idempotency-Key` was used within 24 hours for another operation, another address or another body.",
+    fix: "Make a new key for each new thing you create, and send exactly the same body when you retry. A UUID for each intent works well.",
+    operation: "createUnit",
+    related: ["idempotency.in_progress"],
+  },
+  "idempotency.in_progress": {
+    status: 409,
+    retryable: true,
+    title: "A request with this idempotency key is still running.",
+    happened: "An earlier request with the same `Idempotency-Key` is still being answered.",
+    fix: "Wait as many seconds as `Retry-After` says and send the same request again: it gets the answer of the first one.",
+    operation: "createUnit",
+    related: ["idempotency.key_conflict"],
+  },
+} as const satisfies ErrorEntries
+
+/** What is the service's own fault, and told last. */
+export const internalErrors = {
+  "internal.error": {
+    status: 500,
+    retryable: true,
+    title: "Something unexpected happened; try again later.",
+    happened:
+      "Something went wrong on the side of the service, or with status 503 its database is away for the moment.",
+    fix: "Send the same request again with the same `Idempotency-Key`, after `Retry-After` where it is set, else with growing pauses. When it stays, tell support the `request_id`.",
+    operation: "getHealth",
+    related: ["rate_limit.exceeded", "idempotency.in_progress"],
+  },
+} as const satisfies ErrorEntries

@@ -1,0 +1,299 @@
+import { type TSchema, Type } from "@sinclair/typebox"
+import { fieldError } from "./errors.ts"
+import { chipIdForm, parseChipId, parseId, uuidForm } from "./ids.ts"
+
+const TEXT_LENGTH = 256
+const REDIRECT_LENGTH = 2_048
+const ATTRIBUTES_BYTES = 16 * 1_024
+const ATTRIBUTES_LEVELS = 8
+
+/** No control characters and no half of a surrogate pair, whether or not a validator reads it as Unicode. */
+const printable = "[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]"
+
+/** The same, for other regular expressions: half a surrogate pair cannot be written in JSON that is UTF-8. */
+const shownPrintable = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+
+// Schemas say of themselves what the OpenAPI document tells: `title` names a component, `description` a field.
+// `x-open` names a component with the words that are known today of a text that may be another one tomorrow.
+// `x-shown` is what it shows instead of a keyword, or with a `type` instead of all; `x-message` words a refusal.
+
+/** The schema with a meaning of its own in one place. */
+export function described<Schema extends TSchema>(schema: Schema, description: string): Schema {
+  return { ...schema, description }
+}
+
+/**
+ * Text of `most` code points at most, at least one, without control characters. The pattern counts them, as JSON
+ * Schema does by `maxLength`, for which the validator would count UTF-16 units.
+ */
+export function text(most: number, description: string) {
+  return Type.String({
+    pattern: `^(?:${printable}){1,${most}}$`,
+    description,
+    "x-message": `must have 1 to ${most} characters, none of them a control character or half a surrogate pair`,
+    "x-shown": { minLength: 1, maxLength: most, pattern: shownPrintable },
+  })
+}
+
+export const name = text(TEXT_LENGTH, "A name for people.")
+export const externalId = text(TEXT_LENGTH, "Your own id for it, unique within the organization.")
+
+/** An id in either case; it is compared and answered in lower case. */
+export const id = Type.String({
+  pattern: uuidForm.source,
+  description: "Its id.",
+  "x-message": "must be a UUID",
+  "x-shown": { format: "uuid" },
+})
+export const unitId = described(id, "The unit's id.")
+export const collectionId = described(id, "The collection's id.")
+
+/** A chip id in either case; it is answered in upper case. */
+export const chipId = Type.String({
+  pattern: chipIdForm.source,
+  description: "The chip's id: ten hexadecimal digits, taken in either case and answered in upper case.",
+  "x-message": "must be 10 hexadecimal digits",
+})
+
+/** The one-time value of a chip's URL. */
+export const e = Type.String({
+  pattern: "^[0-9A-F]{32}$",
+  description: "The one-time value of the tap URL.",
+  "x-message": "must be 32 upper-case hexadecimal digits",
+})
+
+/** The verification code of a chip's URL. */
+export const c = Type.String({
+  pattern: "^[0-9A-F]{16}$",
+  description: "The verification code of the tap URL, where the tag gives one.",
+  "x-message": "must be 16 upper-case hexadecimal digits",
+})
+
+/** Encrypted file content of a chip's URL. */
+export const enc = Type.String({
+  pattern: "^[0-9A-F]{32}$",
+  description:
+    "The encrypted file content of the tap URL, with the status of the tamper wire, where the tag gives it.",
+  "x-message": "must be 32 upper-case hexadecimal digits",
+})
+
+export const isTest = Type.Boolean({ description: "Whether it is a test chip, which has no hardware." })
+
+/** What the form of a redirect URL leaves open is held to `canonicalRedirect`. */
+export const redirectUrl = Type.String({
+  minLength: 1,
+  maxLength: REDIRECT_LENGTH,
+  description: "Where a tap lands: an absolute https URL, or null.",
+  "x-shown": { format: "uri" },
+})
+
+/** Free keys and values; their size and depth are held to `checkAttributes`. */
+export const attributes = Type.Record(Type.String(), Type.Unknown(), {
+  description: "Your own keys and values: at most 16 KiB as JSON, 8 levels.",
+})
+
+const DESCRIPTION_LENGTH = 2_000
+const METADATA_ENTRIES = 50
+const METADATA_BYTES = 8 * 1_024
+
+/** Text of several lines, which may be empty. */
+export const description = Type.String({
+  pattern: `^(?:${printable}|[\\n\\t]){0,${DESCRIPTION_LENGTH}}$`,
+  description: "What it is, for everybody to read: at most 2,000 characters, shown by its token.",
+  "x-message": `must have at most ${DESCRIPTION_LENGTH} characters, none of them a control character but line breaks and tabs, or half a surrogate pair`,
+  "x-shown": { maxLength: DESCRIPTION_LENGTH },
+})
+
+/** What its form leaves open is held to `canonicalImage`. */
+export const imageUrl = Type.String({
+  minLength: 1,
+  maxLength: REDIRECT_LENGTH,
+  description:
+    "A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.",
+  "x-shown": { format: "uri" },
+})
+
+/** Public names and values; their number and size are held to `checkMetadata`. */
+export const metadata = Type.Record(
+  Type.String(),
+  Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
+    "x-message": "must be a string, a number or a boolean",
+  }),
+  {
+    description:
+      "What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON.",
+    "x-shown": {
+      type: "object",
+      maxProperties: METADATA_ENTRIES,
+      additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+    },
+  },
+)
+
+/** A network's EIP-155 chain id. */
+export const chainId = Type.Integer({ minimum: 1, description: "The network, by its EIP-155 chain id." })
+
+/** A time in an answer: ISO 8601, UTC, milliseconds. */
+export const instant = Type.String({
+  pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$",
+  "x-shown": { format: "date-time" },
+})
+export const createdAt = described(instant, "When it was recorded.")
+export const updatedAt = described(instant, "When it last changed.")
+export const expiresAt = described(instant, "When it stops being valid.")
+
+/** A value that may be null; its key is there all the same. */
+export function nullable<Schema extends TSchema>(schema: Schema) {
+  const { description } = schema
+  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
+}
+
+/** A text as answers show it: by then, nobody has to check what was taken. */
+export function shown(field: TSchema) {
+  return nullable(Type.String({ description: field.description ?? "" }))
+}
+
+/** One of the words of a list. */
+export function oneOf<const Words extends readonly string[]>(words: Words, description: string) {
+  return Type.Unsafe<Words[number]>(
+    Type.Union(
+      words.map((word) => Type.Literal(word)),
+      { description },
+    ),
+  )
+}
+
+/** Where something stands: every word with its meaning, which is shown wherever the field is. */
+export function status<const Words extends readonly string[]>(
+  words: Words,
+  meanings: Record<Words[number], string>,
+) {
+  const lines = words.map((word: Words[number]) => `\`${word}\`: ${meanings[word]}`)
+  return oneOf(words, `Where it stands. ${lines.join(" ")}`)
+}
+
+/** An id in an address: what is no UUID is not refused and leads to nothing. */
+export function pathId(description: string) {
+  return Type.String({
+    description,
+    "x-case": "lower",
+    "x-shown": { pattern: uuidForm.source, type: "string", format: "uuid" },
+  })
+}
+
+/** A chip id in an address. */
+export const pathChipId = {
+  ...chipId,
+  "x-case": "upper",
+  "x-shown": { type: "string", pattern: chipIdForm.source },
+}
+
+/** An EVM address in an answer, checksummed. */
+export const address = Type.String({ pattern: "^0x[0-9a-fA-F]{40}$" })
+
+export const transactionHash = nullable(
+  Type.String({
+    pattern: "^0x[0-9a-f]{64}$",
+    description: "The transaction on chain, once it is known.",
+  }),
+)
+
+/** Why something failed for good. */
+export const failure = nullable(
+  Type.Object(
+    {
+      code: Type.String({
+        description:
+          "A stable code. Codes are added over time: treat an unknown one as a failure of no special kind.",
+        "x-open": "KnownFailureCode",
+      }),
+      message: Type.String({ description: "For people. The wording may change: never match on it." }),
+    },
+    { title: "Failure", description: "Why it failed for good, or null.", additionalProperties: false },
+  ),
+)
+
+/** The id in lower case. Throws `validation.failed` on the field when it is not a UUID. */
+export function canonicalId(text: string, field: string): string {
+  const id = parseId(text)
+  if (!id) throw fieldError(field, "must be a UUID")
+  return id
+}
+
+/** The chip id in upper case. Throws `validation.failed` on the field when it has another form. */
+export function canonicalChipId(text: string, field = "chip_id"): string {
+  const chipId = parseChipId(text)
+  if (!chipId) throw fieldError(field, "must be 10 hexadecimal digits")
+  return chipId
+}
+
+/**
+ * A redirect URL as it is stored and shown: absolute, `https:`, or `http:` on this very machine, at most 2,048
+ * characters before and after. Null stays null. Throws `validation.failed` on the field.
+ */
+export function canonicalRedirect(address: string | null, field = "redirect_url"): string | null {
+  return address === null ? null : canonicalUrl(address, field, ["localhost", "127.0.0.1"])
+}
+
+/** The same of a picture for everybody, which nobody else could see on this machine. */
+export function canonicalImage(address: string | null, field = "image_url"): string | null {
+  return address === null ? null : canonicalUrl(address, field, [])
+}
+
+function canonicalUrl(address: string, field: string, plainHosts: string[]): string {
+  const wrong = (why: string) => fieldError(field, why)
+  if (address.length > REDIRECT_LENGTH) throw wrong(`must have at most ${REDIRECT_LENGTH} characters`)
+  if (/[\s\\\p{Cc}\p{Cs}]/u.test(address))
+    throw wrong("must not contain white space, control characters or a backslash")
+  const parts = /^https?:\/\/(?<authority>[^/?#]+)/i.exec(address)
+  const url = URL.parse(address)
+  if (!parts?.groups || !url) throw wrong("must be an absolute https URL")
+  if (parts.groups.authority?.includes("@")) throw wrong("must not contain a user name or password")
+  if (url.protocol === "http:" && !plainHosts.includes(url.hostname)) throw wrong("must use https")
+  if (url.href.length > REDIRECT_LENGTH)
+    throw wrong(`must have at most ${REDIRECT_LENGTH} characters once it is percent-encoded`)
+  return url.href
+}
+
+/**
+ * Holds attributes to 16 KiB as JSON and 8 levels, themselves the first, and to what both databases can keep:
+ * no NUL, no half of a surrogate pair, no number beyond a double. Throws `validation.failed` on the field.
+ */
+export function checkAttributes(attributes: Record<string, unknown> | null, field = "attributes"): void {
+  if (attributes === null) return
+  checkValue(attributes, 1, field)
+  if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_BYTES)
+    throw fieldError(field, "must be at most 16 KiB as JSON")
+}
+
+/** Holds metadata to 50 entries and 8 KiB as JSON, of text that every reader can show. Throws `validation.failed`. */
+export function checkMetadata(metadata: Record<string, unknown> | null, field = "metadata"): void {
+  if (metadata === null) return
+  const names = Object.keys(metadata)
+  if (names.length > METADATA_ENTRIES)
+    throw fieldError(field, `must have at most ${METADATA_ENTRIES} entries`)
+  if (names.some((name) => !namePattern.test(name)))
+    throw fieldError(
+      field,
+      `must have names of 1 to ${TEXT_LENGTH} characters, none of them a control character`,
+    )
+  checkValue(metadata, 1, field)
+  if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES)
+    throw fieldError(field, "must be at most 8 KiB as JSON")
+}
+
+const namePattern = new RegExp(name.pattern ?? "")
+
+function checkValue(value: unknown, level: number, field: string): void {
+  if (typeof value === "string" && (value.includes("\0") || !value.isWellFormed()))
+    throw fieldError(field, "must not contain NUL characters or half surrogate pairs")
+  if (typeof value === "number" && !Number.isFinite(value))
+    throw fieldError(field, "must not contain a number that is too large")
+  if (typeof value !== "object" || value === null) return
+  if (level > ATTRIBUTES_LEVELS)
+    throw fieldError(field, `must not be deeper than ${ATTRIBUTES_LEVELS} levels`)
+  for (const [key, inner] of Object.entries(value)) {
+    checkValue(key, level, field)
+    checkValue(inner, level + 1, field)
+  }
+}

@@ -1,0 +1,57 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client"
+
+/** What this process counts and measures, beside what is read from elsewhere when somebody asks. */
+export const registry = new Registry()
+
+const requests = new Counter({
+  name: "service_requests_total",
+  help: "Requests answered",
+  labelNames: ["operation", "status"],
+  registers: [registry],
+})
+const seconds = new Histogram({
+  name: "service_request_seconds",
+  help: "Time from a request to its answer",
+  labelNames: ["operation"],
+  buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+  registers: [registry],
+})
+const taps = new Counter({
+  name: "service_taps_total",
+  help: "Taps by what came of them: recorded, dry_run, or the code of the refusal",
+  labelNames: ["outcome"],
+  registers: [registry],
+})
+const deliveries = new Counter({
+  name: "service_webhook_deliveries_total",
+  help: "Attempts to deliver an event to a webhook endpoint by what came of them: delivered, or failed",
+  labelNames: ["outcome"],
+  registers: [registry],
+})
+new Gauge({
+  name: "service_memory_bytes",
+  help: "Memory that the process holds",
+  registers: [registry],
+  collect() {
+    this.set(process.memoryUsage.rss())
+  },
+})
+
+/** Counts one answered request; `operation` is null for a path that leads nowhere. */
+export function countRequest(request: {
+  operation: string | null
+  status: number
+  code: string | null
+  milliseconds: number
+}): void {
+  const operation = request.operation ?? "none"
+  requests.inc({ operation, status: String(request.status) })
+  seconds.observe({ operation }, request.milliseconds / 1000)
+  if (operation !== "createTap") return
+  taps.inc({ outcome: request.code ?? (request.status === 201 ? "recorded" : "dry_run") })
+}
+
+/** Counts one attempt to deliver an event. */
+export function countDelivery({ error }: { error: string | null }): void {
+  deliveries.inc({ outcome: error === null ? "delivered" : "failed" })
+}

@@ -1,0 +1,45 @@
+import { lookup } from "node:dns/promises"
+import ipaddr from "ipaddr.js"
+
+/** Finds every address of a host name. */
+export type Resolve = (host: string) => Promise<string[]>
+
+/** As the machine itself resolves names. */
+export const resolveHost: Resolve = async (host) =>
+  (await lookup(host, { all: true, order: "ipv4first" })).map(({ address }) => address)
+
+/** Why a host may not be connected to, in words for whoever named it. */
+export class AddressRefused extends Error {
+  override name = "AddressRefused"
+}
+
+/**
+ * The addresses that a host of a URL stands for now, each of which may be connected to. One that is not routable on the
+ * whole Internet (RFC 6890) refuses the host, for what a name says may change; those of this machine are taken where
+ * `allowLoopback` says so. Throws `AddressRefused`, or what `resolve` throws.
+ */
+export async function checkedAddresses(
+  hostname: string,
+  { allowLoopback, resolve }: { allowLoopback: boolean; resolve: Resolve },
+): Promise<string[]> {
+  const host = hostname.replace(/^\[|\]$/g, "")
+  const addresses = ipaddr.isValid(host) ? [host] : await resolve(host)
+  if (addresses.length === 0) throw new AddressRefused("its name has no address")
+  if (!addresses.every((address) => isPublic(address) || (allowLoopback && isLoopbackAddress(address))))
+    throw new AddressRefused("leads to an address that is not routable on the Internet")
+  return addresses
+}
+
+/** Of IPv6 only what is given out at all (2000::/3) is public, and of that not what stands for something else. */
+function isPublic(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false
+  const address = ipaddr.process(text)
+  if (address.range() !== "unicast") return false
+  return address.kind() === "ipv4" || globalUnicast.test(address.toNormalizedString())
+}
+
+const globalUnicast = /^[23][0-9a-f]{3}:/
+
+function isLoopbackAddress(text: string): boolean {
+  return ipaddr.isValid(text) && ipaddr.process(text).range() === "loopback"
+}

@@ -1,0 +1,44 @@
+import { Redis } from "ioredis"
+import type { Log } from "./log.ts"
+
+/** A connection for questions: one that has no answer in time fails, and while Redis is away all fail at once. */
+export function connectRedis(url: string, patienceMilliseconds: number): Redis {
+  const impatience = {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    commandTimeout: patienceMilliseconds,
+  }
+  return quiet(new Redis(url, { ...usual, ...impatience }))
+}
+
+/** A connection for whoever waits on Redis without end, as BullMQ's workers do. */
+export function connectWaitingRedis(url: string): Redis {
+  return quiet(new Redis(url, { ...usual, maxRetriesPerRequest: null }))
+}
+
+/** Logs once when Redis goes away, with what that means for the service, and once when it is back. */
+export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
+  let isAway = false
+  redis.on("error", (error) => {
+    if (!isAway) log.warn({ error: error.message }, `Redis is away; ${consequence}`)
+    isAway = true
+  })
+  redis.on("ready", () => {
+    if (isAway) log.info({}, "Redis is back")
+    isAway = false
+  })
+}
+
+/** Without a listener an error would end the process. */
+export function quiet<Emitter extends { on(event: "error", listener: () => void): unknown }>(
+  emitter: Emitter,
+): Emitter {
+  emitter.on("error", () => {})
+  return emitter
+}
+
+const usual = {
+  connectTimeout: 2_000,
+  keepAlive: 5_000,
+  retryStrategy: (times: number) => Math.min(times * 100, 1_000),
+}

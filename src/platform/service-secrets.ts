@@ -1,0 +1,46 @@
+import { asc, ne } from "drizzle-orm"
+import type { Queries } from "../db/database.ts"
+import { serviceSecrets } from "../db/service-secret-schema.ts"
+import type { Turn } from "../db/turn.ts"
+import { derivedKey, type Secret } from "./sealing.ts"
+import { StartError } from "./start-error.ts"
+
+/**
+ * Holds a start to the secrets that the database says things are sealed under: this process must have all of them. Its
+ * current one is one of them from then on. Of processes that bring different secrets to a new database at once, one
+ * wins and the others are refused. Throws `StartError`.
+ */
+export async function holdToKnownSecrets({ tx, at }: Turn, { current, previous }: Secret): Promise<void> {
+  const mine = checkValueOf(current)
+  const registered = await registeredSecrets(tx)
+  const others = registered.filter(({ check_value }) => check_value !== mine)
+  const isRegistered = others.length < registered.length
+  const opened = previous === null ? null : checkValueOf(previous)
+  if (others.some(({ check_value }) => check_value !== opened))
+    throw new StartError(registered.at(-1)?.check_value === mine ? stillNeeded : wrongSecret)
+  if (isRegistered) return
+  const number = (registered.at(-1)?.number ?? 0) + 1
+  await tx.insert(serviceSecrets).values({ number, check_value: mine, registered_at: at })
+}
+
+const wrongSecret =
+  "SERVICE_SECRET is not the one that this database was written with: set the right one, or, to rotate it, the one before as SERVICE_SECRET_PREVIOUS"
+const stillNeeded =
+  "an earlier secret is still needed: set it as SERVICE_SECRET_PREVIOUS until operator secrets rewrap has sealed all anew; if it is lost, see operator secrets adopt --help"
+
+/** From now on a start needs the current secret alone: nothing is sealed under another one, or it is lost. */
+export async function adoptSecret({ tx, at }: Turn, { current }: Secret): Promise<void> {
+  const check_value = checkValueOf(current)
+  await tx.delete(serviceSecrets).where(ne(serviceSecrets.check_value, check_value))
+  const [registered] = await registeredSecrets(tx)
+  if (!registered) await tx.insert(serviceSecrets).values({ number: 1, check_value, registered_at: at })
+}
+
+async function registeredSecrets(tx: Queries) {
+  return await tx.select().from(serviceSecrets).orderBy(asc(serviceSecrets.number))
+}
+
+/** Tells a secret from another one and says nothing about it. */
+function checkValueOf(secret: string): string {
+  return derivedKey(secret, "check value").toString("base64url")
+}

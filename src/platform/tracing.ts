@@ -1,0 +1,81 @@
+import type { SpanExporter } from "@opentelemetry/sdk-trace"
+import { within } from "./deadline.ts"
+import { type Log, loggable } from "./log.ts"
+
+/** Tells an OpenTelemetry collector what was done. Costs nothing where there is none. */
+export type Tracing = {
+  record(span: FinishedSpan): void
+  /** Sends what is left, for as long as a stop can wait. */
+  close(): Promise<void>
+}
+
+/** Something that is over. */
+export type FinishedSpan = {
+  name: string
+  kind: "server" | "internal"
+  /** When it began, by `performance.now()`: milliseconds since the process started. */
+  since: number
+  /** Never a secret, nor anything that a caller wrote. */
+  attributes: Record<string, string | number | string[]>
+  is_failed: boolean
+  /** The header of that name (W3C Trace Context, section 3.2), which places the span in its caller's trace. */
+  traceparent: string | null
+}
+
+export const noTracing: Tracing = { record: () => {}, close: async () => {} }
+
+/**
+ * Sends spans by OTLP over HTTP to `<url>/v1/traces`, a few seconds' worth at a time. When nobody takes them they are
+ * dropped, and the log says so. The packages are only loaded here.
+ */
+export async function createTracing(url: string, log: Log): Promise<Tracing> {
+  const { ROOT_CONTEXT, SpanKind, SpanStatusCode, defaultTextMapGetter } = await import("@opentelemetry/api")
+  const { W3CTraceContextPropagator } = await import("@opentelemetry/core")
+  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http")
+  const { resourceFromAttributes } = await import("@opentelemetry/resources")
+  const { BatchSpanProcessor, TracerProvider } = await import("@opentelemetry/sdk-trace")
+
+  const exporter = saying(log, new OTLPTraceExporter({ url: `${url}/v1/traces`, timeoutMillis: 5_000 }))
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({ "service.name": "service-api" }),
+    spanProcessors: [new BatchSpanProcessor({ exporter, exportTimeoutMillis: 6_000 })],
+  })
+  const tracer = provider.getTracer("service-api")
+  const propagator = new W3CTraceContextPropagator()
+  return {
+    record({ name, kind, since, attributes, is_failed, traceparent }) {
+      const parent = propagator.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter)
+      const span = tracer.startSpan(
+        name,
+        { kind: kind === "server" ? SpanKind.SERVER : SpanKind.INTERNAL, startTime: since, attributes },
+        parent,
+      )
+      if (is_failed) span.setStatus({ code: SpanStatusCode.ERROR })
+      span.end(performance.now())
+    },
+    async close() {
+      const sent = provider.shutdown().catch((error) => log.warn(loggable(error), "traces were not sent"))
+      await within(sent, stopPatienceMilliseconds, "the collector did not answer").catch(() => {})
+    },
+  }
+}
+
+/** A process has ten seconds to stop, most of which its last requests may need. */
+const stopPatienceMilliseconds = 1_000
+
+/** Says once when spans are not taken, and once when they are again. The collector's own words may hold anything. */
+function saying(log: Log, exporter: SpanExporter): SpanExporter {
+  let isTaken = true
+  return {
+    shutdown: () => exporter.shutdown(),
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        const wasTaken = isTaken
+        isTaken = result.code === 0
+        if (wasTaken && !isTaken) log.warn({}, "traces are not taken and are dropped: look at the collector")
+        if (!wasTaken && isTaken) log.info({}, "traces are taken again")
+        done(result)
+      })
+    },
+  }
+}

@@ -1,0 +1,126 @@
+import { Queue, QueueEvents, Worker } from "bullmq"
+import { within } from "./deadline.ts"
+import type { Log } from "./log.ts"
+import { connectRedis, connectWaitingRedis, quiet, sayWhenAway } from "./redis.ts"
+import { createWakeUps, type WakeUps } from "./wake.ts"
+
+/**
+ * Wake-ups between processes, over a BullMQ queue: whoever takes one off tells all processes that listen. While Redis
+ * is away they are lost, which costs as long as the workers' own interval.
+ */
+export function createRedisWakeUps(url: string, log: Log): WakeUps {
+  const local = createWakeUps()
+  const publisher = startPublisher(url, log)
+  let listener: Closing | undefined
+  return {
+    wake: publisher.publish,
+    onWake(queue, callback) {
+      listener ??= startListener(url, local.wake)
+      return local.onWake(queue, callback)
+    },
+    async close() {
+      // BullMQ waits without end for a Redis that is away.
+      const closed = Promise.allSettled([listener?.close(), publisher.close()])
+      await within(closed, 2_000, "BullMQ did not close").catch(() => {})
+    },
+  }
+}
+
+/** Where the wake-ups are in Redis. */
+export const wakeUpQueue = { name: "wake-ups", prefix: "service-api" }
+
+type Closing = { close(): Promise<void> }
+
+/** Publishes one wake-up of a queue at once: those that come soon after it are one more, so that many cost as few. */
+function startPublisher(url: string, log: Log) {
+  const redis = connectRedis(url, 1_000)
+  sayWhenAway(redis, log, "workers look for work by themselves")
+  let jobs: Queue | undefined
+  const again = new Map<string, boolean>()
+
+  async function add(queue: string): Promise<void> {
+    if (redis.status !== "ready") return
+    jobs ??= quiet(
+      new Queue(wakeUpQueue.name, { prefix: wakeUpQueue.prefix, connection: redis, skipVersionCheck: true }),
+    )
+    try {
+      await jobs.add(queue, {}, jobOptions(queue))
+    } catch {
+      // A BullMQ queue that failed while it connected never recovers.
+      jobs = undefined
+    }
+  }
+
+  async function publish(queue: string): Promise<void> {
+    if (again.has(queue)) {
+      again.set(queue, true)
+      return
+    }
+    do {
+      again.set(queue, false)
+      await add(queue)
+      await Bun.sleep(restMilliseconds)
+    } while (again.get(queue))
+    again.delete(queue)
+  }
+
+  return {
+    publish: (queue: string) => void publish(queue),
+    async close() {
+      redis.disconnect()
+    },
+  }
+}
+
+const restMilliseconds = 20
+
+/** At most one wake-up of a queue waits, and one more is kept while one is being given. */
+function jobOptions(queue: string) {
+  return {
+    deduplication: { id: queue.replaceAll(":", "-"), keepLastIfActive: true },
+    removeOnComplete: true,
+    removeOnFail: true,
+  }
+}
+
+/** Takes wake-ups off the queue, and hears of all that any process took off. Starts anew when BullMQ gives up. */
+function startListener(url: string, wake: (queue: string) => void): Closing {
+  let closed = false
+  let open: Closing | undefined
+
+  async function listen(): Promise<void> {
+    const connection = connectWaitingRedis(url)
+    const options = { prefix: wakeUpQueue.prefix, connection, skipVersionCheck: true, autorun: false }
+    const worker = quiet(
+      new Worker(wakeUpQueue.name, async ({ name }) => name, { ...options, concurrency: 20, ...stalls }),
+    )
+    const events = quiet(new QueueEvents(wakeUpQueue.name, options))
+    events.on("completed", ({ returnvalue }) => wake(returnvalue))
+    open = {
+      async close() {
+        await Promise.allSettled([worker.close(true), events.close()])
+        connection.disconnect()
+      },
+    }
+    await Promise.race([worker.run(), events.run()]).catch(() => {})
+    await open.close()
+  }
+
+  async function run(): Promise<void> {
+    while (!closed) {
+      await listen()
+      if (!closed) await Bun.sleep(1_000)
+    }
+  }
+
+  void run()
+  return {
+    async close() {
+      closed = true
+      await open?.close()
+    },
+  }
+}
+
+/** A wake-up may be given twice, so a worker that died with one is no reason to fail it. */
+const stalls = { lockDuration: 10_000, stalledInterval: 5_000, maxStalledCount: 10 }

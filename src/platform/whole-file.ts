@@ -1,0 +1,41 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs"
+
+/**
+ * Writes a file for its owner's eyes only, a part at a time: it appears at `path` when it is whole and on the disk, or
+ * not at all. What an earlier try that was cut short left is written anew.
+ */
+export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+  const draft = `${path}.part`
+  rmSync(draft, { force: true })
+  const file = openSync(draft, "wx", 0o600)
+  try {
+    for await (const part of parts) writeAll(file, part)
+    fsyncSync(file)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, path)
+}
+
+/** So many characters are written at once. */
+const partCharacters = 65_536
+
+/** Texts as bytes, in parts that are worth writing. */
+export async function* inParts(texts: AsyncIterable<string> | Iterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  let part = ""
+  for await (const text of texts) {
+    part += text
+    if (part.length < partCharacters) continue
+    yield encoder.encode(part)
+    part = ""
+  }
+  if (part !== "") yield encoder.encode(part)
+}
+
+function writeAll(file: number, bytes: Uint8Array): void {
+  for (let start = 0; start < bytes.length; ) start += writeSync(file, bytes, start)
+}

@@ -1,0 +1,137 @@
+import { and, eq } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type ChipReplacementRow, type ChipRow, chipReplacements, chips } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { startActor } from "../../engine/actors/runtime.ts"
+import type { Caller } from "../../platform/caller.ts"
+import type { Chains } from "../../platform/chain.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
+import { newId } from "../../platform/ids.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import { requireFree, takeEncodedChip } from "../chips/encoded-chip.ts"
+import { type EncodedChip, pairingOf } from "../chips/pairing.ts"
+import { type ChipPlace, createTestChip } from "../chips/test-chip.ts"
+import { getOfUnit, listOf } from "../ownership/of-unit.ts"
+import {
+  getUnitForCaller,
+  hasOpenReplacement,
+  hasRelayedClaim,
+  type IssuedUnit,
+  requireIssued,
+} from "../ownership/rules.ts"
+import { holdToQuota } from "../quotas/service.ts"
+import { organizationOf } from "../settings/service.ts"
+import type { CreateChipReplacementBody } from "./model.ts"
+
+/**
+ * Reserves another chip for an unclaimed unit and starts the swap on the chain. `checkPairing` has found the body
+ * right. Throws `validation.failed` for a test chip on a unit with an encoded one, and the reverse.
+ */
+export async function createChipReplacement(
+  turn: Turn,
+  { secret, chains }: { secret: Secret; chains: Chains },
+  caller: Caller,
+  { unit_id, body }: { unit_id: string; body: CreateChipReplacementBody },
+): Promise<ChipReplacementRow> {
+  const { encoded } = pairingOf({ unit_id, ...body })
+  const unit = await requireReplaceable(turn.tx, caller, unit_id)
+  const lane_id = chains.get(unit.collection.chain_id)?.ownershipLaneId(unit.id)
+  if (!lane_id) throw new Error(`CHAINS does not have chain ${unit.collection.chain_id} of unit ${unit.id}`)
+
+  await holdToQuota(turn, await organizationOf(turn.tx, caller), "chips", 1)
+  const id = newId()
+  const place: ChipPlace = { unit_id: null, reserved_for: id }
+  if (!encoded) requireTestChipOn(unit)
+  const chip_id = encoded
+    ? await takeEncodedChip(turn, secret, await findReplacement(turn, unit, encoded), {
+        message: encoded,
+        place,
+      })
+    : await createTestChip(turn, secret, caller, place)
+  const [replacement] = await turn.tx
+    .insert(chipReplacements)
+    .values({
+      id,
+      organization_id: caller.organization_id,
+      unit_id: unit.id,
+      status: "prepared",
+      previous_chip_id: unit.chip_id,
+      chip_id,
+      created_at: turn.at,
+      updated_at: turn.at,
+    })
+    .onConflictDoNothing()
+    .returning()
+  if (!replacement) throw new ApiError("chip_replacement.in_progress")
+  await startActor(turn, {
+    id,
+    machine: "chip-replacement",
+    organization_id: caller.organization_id,
+    input: { lane_id, unit_id: unit.id, previous_chip_id: unit.chip_id, chip_id },
+  })
+  return replacement
+}
+
+/** Those of one unit, newest first. */
+export const listChipReplacements = listOf(chipReplacements)
+
+export async function getChipReplacement(
+  queries: Queries,
+  caller: Caller,
+  unitId: string,
+  replacementId: string,
+): Promise<ChipReplacementRow> {
+  const not_found = "chip_replacement.not_found"
+  return await getOfUnit(queries, caller, {
+    table: chipReplacements,
+    unit_id: unitId,
+    id: replacementId,
+    not_found,
+  })
+}
+
+/** An issued unit whose chip may change now. */
+type ReplaceableUnit = IssuedUnit & { has_test_chip: boolean }
+
+async function requireReplaceable(
+  queries: Queries,
+  caller: Caller,
+  unitId: string,
+): Promise<ReplaceableUnit> {
+  const unit = requireIssued(await getUnitForCaller(queries, caller, unitId))
+  if (unit.claimed) throw new ApiError("chip_replacement.locked")
+  if (await hasRelayedClaim(queries, unit.id)) throw new ApiError("claim.in_progress")
+  if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")
+  const [chip] = await queries
+    .select({ is_test: chips.is_test })
+    .from(chips)
+    .where(eq(chips.chip_id, unit.chip_id))
+  return { ...unit, has_test_chip: chip?.is_test === true }
+}
+
+function requireTestChipOn({ has_test_chip }: ReplaceableUnit): void {
+  if (!has_test_chip)
+    throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and takes another one")
+}
+
+/** The chip that is to take over: free, and of the kind that the unit has. */
+async function findReplacement(
+  turn: Turn,
+  unit: ReplaceableUnit,
+  { chip_id }: EncodedChip,
+): Promise<ChipRow> {
+  const [chip] = await turn.tx
+    .select()
+    .from(chips)
+    .where(and(eq(chips.chip_id, chip_id), eq(chips.organization_id, unit.organization_id)))
+  if (!chip) throw new ApiError("chip.not_found")
+  requireFree(chip)
+  if (chip.is_test !== unit.has_test_chip)
+    throw fieldError(
+      "chip_id",
+      unit.has_test_chip
+        ? "is an encoded chip: this unit has a test chip and takes another one, with is_test true"
+        : "is a test chip: this unit has an encoded chip and takes another one",
+    )
+  return chip
+}

@@ -1,0 +1,48 @@
+import { and, eq, isNull } from "drizzle-orm"
+import { type ChipRow, chips } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import type { SunMessage } from "../../engine/sun/message.ts"
+import { ApiError } from "../../platform/errors.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import { isAhead, isOpening, lastCounter, proveMessage, provenColumns } from "./proof.ts"
+import type { ChipPlace } from "./test-chip.ts"
+
+/**
+ * Takes a free chip that proves itself to its place. One statement takes it and consumes the counter that proved it.
+ * Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
+ */
+export async function takeEncodedChip(
+  turn: Turn,
+  secret: Secret,
+  chip: ChipRow,
+  { message, place }: { message: SunMessage; place: ChipPlace },
+): Promise<string> {
+  requireFree(chip)
+  const proof = await proveMessage(turn.tx, secret, chip, message)
+  const [taken] = await turn.tx
+    .update(chips)
+    .set({ ...place, ...provenColumns(proof), ...(place.unit_id && { paired_at: turn.at }) })
+    .where(
+      and(
+        eq(chips.chip_id, chip.chip_id),
+        eq(chips.organization_id, chip.organization_id),
+        isFree,
+        isAhead(proof),
+      ),
+    )
+    .returning({ chip_id: chips.chip_id })
+  if (!taken)
+    throw new ApiError(
+      proof.counter > lastCounter(chip, proof) ? "chip.already_paired" : "chip.already_scanned",
+    )
+  if (isOpening(chip, proof)) await turn.tell(turn, { opened: chip })
+  return taken.chip_id
+}
+
+/** Throws `chip.already_paired` for a chip that has a unit, is retired or is reserved. */
+export function requireFree({ unit_id, retired_at, reserved_for }: ChipRow): void {
+  if (unit_id || retired_at || reserved_for) throw new ApiError("chip.already_paired")
+}
+
+/** The same, as a condition on `chips`. */
+export const isFree = and(isNull(chips.unit_id), isNull(chips.retired_at), isNull(chips.reserved_for))

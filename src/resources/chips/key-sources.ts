@@ -1,0 +1,91 @@
+import { and, asc, eq } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { keySets, keySetVersions } from "../../db/key-set-schema.ts"
+import { type KeySource, keySourceOf } from "../../engine/sun/key-schemes.ts"
+import { resealBytes, type Secret, seal, unseal } from "../../platform/sealing.ts"
+
+/** A version of a key set, ready to derive, with the names that people know it by. */
+export type NamedKeySource = KeySource & { key_set_id: string; name: string; master: Uint8Array }
+
+/** The master as it is stored; it opens only for this version of this set. */
+export function sealMaster(secret: Secret, keySetId: string, version: number, master: Uint8Array): string {
+  return seal(secret, PURPOSE, `${keySetId}.${version}`, Buffer.from(master).toString("hex"))
+}
+
+/** A version of a key set by which a chip's keys are derived. A version never changes, so it is opened once. */
+export async function keySourceFor(
+  queries: Queries,
+  secret: Secret,
+  keySetId: string,
+  version: number,
+): Promise<NamedKeySource> {
+  const name = `${keySetId}.${version}`
+  const known = lastSources.get(name)
+  if (known && known.secret === secret) return known.source
+  const [row] = await queries
+    .select(columns)
+    .from(keySetVersions)
+    .innerJoin(keySets, eq(keySets.id, keySetVersions.key_set_id))
+    .where(and(eq(keySetVersions.key_set_id, keySetId), eq(keySetVersions.version, version)))
+  const source = row && opened(secret, row)
+  if (!source) throw new Error(`key set ${keySetId} has no version ${version} that keys are derived from`)
+  const [oldest] = lastSources.keys()
+  if (oldest !== undefined && lastSources.size >= MOST_SOURCES) lastSources.delete(oldest)
+  lastSources.set(name, { secret, source })
+  return source
+}
+
+/** All versions of all sets of an organization, the newest set and version last. */
+export async function keySourcesOf(
+  queries: Queries,
+  secret: Secret,
+  organizationId: string,
+): Promise<NamedKeySource[]> {
+  const rows = await queries
+    .select(columns)
+    .from(keySetVersions)
+    .innerJoin(keySets, eq(keySets.id, keySetVersions.key_set_id))
+    .where(eq(keySets.organization_id, organizationId))
+    .orderBy(asc(keySets.created_at), asc(keySets.id), asc(keySetVersions.version))
+  return rows.flatMap((row) => opened(secret, row) ?? [])
+}
+
+/** A sealed master anew under the current secret; null where it is already. Throws `SealBroken`. */
+export function resealMaster(
+  secret: Secret,
+  keySetId: string,
+  version: number,
+  sealed: string,
+): string | null {
+  const boundTo = Buffer.from(`${keySetId}.${version}`)
+  const anew = resealBytes(secret, PURPOSE, boundTo, Buffer.from(sealed, "base64url"))
+  return anew?.toString("base64url") ?? null
+}
+
+const PURPOSE = "key set master"
+
+const columns = {
+  key_set_id: keySets.id,
+  name: keySets.name,
+  scheme: keySets.scheme,
+  version: keySetVersions.version,
+  sealed_master: keySetVersions.sealed_master,
+}
+
+type VersionRow = {
+  key_set_id: string
+  name: string
+  scheme: (typeof keySets.$inferSelect)["scheme"]
+  version: number
+  sealed_master: string | null
+}
+
+function opened(secret: Secret, row: VersionRow): NamedKeySource | null {
+  const { key_set_id, name, scheme, version, sealed_master } = row
+  if (scheme === "explicit" || sealed_master === null) return null
+  const master = Buffer.from(unseal(secret, PURPOSE, `${key_set_id}.${version}`, sealed_master), "hex")
+  return { ...keySourceOf(scheme, master, version), key_set_id, name, master }
+}
+
+const lastSources = new Map<string, { secret: Secret; source: NamedKeySource }>()
+const MOST_SOURCES = 256

@@ -1,0 +1,131 @@
+import { type Static, type TProperties, Type } from "@sinclair/typebox"
+import { tamperStatuses } from "../../engine/sun/file-content.ts"
+import {
+  c,
+  chipId,
+  createdAt,
+  described,
+  e,
+  enc,
+  externalId,
+  id,
+  instant,
+  isTest,
+  nullable,
+  oneOf,
+  shown,
+  unitId,
+} from "../../platform/fields.ts"
+import { unitSnapshot } from "../units/model.ts"
+
+/**
+ * A test chip or an encoded one, beside `shared` fields. Both variants are checked by one closed object, so that
+ * `checkPairing` can tell them apart and name the field that is wrong; readers are shown two.
+ */
+export function testOrEncoded<Shared extends TProperties>(title: string, shared: Shared) {
+  const closed = { additionalProperties: false }
+  const isTestChip = { ...shared, is_test: Type.Boolean({ ...isTest, const: true }) }
+  const isEncoded = Type.Optional(Type.Boolean({ ...isTest, const: false }))
+  const variants = [
+    Type.Object(isTestChip, {
+      title: `${title}ByTest`,
+      description: "With a test chip, which is made for it",
+      ...closed,
+    }),
+    Type.Object(
+      { ...shared, chip_id: chipId, e, c: Type.Optional(c), enc: Type.Optional(enc), is_test: isEncoded },
+      {
+        title: `${title}Encoded`,
+        description: "With an encoded chip, and a value that it emitted",
+        ...closed,
+      },
+    ),
+  ]
+  const either = {
+    ...shared,
+    chip_id: Type.Optional(chipId),
+    e: Type.Optional(e),
+    c: Type.Optional(c),
+    enc: Type.Optional(enc),
+    is_test: Type.Optional(isTest),
+  }
+  return Type.Object(either, { title, "x-variants": variants, ...closed })
+}
+
+export const pairChipBody = testOrEncoded("PairChip", { unit_id: unitId })
+export type PairChipBody = Static<typeof pairChipBody>
+
+/** What a list of chips is, in an answer or a body. */
+export const chipsInOrder = "Chips, in the order of the request or newest first."
+
+export const pairChipsInBulkBody = Type.Object(
+  { chips: Type.Array(pairChipBody, { minItems: 1, maxItems: 100, description: chipsInOrder }) },
+  { title: "PairChipsInBulk", additionalProperties: false },
+)
+export type PairChipsInBulkBody = Static<typeof pairChipsInBulkBody>
+
+const itsUnit = "The unit that the chip is paired to."
+
+const tag = {
+  chip_id: chipId,
+  is_test: isTest,
+  scan_count: Type.Integer({ minimum: 0, description: "The number of taps recorded." }),
+  tamper: nullable(
+    oneOf(
+      tamperStatuses,
+      "What the chip's tamper wire said last: `sealed`, `opened` for good, or `unknown`; null for a chip without one.",
+    ),
+  ),
+  retired_at: described(
+    nullable(instant),
+    "When the chip was taken out of use for good; null for one that is paired or free.",
+  ),
+  created_at: createdAt,
+}
+
+/** A chip wherever one is shown that browsers may see. */
+export const chipResource = Type.Object(
+  { ...tag, unit: described(nullable(unitSnapshot), itsUnit) },
+  { title: "Chip", additionalProperties: false },
+)
+export type ChipResource = Static<typeof chipResource>
+
+const signals = {
+  skipped_count: Type.Integer({
+    minimum: 0,
+    description: "The reads between its recorded taps that were never presented: the sum of `skipped`.",
+  }),
+  refused_count: Type.Integer({
+    minimum: 0,
+    description: "The values refused with `chip.invalid_e_value`: made up, damaged, or of another tag.",
+  }),
+  last_refused_at: described(nullable(instant), "When the last value was refused; null when none was."),
+}
+
+/** A chip as those see it who look after it: with what no browser is told. */
+export const observedChipResource = Type.Object(
+  { ...tag, ...signals, unit: described(nullable(unitSnapshot), itsUnit) },
+  { title: "ObservedChip", additionalProperties: false },
+)
+export type ObservedChipResource = Static<typeof observedChipResource>
+
+/** What pairing answers: a chip, with its unit. */
+export const pairedChipResource = Type.Object(
+  { ...tag, unit: described(unitSnapshot, itsUnit) },
+  { title: "PairedChip", additionalProperties: false },
+)
+export type PairedChipResource = Static<typeof pairedChipResource>
+
+/** What pairing in bulk answers. */
+export const pairedChips = Type.Object(
+  { chips: Type.Array(pairedChipResource, { description: chipsInOrder }) },
+  { additionalProperties: false },
+)
+
+const namedUnit = Type.Object({ id, external_id: shown(externalId) }, { additionalProperties: false })
+
+export const chipListItem = Type.Object(
+  { ...tag, ...signals, unit: described(nullable(namedUnit), itsUnit) },
+  { title: "ListedChip", additionalProperties: false },
+)
+export type ChipListItem = Static<typeof chipListItem>

@@ -1,0 +1,71 @@
+import { ApiError } from "../../platform/errors.ts"
+import type { PairChipBody } from "./model.ts"
+
+/** What is to be paired to a unit: a fresh test chip, or an encoded chip that proves itself. Ids are canonical. */
+export type Pairing = { unit_id: string; encoded: EncodedChip | null }
+
+export type EncodedChip = { chip_id: string; e: string; c: string | undefined; enc: string | undefined }
+
+/** A body that has been checked, as what it asks for. */
+export function pairingOf(body: PairChipBody): Pairing {
+  const { chip_id, e, c, enc } = body
+  const unit_id = body.unit_id.toLowerCase()
+  if (chip_id === undefined || e === undefined) return { unit_id, encoded: null }
+  return { unit_id, encoded: { chip_id: chip_id.toUpperCase(), e, c, enc } }
+}
+
+/** Tells the two variants of a pairing apart. Throws `validation.failed` on every field that fits neither. */
+export function checkPairing(body: Omit<PairChipBody, "unit_id">): void {
+  const wrong = wrongFields(body)
+  if (wrong.length > 0) {
+    const fieldErrors = Object.fromEntries(wrong.map(({ field, message }) => [field, [message]]))
+    throw new ApiError("validation.failed", undefined, { formErrors: [], fieldErrors })
+  }
+}
+
+/**
+ * The same for the entries of a bulk request, in which no unit and no chip is named twice.
+ * Throws `validation.failed` on `chips`, with a message for everything that is wrong.
+ */
+export function checkPairings(bodies: PairChipBody[]): void {
+  const wrong = bodies.flatMap((body, index) =>
+    [...wrongFields(body), ...repeatedFields(bodies, index)].map(
+      ({ field, message }) => `[${index}].${field}: ${message}`,
+    ),
+  )
+  if (wrong.length > 0)
+    throw new ApiError("validation.failed", undefined, { formErrors: [], fieldErrors: { chips: wrong } })
+}
+
+type WrongField = { field: keyof PairChipBody; message: string }
+
+const ofEncodedChips = ["chip_id", "e", "c", "enc"] as const
+
+function wrongFields(body: Omit<PairChipBody, "unit_id">): WrongField[] {
+  if (body.is_test === true) {
+    const mixed = ofEncodedChips.filter((field) => body[field] !== undefined)
+    if (mixed.length === 0) return []
+    return [
+      ...mixed.map((field) => ({ field, message: "is not taken when is_test is true" })),
+      { field: "is_test", message: "must be false or absent for an encoded chip" },
+    ]
+  }
+  const wrong: WrongField[] = []
+  if (body.chip_id === undefined) wrong.push({ field: "chip_id", message: "is required for an encoded chip" })
+  if (body.e === undefined) wrong.push({ field: "e", message: "is required for an encoded chip" })
+  if (body.is_test === false && wrong.length === 2)
+    wrong.push({ field: "is_test", message: "must be true for a test chip" })
+  return wrong
+}
+
+function repeatedFields(bodies: PairChipBody[], index: number): WrongField[] {
+  const body = bodies[index]
+  const fields = ["unit_id", "chip_id"] as const
+  return fields.flatMap((field) => {
+    const value = body?.[field]?.toLowerCase()
+    const first = bodies.findIndex((other) => other[field]?.toLowerCase() === value)
+    return value === undefined || first === index
+      ? []
+      : [{ field, message: `is the same as [${first}].${field}` }]
+  })
+}

@@ -1,0 +1,184 @@
+import { and, eq, lt, ne, or, type SQL, sql } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type ChipRow, chips } from "../../db/schema.ts"
+import { type ChipKeys, unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
+import { decryptFileContent, type TamperStatus, tamperOf } from "../../engine/sun/file-content.ts"
+import { chipKeysFrom } from "../../engine/sun/key-schemes.ts"
+import { decryptPicc, type SunChip, type SunMessage, verifySun } from "../../engine/sun/message.ts"
+import { ApiError } from "../../platform/errors.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import { keySourceFor } from "./key-sources.ts"
+
+/** A value that is not from the chip: `chip.invalid_e_value`. */
+export class ValueRefused extends ApiError {
+  override name = "ValueRefused"
+  constructor(
+    readonly chip_id: string,
+    message?: string,
+  ) {
+    super("chip.invalid_e_value", message)
+  }
+}
+
+/** What is stored of a chip's identity. */
+type StoredTag = Pick<
+  ChipRow,
+  | "chip_id"
+  | "uid"
+  | "wrapped_keys"
+  | "key_set_id"
+  | "key_version"
+  | "next_key_version"
+  | "mac_input"
+  | "tamper"
+>
+
+/** What a message says that this chip has made. */
+export type SunProof = {
+  counter: number
+  /** The keys it was made with; another version than the chip's where this is its first read after being encoded anew. */
+  key_version: number
+  uid: string
+  /** What its wire says now, or said last; null where it has none that is mirrored. */
+  tamper: TamperStatus | null
+}
+
+/**
+ * What a message of this chip says: under its keys, else under those it was ordered to get. A chip whose UID nobody has
+ * read yet proves it by its keys and `c`. Throws `chip.invalid_e_value` for any other message.
+ */
+export async function proveMessage(
+  queries: Queries,
+  secret: Secret,
+  chip: StoredTag,
+  message: SunMessage,
+): Promise<SunProof> {
+  const { key_version, next_key_version } = chip
+  for (const version of next_key_version === null ? [key_version] : [key_version, next_key_version]) {
+    const tag = await tagOf(queries, secret, chip, version, message)
+    const proof = tag && verifySun(tag, message, chip.mac_input)
+    if (!proof) continue
+    const uid = upperHex(tag.uid)
+    if (isUnread(chip)) await requireNewUid(queries, chip, uid)
+    return {
+      counter: proof.counter,
+      key_version: version,
+      uid,
+      tamper: tamperAfter(chip, tag, proof.counter, message),
+    }
+  }
+  throw new ValueRefused(chip.chip_id)
+}
+
+/** The chip with its keys opened or derived. Throws `ChipKeysUnreadable`. */
+export async function sunChipOf(queries: Queries, secret: Secret, chip: StoredTag): Promise<SunChip> {
+  const uid = Buffer.from(chip.uid, "hex")
+  return { uid, ...(await keysOf(queries, secret, chip, chip.key_version, uid)) }
+}
+
+/** The last counter that was accepted under the keys of the proof: none under keys that the chip has just got. */
+export function lastCounter(chip: { key_version: number; counter: number }, proof: SunProof): number {
+  return proof.key_version === chip.key_version ? chip.counter : 0
+}
+
+/** Lets one of any number of messages with the same counter through, in the condition of an update of `chips`. */
+export function isAhead({ key_version, counter }: SunProof): SQL | undefined {
+  return or(
+    and(eq(chips.key_version, key_version), lt(chips.counter, counter)),
+    eq(chips.next_key_version, key_version),
+  )
+}
+
+/** What an accepted message changes of the chip's row. */
+export function provenColumns({ counter, key_version, uid, tamper }: SunProof) {
+  return {
+    counter,
+    key_version,
+    next_key_version: stillAwaited(sql`${key_version}`),
+    uid,
+    tamper: stillOpened(sql`${tamper}`),
+  }
+}
+
+/** The version that is still awaited after a message of this one. */
+export function stillAwaited(version: SQL): SQL<number | null> {
+  return sql`case when ${chips.next_key_version} = ${version} then null else ${chips.next_key_version} end`
+}
+
+/** The new status, which does not close what another message opened meanwhile. */
+export function stillOpened(tamper: SQL): SQL<TamperStatus | null> {
+  return sql`case when ${chips.tamper} = 'opened' then 'opened' else ${tamper} end`
+}
+
+/** Whether this message is the first that says that the chip was opened. */
+export function isOpening(chip: Pick<ChipRow, "tamper">, proof: SunProof): boolean {
+  return proof.tamper === "opened" && chip.tamper !== "opened"
+}
+
+/** Stands for the UID of a chip that was ordered before anybody had seen its tag: none is like it. */
+export function unreadUid(chipId: string): string {
+  return `${UNREAD}${chipId}`
+}
+
+/** The UID, 14 hexadecimal digits, or null before a read has told it. */
+export function knownUid({ uid }: { uid: string }): string | null {
+  return uid.startsWith(UNREAD) ? null : uid
+}
+
+const UNREAD = "unread:"
+
+function isUnread(chip: StoredTag): boolean {
+  return knownUid(chip) === null
+}
+
+async function tagOf(
+  queries: Queries,
+  secret: Secret,
+  chip: StoredTag,
+  version: number,
+  message: SunMessage,
+): Promise<SunChip | null> {
+  const stored = knownUid(chip)
+  const uid = stored === null ? null : Buffer.from(stored, "hex")
+  const keys = await keysOf(queries, secret, chip, version, uid)
+  if (uid) return { uid, ...keys }
+  // The MAC is what makes a UID that was not known before more than chance.
+  const picc = message.c === undefined ? null : decryptPicc(keys.metaKey, message.e)
+  return picc && { uid: picc.uid, ...keys }
+}
+
+async function keysOf(
+  queries: Queries,
+  secret: Secret,
+  chip: StoredTag,
+  version: number,
+  uid: Uint8Array | null,
+): Promise<ChipKeys> {
+  if (chip.key_set_id === null) return unwrapChipKeys(secret, chip.chip_id, chip.wrapped_keys)
+  const source = await keySourceFor(queries, secret, chip.key_set_id, version)
+  return chipKeysFrom(source, { chip_id: chip.chip_id, uid })
+}
+
+/** One order cannot become two chips: the tag of another chip was encoded once more. */
+async function requireNewUid(queries: Queries, { chip_id }: StoredTag, uid: string): Promise<void> {
+  const [other] = await queries
+    .select({ chip_id: chips.chip_id })
+    .from(chips)
+    .where(and(eq(chips.uid, uid), ne(chips.chip_id, chip_id)))
+  if (other) throw new ValueRefused(chip_id, "The tag is known as another chip: it was encoded twice.")
+}
+
+/** Once opened, a chip stays so. A tap without `enc` leaves what is known. */
+function tamperAfter(
+  chip: StoredTag,
+  tag: SunChip,
+  counter: number,
+  { enc }: SunMessage,
+): TamperStatus | null {
+  if (enc === undefined || chip.tamper === null || chip.tamper === "opened") return chip.tamper
+  return tamperOf(decryptFileContent(tag, counter, enc))
+}
+
+function upperHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex").toUpperCase()
+}

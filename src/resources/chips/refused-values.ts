@@ -1,0 +1,43 @@
+import { sql } from "drizzle-orm"
+import { chipRefusals } from "../../db/chip-refusal-schema.ts"
+import { type Given, query } from "../../db/query.ts"
+import type { Turn } from "../../db/turn.ts"
+import type { CountedRefusals } from "../../http/route.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import type { ApiError } from "../../platform/errors.ts"
+import { ValueRefused } from "./proof.ts"
+
+type Value = { chip_id?: string | undefined; e?: string | undefined }
+
+/** A value of `e` that is not from its chip counts against the chip. `givenIn` finds the chips in a body. */
+export function refusedValues<Body>(givenIn: (body: Body) => readonly Value[]): CountedRefusals<Body> {
+  return {
+    of: "chip.invalid_e_value",
+    against: (body) =>
+      givenIn(body)
+        .filter(({ e }) => e !== undefined)
+        .map(({ chip_id }) => String(chip_id).toUpperCase()),
+    note: noteRefusal,
+  }
+}
+
+/** In a database transaction of its own: that of the request is undone. */
+async function noteRefusal(context: Context, refusal: ApiError, requestId: string): Promise<void> {
+  if (!(refusal instanceof ValueRefused)) return
+  const { chip_id } = refusal
+  const count = ({ tx, at }: Turn) => countRefusal(tx, { chip_id, refused_count: 1, last_refused_at: at })
+  await inTurn(context, requestId, count, "read committed")
+}
+
+const countRefusal = query((db, row: Given<typeof chipRefusals.$inferSelect>) =>
+  db
+    .insert(chipRefusals)
+    .values(row)
+    .onConflictDoUpdate({
+      target: chipRefusals.chip_id,
+      set: {
+        refused_count: sql`${chipRefusals.refused_count} + 1`,
+        last_refused_at: row.last_refused_at,
+      },
+    }),
+)

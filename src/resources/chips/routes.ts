@@ -1,0 +1,121 @@
+import { Type } from "@sinclair/typebox"
+import { flag, flagOf, listRoute } from "../../http/list.ts"
+import { type Route, readRoute, writeRoute } from "../../http/route.ts"
+import { checkOf, formThen } from "../../http/validate.ts"
+import { isTest, pathChipId } from "../../platform/fields.ts"
+import {
+  chipListItem,
+  chipsInOrder,
+  observedChipResource,
+  type PairChipBody,
+  type PairChipsInBulkBody,
+  type PairedChipResource,
+  pairChipBody,
+  pairChipsInBulkBody,
+  pairedChipResource,
+  pairedChips,
+} from "./model.ts"
+import { checkPairing, checkPairings } from "./pairing.ts"
+import { presentChip, presentListedChip, presentObservedChip } from "./present.ts"
+import { refusedValues } from "./refused-values.ts"
+import { type ChipView, getChip, listChips, pairChip, pairChipsInBulk } from "./service.ts"
+import { signalsOf } from "./signals.ts"
+
+export const chipRoutes: Route[] = [
+  writeRoute({
+    operation: "pairChip",
+    summary: "Pair a chip to a unit",
+    description:
+      "Binds a chip to a unit and sets off the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value of its own, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.",
+    method: "POST",
+    path: "/v1/chips",
+    credentials: ["api_key"],
+    idempotent: true,
+    body: pairChipBody,
+    checkBody: formThen(checkOf(pairChipBody), checkPairing),
+    counts_refusals: refusedValues((body: PairChipBody) => [body]),
+    status: 201,
+    response: pairedChipResource,
+    errors: [
+      "unit.not_found",
+      "chip.not_found",
+      "collection.not_active",
+      "chip.already_paired",
+      "chip.already_scanned",
+      "chip.invalid_e_value",
+      "quota.exceeded",
+    ],
+    async write(turn, { context, caller, body }) {
+      const chip = await pairChip(turn, context.config.service_secret, caller, body)
+      return { body: presentPairedChip(chip), location: `/v1/chips/${chip.chip_id}` }
+    },
+  }),
+  writeRoute({
+    operation: "pairChipsInBulk",
+    summary: "Pair up to 100 chips to units of one collection",
+    description:
+      "All units belong to one collection and are issued in the order given, in one transaction. Either every chip is paired or none.",
+    method: "POST",
+    path: "/v1/chips/bulk",
+    credentials: ["api_key"],
+    idempotent: true,
+    body: pairChipsInBulkBody,
+    checkBody: formThen(checkOf(pairChipsInBulkBody), (body: PairChipsInBulkBody) =>
+      checkPairings(body.chips),
+    ),
+    counts_refusals: refusedValues(({ chips }: PairChipsInBulkBody) => chips),
+    status: 201,
+    response: pairedChips,
+    errors: [
+      "unit.not_found",
+      "chip.not_found",
+      "chip.bulk_mixed_collections",
+      "chip.bulk_pending",
+      "collection.not_active",
+      "chip.already_paired",
+      "chip.already_scanned",
+      "chip.invalid_e_value",
+      "quota.exceeded",
+    ],
+    async write(turn, { context, caller, body }) {
+      const chips = await pairChipsInBulk(turn, context.config.service_secret, caller, body)
+      return { body: { chips: chips.map(presentPairedChip) } }
+    },
+  }),
+  listRoute({
+    operation: "listChips",
+    summary: "List chips",
+    description: "The organization's chips, newest first: real ones, test chips, or both.",
+    path: "/v1/chips",
+    credentials: ["api_key"],
+    plural: "chips",
+    entries: chipsInOrder,
+    item: chipListItem,
+    filters: { is_test: Type.Optional(flag(String(isTest.description))) },
+    read: (context, caller, { is_test }, page) =>
+      listChips(context.db.read, caller, { is_test: flagOf(is_test), page }),
+    present: presentListedChip,
+  }),
+  readRoute({
+    operation: "getChip",
+    summary: "Get a chip",
+    description:
+      "One chip with its unit; `unit` is null while the chip is not paired. With what only you are told: reads that were never presented, and refused values.",
+    path: "/v1/chips/{chip_id}",
+    params: { chip_id: pathChipId },
+    credentials: ["api_key"],
+    response: observedChipResource,
+    errors: ["chip.not_found"],
+    async read(context, caller, { params }) {
+      const { read } = context.db
+      const chip = await getChip(read, caller, params.chip_id)
+      return { body: presentObservedChip(chip, await signalsOf(read, chip.chip_id)) }
+    },
+  }),
+]
+
+function presentPairedChip(view: ChipView): PairedChipResource {
+  const { unit, ...chip } = presentChip(view)
+  if (!unit) throw new Error(`chip ${chip.chip_id} was paired and has no unit`)
+  return { ...chip, unit }
+}

@@ -1,0 +1,233 @@
+import { and, eq, getTableColumns, inArray, type SQL } from "drizzle-orm"
+import { chipRefusals } from "../../db/chip-refusal-schema.ts"
+import type { Queries } from "../../db/database.ts"
+import {
+  type GivenPage,
+  givenPage,
+  keysetAfter,
+  newestFirst,
+  type Page,
+  type PageOf,
+  pageBy,
+} from "../../db/page.ts"
+import { type Given, query } from "../../db/query.ts"
+import { bulkPairings, type ChipRow, chips, units } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { sendEvent } from "../../engine/actors/runtime.ts"
+import type { Caller } from "../../platform/caller.ts"
+import { ApiError } from "../../platform/errors.ts"
+import { canonicalChipId } from "../../platform/fields.ts"
+import { newId } from "../../platform/ids.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import { holdToQuota } from "../quotas/service.ts"
+import { organizationOf } from "../settings/service.ts"
+import { findUnits, type UnitView, unitOfChip } from "../units/service.ts"
+import { requireFree, takeEncodedChip } from "./encoded-chip.ts"
+import type { PairChipBody, PairChipsInBulkBody } from "./model.ts"
+import { type EncodedChip, type Pairing, pairingOf } from "./pairing.ts"
+import { type ChipSignals, refusalsOfChip, signalColumns } from "./signals.ts"
+import { type ChipPlace, createTestChip } from "./test-chip.ts"
+
+/** A chip with the unit it is paired to now, without what is secret of it. */
+export type ChipView = Omit<ChipRow, "uid" | "wrapped_keys"> & { unit: UnitView | null }
+
+export type ListedChip = Pick<
+  ChipRow,
+  "chip_id" | "is_test" | "scan_count" | "tamper" | "retired_at" | "created_at"
+> &
+  ChipSignals & { unit: { id: string; external_id: string | null } | null }
+
+/**
+ * Pairs a fresh test chip, or an encoded chip that proves itself, to a unit and starts the unit's issuance.
+ * `checkPairing` has found the body right.
+ */
+export async function pairChip(
+  turn: Turn,
+  secret: Secret,
+  caller: Caller,
+  body: PairChipBody,
+): Promise<ChipView> {
+  const pairings = await findPairings(turn, caller, [pairingOf(body)])
+  requireActiveCollections(pairings)
+  const [chip] = await pairInOrder(turn, secret, caller, { pairings, bulk_pairing_id: null })
+  if (!chip) throw new Error("a pairing answered no chip")
+  return chip
+}
+
+/**
+ * Pairs up to 100 chips to units of one collection, all or none; the units are issued in the order given.
+ * `checkPairings` has found the body right.
+ */
+export async function pairChipsInBulk(
+  turn: Turn,
+  secret: Secret,
+  caller: Caller,
+  body: PairChipsInBulkBody,
+): Promise<ChipView[]> {
+  const pairings = await findPairings(turn, caller, body.chips.map(pairingOf))
+  const collectionIds = new Set(pairings.map(({ unit }) => unit.collection_id))
+  if (collectionIds.size > 1) throw new ApiError("chip.bulk_mixed_collections")
+  const [collectionId] = collectionIds
+  if (!collectionId) throw new ApiError("collection.not_active")
+  requireActiveCollections(pairings)
+  const bulk_pairing_id = await openBulkPairing(turn, caller, collectionId, pairings.length)
+  return await pairInOrder(turn, secret, caller, { pairings, bulk_pairing_id })
+}
+
+/** A chip of the caller's own; its unit is null while it is not paired. */
+export async function getChip(
+  queries: Queries,
+  caller: Pick<Caller, "organization_id">,
+  chipId: string,
+): Promise<ChipView> {
+  const { organization_id } = caller
+  const [chip] = await ownChip(queries, { chip_id: canonicalChipId(chipId), organization_id })
+  if (!chip) throw new ApiError("chip.not_found")
+  return { ...chip, unit: await unitOfChip(queries, chip) }
+}
+
+/** The chip that is paired to a unit; null where there is none. */
+export async function chipOfUnit(queries: Queries, unitId: string): Promise<ChipView | null> {
+  const [chip] = await chipByUnit(queries, { unit_id: unitId })
+  return chip ? { ...chip, unit: await unitOfChip(queries, chip) } : null
+}
+
+const chipByUnit = query((db, given: Given<{ unit_id: string }>) =>
+  db.select(shownColumns).from(chips).where(eq(chips.unit_id, given.unit_id)),
+)
+
+const ownChip = query((db, given: Given<{ chip_id: string; organization_id: string }>) =>
+  db
+    .select(shownColumns)
+    .from(chips)
+    .where(and(eq(chips.chip_id, given.chip_id), eq(chips.organization_id, given.organization_id))),
+)
+
+export async function listChips(
+  queries: Queries,
+  caller: Caller,
+  { is_test, page }: { is_test?: boolean | undefined; page: Page },
+): Promise<PageOf<ListedChip>> {
+  const { organization_id } = caller
+  const rows = await chipsOf(queries, { organization_id, is_test, ...givenPage(page) })
+  return pageBy(rows, page.limit, (chip) => chip.chip_id)
+}
+
+type Listed = GivenPage & { organization_id: string; is_test: boolean | undefined }
+
+const keyset = { created_at: chips.created_at, id: chips.chip_id }
+
+const chipsOf = query((db, given: Given<Listed>) =>
+  db
+    .select({
+      chip_id: chips.chip_id,
+      is_test: chips.is_test,
+      scan_count: chips.scan_count,
+      tamper: chips.tamper,
+      retired_at: chips.retired_at,
+      created_at: chips.created_at,
+      ...signalColumns,
+      unit: { id: units.id, external_id: units.external_id },
+    })
+    .from(chips)
+    .leftJoin(units, eq(units.id, chips.unit_id))
+    .leftJoin(chipRefusals, refusalsOfChip)
+    .where(
+      and(
+        eq(chips.organization_id, given.organization_id),
+        given.is_test && eq(chips.is_test, given.is_test),
+        keysetAfter(keyset, given),
+      ),
+    )
+    .orderBy(...newestFirst(keyset))
+    .limit(given.rows),
+)
+
+/** A pairing with the rows it names. `chip` is the encoded chip; a test chip is yet to be made. */
+type FoundPairing = { unit: UnitView; encoded: { chip: ChipRow; message: EncodedChip } | null }
+
+/** The rows that pairings name, all the caller's own; the first that is missing is refused. */
+async function findPairings(turn: Turn, caller: Caller, pairings: Pairing[]): Promise<FoundPairing[]> {
+  const unitIds = pairings.map(({ unit_id }) => unit_id)
+  const foundUnits = await findUnits(turn.tx, caller, unitIds)
+  const unitById = new Map(foundUnits.map((unit) => [unit.id, unit]))
+  const chipById = await encodedChips(turn, caller, pairings)
+  const unitOf = (pairing: Pairing) => unitById.get(pairing.unit_id)
+  if (!pairings.every(unitOf)) throw new ApiError("unit.not_found")
+  return pairings.map((pairing) => {
+    const unit = unitOf(pairing)
+    if (!unit) throw new ApiError("unit.not_found")
+    if (!pairing.encoded) return { unit, encoded: null }
+    const chip = chipById.get(pairing.encoded.chip_id)
+    if (!chip) throw new ApiError("chip.not_found")
+    return { unit, encoded: { chip, message: pairing.encoded } }
+  })
+}
+
+async function encodedChips(turn: Turn, caller: Caller, pairings: Pairing[]): Promise<Map<string, ChipRow>> {
+  const chipIds = pairings.flatMap(({ encoded }) => (encoded ? [encoded.chip_id] : []))
+  if (chipIds.length === 0) return new Map()
+  const rows = await turn.tx.select().from(chips).where(own(caller, chipIds))
+  return new Map(rows.map((chip) => [chip.chip_id, chip]))
+}
+
+function requireActiveCollections(pairings: FoundPairing[]): void {
+  if (pairings.some(({ unit }) => unit.collection?.status !== "active"))
+    throw new ApiError("collection.not_active")
+}
+
+/** The constraint decides: a collection has one bulk pairing that is not issued yet. */
+async function openBulkPairing(
+  turn: Turn,
+  caller: Caller,
+  collectionId: string,
+  size: number,
+): Promise<string> {
+  const [opened] = await turn.tx
+    .insert(bulkPairings)
+    .values({
+      id: newId(),
+      organization_id: caller.organization_id,
+      collection_id: collectionId,
+      size,
+      created_at: turn.at,
+      issued_at: null,
+    })
+    .onConflictDoNothing()
+    .returning({ id: bulkPairings.id })
+  if (!opened) throw new ApiError("chip.bulk_pending")
+  return opened.id
+}
+
+async function pairInOrder(
+  turn: Turn,
+  secret: Secret,
+  caller: Caller,
+  { pairings, bulk_pairing_id }: { pairings: FoundPairing[]; bulk_pairing_id: string | null },
+): Promise<ChipView[]> {
+  for (const { unit, encoded } of pairings) {
+    if (unit.chip_id !== null) throw new ApiError("chip.already_paired")
+    if (encoded) requireFree(encoded.chip)
+  }
+  await holdToQuota(turn, await organizationOf(turn.tx, caller), "chips", pairings.length)
+
+  const chipIds: string[] = []
+  for (const { unit, encoded } of pairings) {
+    const place: ChipPlace = { unit_id: unit.id, reserved_for: null }
+    const chip_id = encoded
+      ? await takeEncodedChip(turn, secret, encoded.chip, { message: encoded.message, place })
+      : await createTestChip(turn, secret, caller, place)
+    const event = { type: "PAIRED", chip_id, bulk_pairing_id }
+    const { accepted } = await sendEvent(turn, unit.id, event)
+    // A unit that was issued with a chip before takes another one by a chip replacement only.
+    if (!accepted) throw new ApiError("chip.already_paired")
+    chipIds.push(chip_id)
+  }
+  return await Promise.all(chipIds.map((chipId) => getChip(turn.tx, caller, chipId)))
+}
+
+const { uid: _uid, wrapped_keys: _wrapped_keys, ...shownColumns } = getTableColumns(chips)
+
+function own(caller: Caller, chipIds: string[]): SQL | undefined {
+  return and(inArray(chips.chip_id, chipIds), eq(chips.organization_id, caller.organization_id))
+}

@@ -1,0 +1,36 @@
+import { eq, sql } from "drizzle-orm"
+import { chipRefusals } from "../../db/chip-refusal-schema.ts"
+import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import { chips, taps } from "../../db/schema.ts"
+
+/** What its maker watches of a chip, and no browser is told: reads that nobody presented, and values not from it. */
+export type ChipSignals = { skipped_count: number; refused_count: number; last_refused_at: Date | null }
+
+/** The same as columns of a query on `chips` that joins `chipRefusals`. */
+export const signalColumns = {
+  skipped_count:
+    sql<number>`(select cast(coalesce(sum(${taps.skipped}), 0) as bigint) from ${taps} where ${taps.chip_id} = ${chips.chip_id})`.mapWith(
+      Number,
+    ),
+  refused_count: sql<number>`coalesce(${chipRefusals.refused_count}, 0)`.mapWith(Number),
+  last_refused_at: chipRefusals.last_refused_at,
+}
+
+/** How a query on `chips` joins what `signalColumns` reads. */
+export const refusalsOfChip = eq(chipRefusals.chip_id, chips.chip_id)
+
+/** The signals of a chip that is there. */
+export async function signalsOf(queries: Queries, chipId: string): Promise<ChipSignals> {
+  const [signals] = await signalsOfChip(queries, { chip_id: chipId })
+  if (!signals) throw new Error(`there is no chip ${chipId} that could have signals`)
+  return signals
+}
+
+const signalsOfChip = query((db, given: Given<{ chip_id: string }>) =>
+  db
+    .select(signalColumns)
+    .from(chips)
+    .leftJoin(chipRefusals, refusalsOfChip)
+    .where(eq(chips.chip_id, given.chip_id)),
+)

@@ -1,0 +1,134 @@
+import { isAddressEqual } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { type ClaimRow, claims } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { startActor } from "../../engine/actors/runtime.ts"
+import type { Caller } from "../../platform/caller.ts"
+import type { Chain } from "../../platform/chain.ts"
+import type { Context } from "../../platform/context.ts"
+import { ApiError } from "../../platform/errors.ts"
+import { newId } from "../../platform/ids.ts"
+import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
+import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
+import { getOfUnit, listOf } from "../ownership/of-unit.ts"
+import {
+  type HandOver,
+  hasOpenReplacement,
+  type IssuedUnit,
+  readOwnership,
+  requireHandable,
+  requireRecipient,
+  requireRoom,
+} from "../ownership/rules.ts"
+import type { CreateClaimBody } from "./model.ts"
+
+/** What `createClaim` needs of the chain and of the customer's sign-in. */
+type PreparedClaim = {
+  chain: Chain
+  proof: IdentityProof | null
+  /** Present exactly when the recipient's own wallet will submit the claim. */
+  authorization: TimedAuthorization | null
+}
+
+/** Checks a claim against rows and chain, before the database transaction that records it. */
+export async function prepareClaim(
+  context: Context,
+  caller: Caller,
+  unitId: string,
+  body: CreateClaimBody,
+): Promise<PreparedClaim> {
+  const recipient = requireRecipient(body.recipient)
+  const unit = await requireClaimable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
+  if (body.execution === "client_broadcast") await requireRoomFor(context.db.read, caller, unit)
+  const proof = await checkIdentityToken(context, caller, body.identity_token)
+  const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
+  if (ownership.owner && isAddressEqual(ownership.owner, recipient))
+    throw new ApiError("claim.already_to_recipient")
+  if (ownership.owner) throw new ApiError("claim.already_claimed")
+  if (unit.claimed) throw new ApiError("claim.owner_unknown")
+  if (body.execution !== "client_broadcast") return { chain, proof, authorization: null }
+
+  const { authorization_nonce } = ownership
+  const authorization = await authorizeFrom(context, unit, ownership, (token) =>
+    chain.authorizeClaim({ ...token, recipient, authorization_nonce }),
+  )
+  return { chain, proof, authorization }
+}
+
+/** Records a prepared claim and starts it, after checking the rows once more. */
+export async function createClaim(
+  turn: Turn,
+  caller: Caller,
+  { unit_id, body, prepared }: { unit_id: string; body: CreateClaimBody; prepared: PreparedClaim },
+): Promise<ClaimRow> {
+  const { chain, proof, authorization } = prepared
+  const recipient = requireRecipient(body.recipient)
+  const unit = await requireClaimable(turn.tx, caller, { unit_id, recipient, in_progress })
+  if (authorization) await requireRoomFor(turn.tx, caller, unit)
+  // Claimed since the chain was asked: a repeated request will learn by whom.
+  if (unit.claimed) throw new ApiError("claim.owner_unknown")
+  if (proof) await useIdentityToken(turn, caller, proof)
+
+  const [claim] = await turn.tx
+    .insert(claims)
+    .values({
+      id: newId(),
+      organization_id: caller.organization_id,
+      unit_id: unit.id,
+      session_token_id: caller.session && caller.credential_id,
+      status: "claiming",
+      execution: body.execution ?? "service_relay",
+      recipient,
+      customer_id: proof?.customer_id ?? null,
+      transaction: authorization?.transaction ?? null,
+      authorization_digest: authorization?.authorization_digest ?? null,
+      expires_at: authorization?.deadline_at ?? null,
+      created_at: turn.at,
+      updated_at: turn.at,
+    })
+    .onConflictDoNothing()
+    .returning()
+  if (!claim) throw new ApiError(in_progress)
+  await startActor(turn, {
+    id: claim.id,
+    machine: "claim",
+    organization_id: caller.organization_id,
+    input: {
+      unit_id: unit.id,
+      recipient,
+      relay: authorization ? null : { lane_id: chain.ownershipLaneId(unit.id) },
+      authorization: authorization && watchOf(unit, authorization),
+    },
+  })
+  return claim
+}
+
+/** Those of one unit, newest first. */
+export const listClaims = listOf(claims)
+
+export async function getClaim(
+  queries: Queries,
+  caller: Caller,
+  unitId: string,
+  claimId: string,
+): Promise<ClaimRow> {
+  return await getOfUnit(queries, caller, {
+    table: claims,
+    unit_id: unitId,
+    id: claimId,
+    not_found: "claim.not_found",
+  })
+}
+
+const in_progress = "claim.in_progress"
+
+async function requireRoomFor(queries: Queries, caller: Caller, { id }: IssuedUnit): Promise<void> {
+  await requireRoom(queries, caller, { table: claims, unit_id: id, in_progress })
+}
+
+/** An issued unit that the service is not handing over, and whose chip stays. */
+async function requireClaimable(queries: Queries, caller: Caller, asked: HandOver): Promise<IssuedUnit> {
+  const unit = await requireHandable(queries, caller, asked)
+  if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")
+  return unit
+}

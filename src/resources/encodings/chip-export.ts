@@ -1,0 +1,51 @@
+import { and, asc, eq, getTableColumns, gt } from "drizzle-orm"
+import { chipRefusals } from "../../db/chip-refusal-schema.ts"
+import { type ChipRow, chips } from "../../db/schema.ts"
+import type { Context } from "../../platform/context.ts"
+import { collectGarbage } from "../../platform/memory.ts"
+import { knownUid } from "../chips/proof.ts"
+import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signals.ts"
+import { requireOrganization } from "../organizations/service.ts"
+
+/** A chip as a file gives it, without keys. */
+export type ExportedChip = ReturnType<typeof presentExported>
+
+/** All chips of an organization in the order of their ids, a page in memory at a time. Throws `not_found.resource`. */
+export async function* exportedChips(context: Context, organizationId: string): AsyncGenerator<ExportedChip> {
+  const organization = await requireOrganization(context.db.read, organizationId)
+  for (let after = ""; ; ) {
+    const page = await context.db.read
+      .select({ ...getTableColumns(chips), ...signalColumns })
+      .from(chips)
+      .leftJoin(chipRefusals, refusalsOfChip)
+      .where(and(eq(chips.organization_id, organization.id), gt(chips.chip_id, after)))
+      .orderBy(asc(chips.chip_id))
+      .limit(PAGE_CHIPS)
+    const last = page.at(-1)
+    if (!last) return
+    for (const chip of page) yield presentExported(chip)
+    collectGarbage()
+    after = last.chip_id
+  }
+}
+
+const PAGE_CHIPS = 1_000
+
+function presentExported(chip: ChipRow & ChipSignals) {
+  return {
+    chip_id: chip.chip_id,
+    uid: knownUid(chip),
+    is_test: chip.is_test,
+    key_set_id: chip.key_set_id,
+    key_version: chip.key_version,
+    unit_id: chip.unit_id,
+    counter: chip.counter,
+    scan_count: chip.scan_count,
+    skipped_count: chip.skipped_count,
+    refused_count: chip.refused_count,
+    tamper: chip.tamper,
+    created_at: chip.created_at.toISOString(),
+    paired_at: chip.paired_at?.toISOString() ?? null,
+    retired_at: chip.retired_at?.toISOString() ?? null,
+  }
+}

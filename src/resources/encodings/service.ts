@@ -1,0 +1,223 @@
+import { randomBytes } from "node:crypto"
+import { and, asc, eq, gt, inArray, max } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { keySetVersions, manifestChips, manifests } from "../../db/key-set-schema.ts"
+import { chips } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { type ManifestLine, manifestLine } from "../../engine/sun/encoding/manifest.ts"
+import { ndefFile } from "../../engine/sun/encoding/ndef.ts"
+import { checkTemplate, type Mirrors, macInputOf, tagAddress } from "../../engine/sun/encoding/tag-address.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { fieldError } from "../../platform/errors.ts"
+import { collectGarbage } from "../../platform/memory.ts"
+import { keySourceFor } from "../chips/key-sources.ts"
+import { knownUid, unreadUid } from "../chips/proof.ts"
+import { requireKeySet } from "../key-sets/service.ts"
+import { requireOrganization } from "../organizations/service.ts"
+import { UidConflicts, type WantedTag, wantedTags } from "./wanted-tags.ts"
+
+type ManifestRow = typeof manifests.$inferSelect
+
+/** What is ordered. `id` is drawn by whoever asks, so that asking again goes on with the same order. */
+type EncodingOrder = {
+  id: string
+  organization_id: string
+  key_set_id: string
+  url_template: string
+  mirrors: Mirrors
+  /** How many tags of any UID, or the UIDs of those that lie ready, 14 upper-case hex digits each. */
+  tags: { count: number } | { uids: readonly string[] }
+}
+
+/** Told again and again how many chips are registered. */
+type OnRegistered = (done: number, total: number) => void
+
+/**
+ * Registers the chips of an order, some thousands in one database transaction; cut short and asked again, it goes on
+ * where it stopped. UIDs of this organization's chips of the same key set are ordered anew, with its newest version;
+ * any other UID that is known refuses the order: throws `UidConflicts` naming each line.
+ * Throws `not_found.resource`, `validation.failed`, `TemplateError`.
+ */
+export async function placeOrder(
+  context: Context,
+  order: EncodingOrder,
+  onRegistered: OnRegistered = () => {},
+): Promise<ManifestRow> {
+  const manifest = await inTurn(context, null, (turn) => openManifest(turn, order))
+  const wanted = await wantedTags(context.db.read, manifest, order.tags)
+  let done = await registered(context.db.read, manifest.id)
+  while (done < manifest.size) {
+    const part = Math.min(PART_CHIPS, manifest.size - done)
+    const first = done + 1
+    await inTurn(context, null, (turn) => registerPart(turn, manifest, wanted, first, part))
+    collectGarbage()
+    done += part
+    onRegistered(done, manifest.size)
+  }
+  return manifest
+}
+
+/** The lines of an order whose chips are registered, in order, a page of them in memory at a time. */
+export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGenerator<ManifestLine> {
+  const { service_secret } = context.config
+  const { url_template, mac, tamper } = manifest
+  const source = await keySourceFor(
+    context.db.read,
+    service_secret,
+    manifest.key_set_id,
+    manifest.key_version,
+  )
+  for (let after = 0; ; ) {
+    const page = await context.db.read
+      .select({ number: manifestChips.number, chip_id: chips.chip_id, uid: chips.uid })
+      .from(manifestChips)
+      .innerJoin(chips, eq(chips.chip_id, manifestChips.chip_id))
+      .where(and(eq(manifestChips.manifest_id, manifest.id), gt(manifestChips.number, after)))
+      .orderBy(asc(manifestChips.number))
+      .limit(PAGE_CHIPS)
+    const last = page.at(-1)
+    if (!last) return
+    for (const chip of page) {
+      const uid = knownUid(chip)
+      const tag = { chip_id: chip.chip_id, uid: uid === null ? null : Buffer.from(uid, "hex") }
+      yield manifestLine(source, url_template, { mac, tamper }, tag)
+    }
+    collectGarbage()
+    after = last.number
+  }
+}
+
+/** How many chips one database transaction registers, and how many one statement: SQLite takes 32,766 parameters. */
+const PART_CHIPS = 1_000
+const STATEMENT_CHIPS = 250
+const PAGE_CHIPS = 500
+
+/** The order as it was placed first: asked again it must be the same. */
+async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestRow> {
+  checkTemplate(order.url_template)
+  ndefFile(tagAddress(order.url_template, "0000000000", order.mirrors))
+  const organization = await requireOrganization(turn.tx, order.organization_id)
+  const keySet = await requireKeySet(turn.tx, order.key_set_id)
+  if (keySet.organization_id !== organization.id)
+    throw fieldError("key_set_id", "is a key set of another organization")
+  const size = "count" in order.tags ? order.tags.count : order.tags.uids.length
+  const [known] = await turn.tx.select().from(manifests).where(eq(manifests.id, order.id))
+  if (known) {
+    const isSame =
+      known.organization_id === organization.id &&
+      known.key_set_id === keySet.id &&
+      known.url_template === order.url_template &&
+      known.mac === order.mirrors.mac &&
+      known.tamper === order.mirrors.tamper &&
+      known.size === size
+    if (!isSame) throw fieldError("id", "is that of another order")
+    return known
+  }
+  if (keySet.retired_at) throw fieldError("key_set_id", "is retired: take another key set for new tags")
+  if (keySet.scheme === "explicit")
+    throw fieldError(
+      "key_set_id",
+      "has scheme explicit, whose chips bring their keys: chips import takes them",
+    )
+  if (keySet.scheme !== "an10922" && "count" in order.tags)
+    throw fieldError("uids", `are needed: keys of scheme ${keySet.scheme} follow from the UIDs of the tags`)
+  const [newest] = await turn.tx
+    .select({ version: max(keySetVersions.version) })
+    .from(keySetVersions)
+    .where(eq(keySetVersions.key_set_id, keySet.id))
+  const manifest = {
+    id: order.id,
+    organization_id: organization.id,
+    key_set_id: keySet.id,
+    key_version: newest?.version ?? 1,
+    url_template: order.url_template,
+    ...order.mirrors,
+    size,
+    created_at: turn.at,
+  }
+  await turn.tx.insert(manifests).values(manifest)
+  return manifest
+}
+
+async function registered(queries: Queries, manifestId: string): Promise<number> {
+  const [last] = await queries
+    .select({ number: max(manifestChips.number) })
+    .from(manifestChips)
+    .where(eq(manifestChips.manifest_id, manifestId))
+  return last?.number ?? 0
+}
+
+async function registerPart(
+  turn: Turn,
+  manifest: ManifestRow,
+  wanted: (number: number) => WantedTag,
+  first: number,
+  count: number,
+): Promise<void> {
+  for (let start = first; start < first + count; start += STATEMENT_CHIPS) {
+    const size = Math.min(STATEMENT_CHIPS, first + count - start)
+    const tags = Array.from({ length: size }, (_none, index) => wanted(start + index))
+    const fresh = tags.filter(({ again }) => again === null)
+    const made = await insertChips(turn, manifest, fresh)
+    await orderAnew(turn, manifest, tags)
+    const rows = tags.map(({ again }, index) => ({
+      manifest_id: manifest.id,
+      number: start + index,
+      chip_id: again ?? made.shift() ?? "",
+    }))
+    const noted = await turn.tx
+      .insert(manifestChips)
+      .values(rows)
+      .onConflictDoNothing()
+      .returning({ number: manifestChips.number })
+    if (noted.length < size) throw busyElsewhere()
+  }
+}
+
+/** New chips with ids that nobody has; a chance repetition among 2^40 is drawn again. */
+async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[]): Promise<string[]> {
+  if (tags.length === 0) return []
+  const { organization_id, key_set_id, key_version, mac, tamper } = manifest
+  const drawn = tags.map(({ uid }) => ({ uid, chip_id: upperHex(randomBytes(5)) }))
+  const stored = await turn.tx
+    .insert(chips)
+    .values(
+      drawn.map(({ uid, chip_id }) => ({
+        chip_id,
+        organization_id,
+        is_test: false,
+        uid: uid ?? unreadUid(chip_id),
+        wrapped_keys: "",
+        key_set_id,
+        key_version,
+        mac_input: macInputOf({ mac, tamper }),
+        has_mac: mac || tamper,
+        tamper: tamper ? ("unknown" as const) : null,
+        counter: 0,
+        emitted_counter: 0,
+        scan_count: 0,
+        created_at: turn.at,
+      })),
+    )
+    .onConflictDoNothing()
+    .returning({ chip_id: chips.chip_id })
+  if (stored.length < tags.length) throw busyElsewhere()
+  return drawn.map(({ chip_id }) => chip_id)
+}
+
+/** Chips that get the keys of this version; until their first tap with them the earlier ones count. */
+async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedTag[]): Promise<void> {
+  const chipIds = tags.flatMap(({ again }) => again ?? [])
+  if (chipIds.length === 0) return
+  await turn.tx.update(chips).set({ next_key_version: key_version }).where(inArray(chips.chip_id, chipIds))
+}
+
+function busyElsewhere(): Error {
+  return new UidConflicts([
+    "some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped",
+  ])
+}
+
+function upperHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex").toUpperCase()
+}

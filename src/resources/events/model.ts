@@ -1,0 +1,23 @@
+import { Type } from "@sinclair/typebox"
+import { eventTypes } from "../../engine/events/types.ts"
+import { collectionId, createdAt, described, id, nullable, oneOf, unitId } from "../../platform/fields.ts"
+
+export const eventType = oneOf(eventTypes, "What happened. Types are added over time: skip an unknown one.")
+
+export const eventResource = Type.Object(
+  {
+    id,
+    type: eventType,
+    created_at: createdAt,
+    unit_id: described(nullable(unitId), "The unit it is about; null where it is about none."),
+    collection_id: described(
+      nullable(collectionId),
+      "The collection it is about; null where it is about none.",
+    ),
+    is_test: Type.Boolean({ description: "Whether it is about a unit with a test chip." }),
+    data: Type.Record(Type.String(), Type.Unknown(), {
+      description: "The resource as its GET showed it at that moment.",
+    }),
+  },
+  { title: "Event", additionalProperties: false },
+)

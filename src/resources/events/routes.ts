@@ -1,0 +1,79 @@
+import { Type } from "@sinclair/typebox"
+import { eventBody } from "../../engine/events/body.ts"
+import { numberEvents } from "../../engine/events/numbering.ts"
+import { flag, flagOf, listRoute } from "../../http/list.ts"
+import { type Route, readRoute, streamRoute } from "../../http/route.ts"
+import { collectionId, described, pathId, unitId } from "../../platform/fields.ts"
+import { eventResource, eventType } from "./model.ts"
+import { getEvent, listEvents, newestPlace, positionAfter } from "./service.ts"
+import { requireRoom, streamEvents } from "./stream.ts"
+
+const filters = {
+  type: Type.Optional(described(eventType, "Only events of this type.")),
+  unit_id: Type.Optional(described(unitId, "Only events about this unit.")),
+  collection_id: Type.Optional(described(collectionId, "Only events about this collection or its units.")),
+  is_test: Type.Optional(flag("Only events about test units, or only those that are not.")),
+}
+
+const after = Type.String({
+  pattern: "^(0|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
+  description:
+    "The id of the last event you have: what follows it, oldest first. `0` begins with the oldest that is kept.",
+  "x-message": "must be the id of an event, or 0",
+})
+
+export const eventRoutes: Route[] = [
+  listRoute({
+    operation: "listEvents",
+    summary: "Read the feed of events",
+    description:
+      "Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days.",
+    path: "/v1/events",
+    credentials: ["api_key"],
+    plural: "events",
+    entries: "Events, newest first, or with `after` oldest first.",
+    item: eventResource,
+    filters: { ...filters, after: Type.Optional(after) },
+    // What this very caller has just done is there when it looks.
+    ensure: async (context, { organization_id }) => void (await numberEvents(context, organization_id)),
+    read: (context, caller, asked, page) =>
+      listEvents(context.db.read, caller, { ...asked, is_test: flagOf(asked.is_test), page }),
+    present: eventBody,
+  }),
+  streamRoute({
+    operation: "streamEvents",
+    summary: "Watch the feed of events",
+    description:
+      "The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds of silence.",
+    path: "/v1/events/stream",
+    credentials: ["api_key"],
+    query: Type.Object({ ...filters, after: Type.Optional(after) }, { additionalProperties: false }),
+    response: Type.String({ description: "Server-sent events." }),
+    async open(context, caller, { query }, { last_event_id, stopping }) {
+      requireRoom(context, caller)
+      await numberEvents(context, caller.organization_id)
+      const { after, ...asked } = query
+      const from = last_event_id || after
+      const queries = context.db.read
+      const place =
+        from === undefined
+          ? await newestPlace(queries, caller)
+          : { id: from, position: await positionAfter(queries, caller, from) }
+      const filter = { ...asked, is_test: flagOf(asked.is_test) }
+      return streamEvents(context, caller, { ...filter, place, stopping })
+    },
+  }),
+  readRoute({
+    operation: "getEvent",
+    summary: "Get an event",
+    description: "One event, as it was told.",
+    path: "/v1/events/{event_id}",
+    params: { event_id: pathId("The event's id.") },
+    credentials: ["api_key"],
+    response: eventResource,
+    errors: ["event.not_found"],
+    async read(context, caller, { params }) {
+      return { body: eventBody(await getEvent(context.db.read, caller, params.event_id)) }
+    },
+  }),
+]

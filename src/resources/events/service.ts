@@ -1,0 +1,116 @@
+import { and, asc, desc, eq, gt, isNotNull, lt, type SQL } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type EventRow, events } from "../../db/event-schema.ts"
+import { type Page, type PageOf, pageOf } from "../../db/page.ts"
+import type { Caller } from "../../platform/caller.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
+import { canonicalId } from "../../platform/fields.ts"
+import { parseId } from "../../platform/ids.ts"
+
+/** What of the feed is asked for. */
+export type EventFilter = {
+  type?: string | undefined
+  unit_id?: string | undefined
+  collection_id?: string | undefined
+  is_test?: boolean | undefined
+}
+
+/** One of the caller's own. */
+export async function getEvent(queries: Queries, caller: Caller, eventId: string): Promise<EventRow> {
+  const id = parseId(eventId)
+  const [event] = id
+    ? await queries
+        .select()
+        .from(events)
+        .where(and(eq(events.id, id), eq(events.organization_id, caller.organization_id)))
+    : []
+  if (!event) throw new ApiError("event.not_found")
+  return event
+}
+
+/**
+ * The feed, newest first; or what follows the event `after`, `0` for all that is kept, oldest first. A reader that goes
+ * on from the last event of each page misses nothing and meets nothing twice. Throws `validation.failed` on `after`.
+ */
+export async function listEvents(
+  queries: Queries,
+  caller: Caller,
+  { after, page, ...filter }: EventFilter & { after?: string | undefined; page: Page },
+): Promise<PageOf<EventRow>> {
+  if (after !== undefined) {
+    const last = await positionAfter(queries, caller, after)
+    // A page that continues another one of the same list does so from its last event.
+    const from = page.after ? await positionOfEvent(queries, caller, page.after.id, "cursor") : last
+    const rows = await eventsAfter(queries, caller, { ...filter, position: from, limit: page.limit + 1 })
+    return pageOf(rows, page.limit)
+  }
+  const before = page.after && (await positionOfEvent(queries, caller, page.after.id, "cursor"))
+  const rows = await queries
+    .select()
+    .from(events)
+    .where(
+      and(
+        wanted(caller, filter),
+        isNotNull(events.position),
+        before === null ? undefined : lt(events.position, before),
+      ),
+    )
+    .orderBy(desc(events.position))
+    .limit(page.limit + 1)
+  return pageOf(rows, page.limit)
+}
+
+/** What follows a position, oldest first. */
+export async function eventsAfter(
+  queries: Queries,
+  caller: Caller,
+  { position, limit, ...filter }: EventFilter & { position: number; limit: number },
+): Promise<EventRow[]> {
+  return await queries
+    .select()
+    .from(events)
+    .where(and(wanted(caller, filter), gt(events.position, position)))
+    .orderBy(asc(events.position))
+    .limit(limit)
+}
+
+/** Where whoever has seen the event `after` stands; 0 for nothing yet. Throws `validation.failed` on `after`. */
+export async function positionAfter(queries: Queries, caller: Caller, after: string): Promise<number> {
+  return after === "0" ? 0 : await positionOfEvent(queries, caller, canonicalId(after, "after"), "after")
+}
+
+/** A place in the feed: after this event, or at its beginning, which has the id `0`. */
+export type Place = { id: string; position: number }
+
+/** Where whoever has seen everything of the organization stands. */
+export async function newestPlace(queries: Queries, caller: Caller): Promise<Place> {
+  const [newest] = await queries
+    .select({ id: events.id, position: events.position })
+    .from(events)
+    .where(and(eq(events.organization_id, caller.organization_id), isNotNull(events.position)))
+    .orderBy(desc(events.position))
+    .limit(1)
+  return { id: newest?.id ?? "0", position: newest?.position ?? 0 }
+}
+
+async function positionOfEvent(queries: Queries, caller: Caller, id: string, field: string): Promise<number> {
+  const [event] = await queries
+    .select({ position: events.position })
+    .from(events)
+    .where(and(eq(events.id, id), eq(events.organization_id, caller.organization_id)))
+  if (!event?.position)
+    throw fieldError(field, "names no event that is kept: start again with after=0 and skip what you know")
+  return event.position
+}
+
+function wanted(caller: Caller, { type, unit_id, collection_id, is_test }: EventFilter): SQL | undefined {
+  return and(
+    eq(events.organization_id, caller.organization_id),
+    type === undefined ? undefined : eq(events.type, type),
+    unit_id === undefined ? undefined : eq(events.unit_id, canonicalId(unit_id, "unit_id")),
+    collection_id === undefined
+      ? undefined
+      : eq(events.collection_id, canonicalId(collection_id, "collection_id")),
+    is_test === undefined ? undefined : eq(events.is_test, is_test),
+  )
+}

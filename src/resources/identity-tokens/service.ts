@@ -1,0 +1,241 @@
+import { createPublicKey, type KeyObject } from "node:crypto"
+import { eq } from "drizzle-orm"
+import {
+  createRemoteJWKSet,
+  errors,
+  type JWK,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from "jose"
+import { type IdentitySettings, identityTokenUses, organizations } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import type { Caller } from "../../platform/caller.ts"
+import type { Context } from "../../platform/context.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
+import { Unavailable } from "../../platform/unavailable.ts"
+
+/** Who a checked identity token names, and what makes it single-use. */
+export type IdentityProof = { customer_id: string; jti: string; expires_at: Date }
+
+/**
+ * Checks the identity token of a body against the organization's settings; null when the body has none. A bad one
+ * is `validation.failed` on its field, not 401: the bearer credential is good, and a client that meets 401 throws
+ * its session away. Asks the organization's JWKS address, so it is called before the database transaction;
+ * `useIdentityToken` then makes the token single-use.
+ */
+export async function checkIdentityToken(
+  context: Context,
+  caller: Caller,
+  token: string | undefined,
+): Promise<IdentityProof | null> {
+  if (token === undefined) return null
+  const [organization] = await context.db.read
+    .select({ identity: organizations.identity })
+    .from(organizations)
+    .where(eq(organizations.id, caller.organization_id))
+  if (!organization?.identity)
+    throw refused(
+      "the organization has no sign-in configured: leave it out, or ask the operator to configure one",
+    )
+  return proofOf(await verified(organization.identity, token, context.clock()), context.clock())
+}
+
+/** Uses the token up, in the database transaction that records what it was for. */
+export async function useIdentityToken(turn: Turn, caller: Caller, proof: IdentityProof): Promise<void> {
+  const used = await turn.tx
+    .insert(identityTokenUses)
+    .values({ organization_id: caller.organization_id, jti: proof.jti, expires_at: proof.expires_at })
+    .onConflictDoNothing()
+    .returning({ jti: identityTokenUses.jti })
+  if (used.length === 0) throw refused("it was used before: ask the sign-in for a new one")
+}
+
+/**
+ * The settings as they are stored. `public_key` is a PEM (SPKI or certificate) or a JWK.
+ * Throws `validation.failed` naming the setting; a private or symmetric key is refused.
+ */
+export function requireIdentitySettings(settings: {
+  issuer: string
+  audience: string
+  jwks_url?: string | undefined
+  public_key?: string | undefined
+}): IdentitySettings {
+  const { issuer, audience, jwks_url, public_key } = settings
+  if (issuer === "") throw fieldError("issuer", "must not be empty")
+  if (audience === "") throw fieldError("audience", "must not be empty")
+  if (jwks_url !== undefined) {
+    return { issuer, audience, jwks_url: requireKeysAddress(jwks_url) }
+  }
+  if (public_key === undefined) throw fieldError("jwks_url", "is needed, or else public_key")
+  algorithmsOf(publicKeyOf(public_key))
+  return { issuer, audience, public_key }
+}
+
+/** What is meant is what a browser would open: `http://localhost:1@evil.test` is on evil.test. */
+function requireKeysAddress(text: string): string {
+  const url = URL.parse(text)
+  const isHere = url?.protocol === "http:" && ["localhost", "127.0.0.1"].includes(url.hostname)
+  if (!url || !(isHere || url.protocol === "https:") || /\s/.test(text))
+    throw fieldError("jwks_url", "must be an https address; http is for localhost only")
+  if (url.username || url.password) throw fieldError("jwks_url", "must not contain a user name or password")
+  return url.href
+}
+
+const MAX_LIFETIME_SECONDS = 600
+/** How far the clocks of the sign-in and of this service may be apart. */
+const CLOCK_TOLERANCE_SECONDS = 5
+const JWKS_TIMEOUT_MILLISECONDS = 3_000
+const rsaAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
+const curveAlgorithms: Record<string, string[]> = {
+  prime256v1: ["ES256"],
+  "P-256": ["ES256"],
+  secp384r1: ["ES384"],
+  "P-384": ["ES384"],
+  secp521r1: ["ES512"],
+  "P-521": ["ES512"],
+}
+const edwardsAlgorithms = ["EdDSA", "Ed25519"]
+const allAlgorithms = [
+  ...new Set([...rsaAlgorithms, ...Object.values(curveAlgorithms).flat(), ...edwardsAlgorithms]),
+]
+
+/** One cache of keys for each address, shared by all requests. */
+const keySets = new Map<string, KeySet>()
+const MAX_KEY_SETS = 1_000
+
+type KeySet = {
+  keys: ReturnType<typeof createRemoteJWKSet>
+  failure: { at: Date; cause: string } | null
+}
+
+/** A sign-in that does not answer is left alone for as long. */
+const REST_MILLISECONDS = 10_000
+
+async function verified(settings: IdentitySettings, token: string, at: Date): Promise<JWTPayload> {
+  const expected: JWTVerifyOptions = {
+    issuer: settings.issuer,
+    audience: settings.audience,
+    currentDate: at,
+    clockTolerance: CLOCK_TOLERANCE_SECONDS,
+    requiredClaims: ["exp", "sub", "jti"],
+  }
+  try {
+    if (settings.jwks_url) {
+      const keys = keysAt(settings.jwks_url, at)
+      return (await jwtVerify(token, keys, { ...expected, algorithms: allAlgorithms })).payload
+    }
+    const key = publicKeyOf(settings.public_key ?? "")
+    return (await jwtVerify(token, key, { ...expected, algorithms: algorithmsOf(key) })).payload
+  } catch (error) {
+    throw refusalOf(error)
+  }
+}
+
+function proofOf(payload: JWTPayload, at: Date): IdentityProof {
+  const { sub, jti, exp = 0 } = payload
+  if (!isName(sub)) throw refused("its sub must be a text of 1 to 256 characters")
+  if (!isName(jti)) throw refused("its jti must be a text of 1 to 256 characters")
+  const lastExpiry = at.getTime() / 1000 + MAX_LIFETIME_SECONDS + CLOCK_TOLERANCE_SECONDS
+  if (exp > lastExpiry) throw refused("its exp is more than 10 minutes away")
+  return { customer_id: sub, jti, expires_at: new Date((exp + CLOCK_TOLERANCE_SECONDS) * 1000) }
+}
+
+function isName(claim: unknown): claim is string {
+  return (
+    typeof claim === "string" &&
+    claim.length >= 1 &&
+    claim.length <= 256 &&
+    claim.isWellFormed() &&
+    !/\p{Cc}/u.test(claim)
+  )
+}
+
+/** The keys of a sign-in by the header of a token. Throws `Unavailable` while they cannot be fetched. */
+function keysAt(url: string, now: Date): JWTVerifyGetKey {
+  const known = keySetOf(url)
+  return async (...asked) => {
+    const { failure } = known
+    const isResting = failure && Math.abs(now.getTime() - failure.at.getTime()) < REST_MILLISECONDS
+    if (isResting) throw new Unavailable(failure.cause)
+    try {
+      return await known.keys(...asked)
+    } catch (error) {
+      if (isWordOnTheToken(error)) throw error
+      const cause = `the keys at ${new URL(url).origin} cannot be fetched: ${(error as Error).message}`
+      known.failure = { at: now, cause }
+      throw new Unavailable(cause)
+    }
+  }
+}
+
+function keySetOf(url: string): KeySet {
+  const known = keySets.get(url)
+  if (known) return known
+  if (keySets.size >= MAX_KEY_SETS) keySets.clear()
+  const keys = createRemoteJWKSet(new URL(url), { timeoutDuration: JWKS_TIMEOUT_MILLISECONDS })
+  const made: KeySet = { keys, failure: null }
+  keySets.set(url, made)
+  return made
+}
+
+/** The keys were there, and the token is of none of them. */
+function isWordOnTheToken(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  )
+}
+
+function publicKeyOf(text: string): KeyObject {
+  const rule = "must be a public key, as PEM or JWK, of RSA, P-256, P-384, P-521 or Ed25519"
+  // From a private key node derives the public one without a word, and the private one would be stored.
+  if (/PRIVATE KEY/.test(text)) throw fieldError("public_key", `${rule}: this is a private key`)
+  const jwk = parsedJwk(text)
+  if (jwk && ("d" in jwk || "k" in jwk)) throw fieldError("public_key", `${rule}: this is a secret key`)
+  try {
+    return jwk ? createPublicKey({ key: jwk, format: "jwk" }) : createPublicKey(text)
+  } catch {
+    throw fieldError("public_key", rule)
+  }
+}
+
+function parsedJwk(text: string): JWK | null {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function algorithmsOf(key: KeyObject): string[] {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key
+  if (type === "rsa" && (details?.modulusLength ?? 0) >= 2048) return rsaAlgorithms
+  if (type === "ed25519") return edwardsAlgorithms
+  const algorithms = type === "ec" ? curveAlgorithms[details?.namedCurve ?? ""] : undefined
+  if (algorithms) return algorithms
+  throw fieldError("public_key", "must be RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519")
+}
+
+function refusalOf(error: unknown): Error {
+  if (error instanceof ApiError || error instanceof Unavailable) return error
+  if (error instanceof errors.JWTExpired) return refused("it has expired")
+  if (error instanceof errors.JWTClaimValidationFailed)
+    return refused(`its ${error.claim} is missing or not the expected one`)
+  const isUnsigned =
+    error instanceof errors.JWSSignatureVerificationFailed ||
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSEAlgNotAllowed ||
+    error instanceof errors.JOSENotSupported
+  if (isUnsigned) return refused("it is not signed with a key of the organization's sign-in")
+  if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid)
+    return refused("it is not a signed JWT")
+  throw error
+}
+
+function refused(reason: string): ApiError {
+  return fieldError("identity_token", `is not accepted: ${reason}`)
+}

@@ -1,0 +1,106 @@
+import { and, eq, isNull, lte, or } from "drizzle-orm"
+import { getAddress } from "viem"
+import { type MetadataRefreshRow, metadataRefreshes } from "../../db/chain-schema.ts"
+import type { Queries } from "../../db/database.ts"
+import { collections } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { startActor } from "../../engine/actors/runtime.ts"
+import { ChainUnreachable } from "../../engine/chain/rpc.ts"
+import type { Caller } from "../../platform/caller.ts"
+import type { Context } from "../../platform/context.ts"
+import { within } from "../../platform/deadline.ts"
+import { ApiError, TooSoon } from "../../platform/errors.ts"
+import { newId, parseId } from "../../platform/ids.ts"
+import { Unavailable } from "../../platform/unavailable.ts"
+import { getCollection } from "../collections/service.ts"
+
+/** Finds out whether the contract can announce anything, before the database transaction that records the refresh. */
+export async function prepareMetadataRefresh(
+  { db, chains }: Context,
+  caller: Caller,
+  collectionId: string,
+): Promise<void> {
+  const { status, chain_id, address } = await getCollection(db.read, caller, collectionId)
+  if (status !== "active") throw new ApiError("collection.not_active")
+  const chain = chains.get(chain_id)
+  if (!chain) throw new Unavailable(`chain ${chain_id} is not configured`)
+  const silent = () => new Unavailable(`chain ${chain_id} did not answer in time`)
+  const asked = within(chain.announcesMetadata(getAddress(address)), chainPatienceMilliseconds, silent)
+  const isAble = await asked.catch((error) => {
+    throw error instanceof ChainUnreachable ? silent() : error
+  })
+  if (!isAble) throw new ApiError("metadata_refresh.unsupported")
+}
+
+const chainPatienceMilliseconds = 3_000
+
+/** Records a refresh and starts it. Once a minute for each collection: one statement decides. */
+export async function createMetadataRefresh(
+  turn: Turn,
+  caller: Caller,
+  collectionId: string,
+): Promise<MetadataRefreshRow> {
+  const {
+    id: collection_id,
+    lane_id,
+    metadata_refreshed_at,
+  } = await getCollection(turn.tx, caller, collectionId)
+  const [taken] = await turn.tx
+    .update(collections)
+    .set({ metadata_refreshed_at: turn.at })
+    .where(
+      and(
+        eq(collections.id, collection_id),
+        or(
+          isNull(collections.metadata_refreshed_at),
+          lte(collections.metadata_refreshed_at, new Date(turn.at.getTime() - pauseMilliseconds)),
+        ),
+      ),
+    )
+    .returning({ id: collections.id })
+  if (!taken) {
+    const since = turn.at.getTime() - (metadata_refreshed_at ?? turn.at).getTime()
+    throw new TooSoon(
+      "A collection's metadata is refreshed once a minute at most.",
+      pauseMilliseconds - since,
+    )
+  }
+
+  const refresh: MetadataRefreshRow = {
+    id: newId(),
+    organization_id: caller.organization_id,
+    collection_id,
+    status: "prepared",
+    transaction_hash: null,
+    failure: null,
+    created_at: turn.at,
+    updated_at: turn.at,
+  }
+  await turn.tx.insert(metadataRefreshes).values(refresh)
+  await startActor(turn, {
+    id: refresh.id,
+    machine: "metadata-refresh",
+    organization_id: caller.organization_id,
+    input: { lane_id, collection_id },
+  })
+  return refresh
+}
+
+const pauseMilliseconds = 60_000
+
+export async function getMetadataRefresh(
+  queries: Queries,
+  caller: Caller,
+  { collection_id, refresh_id }: { collection_id: string; refresh_id: string },
+): Promise<MetadataRefreshRow> {
+  const collection = await getCollection(queries, caller, collection_id)
+  const id = parseId(refresh_id)
+  const [refresh] = id
+    ? await queries
+        .select()
+        .from(metadataRefreshes)
+        .where(and(eq(metadataRefreshes.id, id), eq(metadataRefreshes.collection_id, collection.id)))
+    : []
+  if (!refresh) throw new ApiError("metadata_refresh.not_found")
+  return refresh
+}

@@ -1,0 +1,226 @@
+import { and, eq, inArray, or } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type ChipRow, chips } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { ChipKeysUnreadable, unwrapChipKeys, wrapChipKeys } from "../../engine/sun/chip-keys.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { collectGarbage } from "../../platform/memory.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import type { ChipLine } from "./chip-file.ts"
+import { ChipFileError } from "./chip-records.ts"
+import { requireOrganization } from "./service.ts"
+
+/** Told again and again how many chips a step is done with. */
+type OnProgress = (step: "checking" | "storing", done: number, total: number) => void
+
+/**
+ * Imports the chips of a file for an organization. `lines` is gone through three times and is never in memory as a
+ * whole: first to see that all of it can be read, then to compare all of it with what is stored: chips that are stored
+ * alike are left as they are, while one that differs, or belongs to another organization, refuses the whole file,
+ * without a word on whose it is: throws `ChipFileError` naming every such place. At last the others are stored, some
+ * hundreds in one database transaction; an import that is cut short goes on there when it is run again. Stored keys that
+ * do not open, their secret being lost, are replaced by the file's where all else is alike.
+ * Throws `not_found.resource`.
+ */
+export async function importChips(
+  context: Context,
+  organizationId: string,
+  lines: Iterable<ChipLine>,
+  onProgress: OnProgress = () => {},
+): Promise<{ imported: number; replaced: number; already_imported: number }> {
+  const { id } = await requireOrganization(context.db.read, organizationId)
+  const total = countOf(lines)
+  const fresh = await requireAlike(context, id, lines, (done) => onProgress("checking", done, total))
+  const done = { imported: 0, replaced: 0, already_imported: 0 }
+  for (const part of cut(lines, partSize)) {
+    const { newLines, unreadable, problems } = await compared(context, id, part)
+    if (problems.length > 0) throw storedMeanwhile()
+    await store(context, id, { newLines, unreadable })
+    collectGarbage()
+    done.imported += newLines.length
+    done.replaced += unreadable.length
+    done.already_imported += part.length - newLines.length - unreadable.length
+    if (newLines.length > 0) onProgress("storing", done.imported, fresh)
+  }
+  return done
+}
+
+/** How many chips one database transaction stores: what SQLite does in a fraction of a second. */
+const partSize = 250
+/** Seventeen columns each; SQLite takes 32,766 parameters in one statement, Postgres 65,535. */
+const statementSize = 125
+
+/** Sees that no line is stored otherwise, and answers how many are new. Throws `ChipFileError`. */
+async function requireAlike(
+  context: Context,
+  organizationId: string,
+  lines: Iterable<ChipLine>,
+  onChecked: (done: number) => void,
+): Promise<number> {
+  const problems: string[] = []
+  let checked = 0
+  let fresh = 0
+  for (const part of cut(lines, partSize)) {
+    const found = await compared(context, organizationId, part)
+    problems.push(...found.problems)
+    fresh += found.newLines.length
+    checked += part.length
+    collectGarbage()
+    onChecked(checked)
+  }
+  if (problems.length > 0) throw new ChipFileError(problems)
+  return fresh
+}
+
+type Compared = { newLines: ChipLine[]; unreadable: ChipLine[]; problems: string[] }
+
+/** What of a part is not stored yet, what is stored under a secret that is gone, and what is stored otherwise. */
+async function compared(
+  { config: { service_secret: secret }, db }: Context,
+  organizationId: string,
+  part: ChipLine[],
+): Promise<Compared> {
+  const found: Compared = { newLines: [], unreadable: [], problems: [] }
+  for (const batch of cut(part, statementSize)) {
+    const rows = await storedLike(db.read, batch)
+    for (const line of batch) {
+      const known = rows.filter(({ chip_id, uid }) => chip_id === line.chip_id || uid === line.uid)
+      const [row, other] = known
+      if (!row) {
+        found.newLines.push(line)
+        continue
+      }
+      const likeness = other ? "different" : likenessOf(secret, organizationId, row, line)
+      if (likeness === "unreadable") found.unreadable.push(line)
+      if (likeness === "different")
+        found.problems.push(
+          `${line.place}: chip ${line.chip_id} or its uid is stored already, with other values or for another organization`,
+        )
+    }
+  }
+  return found
+}
+
+async function store(
+  context: Context,
+  organizationId: string,
+  { newLines, unreadable }: Pick<Compared, "newLines" | "unreadable">,
+): Promise<void> {
+  const { service_secret } = context.config
+  // Wrapping the keys takes its time, in which other processes come to write to a SQLite file.
+  const [anew, again] = [newLines, unreadable].map((lines) => lines.map((line) => seal(service_secret, line)))
+  if (anew?.length) await inTurn(context, null, (turn) => storeChips(turn, organizationId, anew))
+  if (again?.length) await inTurn(context, null, (turn) => replaceKeys(turn, organizationId, again))
+}
+
+type SealedChip = { line: ChipLine; wrapped_keys: string }
+
+function seal(secret: Secret, line: ChipLine): SealedChip {
+  const keys = { metaKey: line.meta_key, fileKey: line.file_key }
+  return { line, wrapped_keys: wrapChipKeys(secret, line.chip_id, keys) }
+}
+
+async function storedLike(queries: Queries, lines: ChipLine[]): Promise<ChipRow[]> {
+  const chipIds = lines.map(({ chip_id }) => chip_id)
+  const uids = lines.map(({ uid }) => uid)
+  return await queries
+    .select()
+    .from(chips)
+    .where(or(inArray(chips.chip_id, chipIds), inArray(chips.uid, uids)))
+}
+
+/** Whether importing the line has happened: the counter of a chip in use has moved on since. */
+function likenessOf(
+  secret: Secret,
+  organizationId: string,
+  row: ChipRow,
+  line: ChipLine,
+): "alike" | "different" | "unreadable" {
+  const isOfSameTag =
+    row.organization_id === organizationId &&
+    !row.is_test &&
+    row.chip_id === line.chip_id &&
+    row.uid === line.uid &&
+    row.key_set_id === null &&
+    row.counter >= line.counter &&
+    row.mac_input === line.mac_input &&
+    row.has_mac === line.has_mac &&
+    (row.tamper !== null) === line.tamper
+  if (!isOfSameTag) return "different"
+  try {
+    const { metaKey, fileKey } = unwrapChipKeys(secret, row.chip_id, row.wrapped_keys)
+    const isSame =
+      Buffer.compare(metaKey, line.meta_key) === 0 && Buffer.compare(fileKey, line.file_key) === 0
+    return isSame ? "alike" : "different"
+  } catch (error) {
+    if (error instanceof ChipKeysUnreadable) return "unreadable"
+    throw error
+  }
+}
+
+async function replaceKeys({ tx }: Turn, organization_id: string, sealed: SealedChip[]): Promise<void> {
+  for (const { line, wrapped_keys } of sealed)
+    await tx
+      .update(chips)
+      .set({ wrapped_keys })
+      .where(
+        and(
+          eq(chips.chip_id, line.chip_id),
+          eq(chips.uid, line.uid),
+          eq(chips.organization_id, organization_id),
+        ),
+      )
+}
+
+async function storeChips(turn: Turn, organization_id: string, sealed: SealedChip[]): Promise<void> {
+  for (const batch of cut(sealed, statementSize)) {
+    const stored = await turn.tx
+      .insert(chips)
+      .values(
+        batch.map(({ line: { chip_id, uid, counter, mac_input, has_mac, tamper }, wrapped_keys }) => ({
+          chip_id,
+          organization_id,
+          is_test: false,
+          uid,
+          wrapped_keys,
+          key_version: 1,
+          counter,
+          emitted_counter: counter,
+          scan_count: 0,
+          mac_input,
+          has_mac,
+          tamper: tamper ? ("unknown" as const) : null,
+          created_at: turn.at,
+        })),
+      )
+      .onConflictDoNothing()
+      .returning({ chip_id: chips.chip_id })
+    if (stored.length < batch.length) throw storedMeanwhile()
+  }
+}
+
+function storedMeanwhile(): Error {
+  return new Error(
+    "another import stored some of these chips at the same time: run this one again, it goes on where it stopped",
+  )
+}
+
+function countOf(lines: Iterable<ChipLine>): number {
+  let count = 0
+  for (const part of cut(lines, partSize)) {
+    count += part.length
+    collectGarbage()
+  }
+  return count
+}
+
+function* cut<T>(all: Iterable<T>, size: number): Generator<T[]> {
+  let part: T[] = []
+  for (const each of all) {
+    part.push(each)
+    if (part.length < size) continue
+    yield part
+    part = []
+  }
+  if (part.length > 0) yield part
+}

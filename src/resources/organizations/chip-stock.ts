@@ -1,0 +1,94 @@
+import { and, asc, eq, getTableColumns, gt, inArray, isNull } from "drizzle-orm"
+import { chipRefusals } from "../../db/chip-refusal-schema.ts"
+import { type ChipRow, chips } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import type { Context } from "../../platform/context.ts"
+import { fieldError } from "../../platform/errors.ts"
+import { collectGarbage } from "../../platform/memory.ts"
+import { isFree } from "../chips/encoded-chip.ts"
+import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signals.ts"
+import { ChipFileError } from "./chip-records.ts"
+import { requireOrganization } from "./service.ts"
+
+/** All chips of an organization in the order of their ids, with what is watched of them, a page in memory at a time. */
+export async function* pagesOfStock(
+  context: Context,
+  organizationId: string,
+): AsyncGenerator<(ChipRow & ChipSignals)[]> {
+  for (let after = ""; ; ) {
+    const page = await context.db.read
+      .select({ ...getTableColumns(chips), ...signalColumns })
+      .from(chips)
+      .leftJoin(chipRefusals, refusalsOfChip)
+      .where(and(eq(chips.organization_id, organizationId), gt(chips.chip_id, after)))
+      .orderBy(asc(chips.chip_id))
+      .limit(PAGE_CHIPS)
+    const last = page.at(-1)
+    if (!last) return
+    yield page
+    collectGarbage()
+    after = last.chip_id
+  }
+}
+
+const PAGE_CHIPS = 500
+
+/**
+ * Gives free chips to another organization, all or none; answers how many were not there yet. A chip keeps its keys, also
+ * where they follow from a key set of the first one. Throws `not_found.resource`, `validation.failed`, and
+ * `ChipFileError` naming each chip that cannot be moved, in the same words whether it is somebody else's or nobody's.
+ */
+export async function moveChips(
+  turn: Turn,
+  input: { from: string; to: string; chip_ids: readonly string[] },
+): Promise<number> {
+  const from = await requireOrganization(turn.tx, input.from)
+  const to = await requireOrganization(turn.tx, input.to)
+  if (from.id === to.id) throw fieldError("to", "must be another organization than --from")
+  let moved = 0
+  const problems: string[] = []
+  for (let start = 0; start < input.chip_ids.length; start += STATEMENT_CHIPS) {
+    const part = input.chip_ids.slice(start, start + STATEMENT_CHIPS)
+    const rows = await turn.tx
+      .update(chips)
+      .set({ organization_id: to.id })
+      .where(
+        and(
+          inArray(chips.chip_id, part),
+          eq(chips.organization_id, from.id),
+          eq(chips.is_test, false),
+          isFree,
+          isNull(chips.paired_at),
+        ),
+      )
+      .returning({ chip_id: chips.chip_id })
+    moved += rows.length
+    if (rows.length < part.length) problems.push(...(await unmoved(turn, part, { from: from.id, to: to.id })))
+  }
+  if (problems.length > 0) throw new ChipFileError(problems, "Nothing was moved: some chips cannot be.")
+  return moved
+}
+
+const STATEMENT_CHIPS = 500
+
+/** Why chips of a part are not with the new organization by now. */
+async function unmoved(
+  turn: Turn,
+  part: readonly string[],
+  { from, to }: { from: string; to: string },
+): Promise<string[]> {
+  const rows = await turn.tx
+    .select()
+    .from(chips)
+    .where(inArray(chips.chip_id, [...part]))
+  const known = new Map(rows.map((row) => [row.chip_id, row]))
+  return part.flatMap((chip_id) => {
+    const row = known.get(chip_id)
+    if (row?.organization_id === to) return []
+    if (row?.organization_id !== from) return [`chip ${chip_id}: the first organization has no such chip`]
+    if (row.is_test) return [`chip ${chip_id}: is a test chip, which has no hardware to move`]
+    if (row.retired_at) return [`chip ${chip_id}: is retired`]
+    if (row.reserved_for) return [`chip ${chip_id}: is reserved for a chip replacement`]
+    return [`chip ${chip_id}: is or was paired to a unit`]
+  })
+}

@@ -1,0 +1,154 @@
+import { and, eq, inArray } from "drizzle-orm"
+import { type Address, getAddress, isAddress, isAddressEqual, zeroAddress } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { type CollectionRow, chipReplacements, claims, transfers } from "../../db/schema.ts"
+import { CallReverted, ChainUnreachable } from "../../engine/chain/rpc.ts"
+import type { Caller } from "../../platform/caller.ts"
+import type { Chain, Chains, Ownership } from "../../platform/chain.ts"
+import { within } from "../../platform/deadline.ts"
+import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
+import { getUnit, type UnitView } from "../units/service.ts"
+
+// The rules that claims, transfers and chip replacements share.
+
+/** A unit whose token is on the chain. */
+export type IssuedUnit = UnitView & { collection: CollectionRow; serial: number; chip_id: string }
+
+/**
+ * A unit of the caller's organization that the caller may act on. Throws `unit.not_found`, or
+ * `session_token.wrong_chip` unless the session's chip is still the one that is paired to this unit.
+ */
+export async function getUnitForCaller(queries: Queries, caller: Caller, unitId: string): Promise<UnitView> {
+  const unit = await getUnit(queries, caller, unitId)
+  if (!caller.session) return unit
+  const { unit_id, chip_id } = caller.session
+  if (unit_id !== unit.id || chip_id !== unit.chip_id) throw new ApiError("session_token.wrong_chip")
+  return unit
+}
+
+/** The unit as an issued one. Throws `unit.not_minted` or, while a paired chip's token is under way, `unit.issuance_pending`. */
+export function requireIssued(unit: UnitView): IssuedUnit {
+  const { collection, serial, chip_id } = unit
+  if (!chip_id || !collection) throw new ApiError("unit.not_minted")
+  if (unit.token_status === "pending" || serial === null) throw new ApiError("unit.issuance_pending")
+  return { ...unit, collection, serial, chip_id }
+}
+
+/**
+ * The checksummed address of a recipient: a mixed-case one must have a right checksum, and zero is nobody.
+ * Throws `validation.failed` on `recipient`.
+ */
+export function requireRecipient(text: string): Address {
+  if (!isAddress(text, { strict: false }))
+    throw fieldError("recipient", "must be an EVM address: 0x and 40 hexadecimal digits")
+  const digits = text.slice(2)
+  const isOneCase = digits === digits.toLowerCase() || digits === digits.toUpperCase()
+  if (!isOneCase && !isAddress(text))
+    throw fieldError("recipient", "has a wrong checksum: check it for a typing error")
+  const address = getAddress(`0x${digits.toLowerCase()}`)
+  if (address === zeroAddress) throw fieldError("recipient", "must not be the zero address")
+  return address
+}
+
+/** A handing over of a unit to a recipient. */
+export type HandOver = {
+  unit_id: string
+  recipient: Address
+  in_progress: "claim.in_progress" | "transfer.in_progress"
+}
+
+/**
+ * An issued unit that the service is not handing over already. A token sent to its own contract would be back in
+ * custody, so that address is refused with `validation.failed` on `recipient`.
+ */
+export async function requireHandable(
+  queries: Queries,
+  caller: Caller,
+  { unit_id, recipient, in_progress }: HandOver,
+): Promise<IssuedUnit> {
+  const found = await getUnitForCaller(queries, caller, unit_id)
+  if (found.collection && isAddressEqual(recipient, getAddress(found.collection.address)))
+    throw fieldError("recipient", "must not be the collection's own address")
+  const unit = requireIssued(found)
+  if (await hasRelayedClaim(queries, unit.id)) throw new ApiError(in_progress)
+  return unit
+}
+
+/**
+ * Refuses one more authorization of a session that has five open ones of this kind. The contract lets one of all open
+ * ones through, so they stand in nobody's way; and each session has room of its own, so that nobody can take up that
+ * of others. Database transactions are serializable, so that nobody who asks at once gets past this.
+ */
+export async function requireRoom(
+  queries: Queries,
+  caller: Caller,
+  { table, unit_id, in_progress }: AuthorizationKind & { unit_id: string },
+): Promise<void> {
+  const open = await queries
+    .select({ id: table.id })
+    .from(table)
+    .where(
+      and(
+        eq(table.unit_id, unit_id),
+        table === claims ? eq(claims.status, "claiming") : eq(transfers.status, "prepared"),
+        eq(table.session_token_id, caller.credential_id),
+      ),
+    )
+  if (open.length >= mostAuthorizations)
+    throw new LastingRefusal(
+      in_progress,
+      `This session has ${mostAuthorizations} open authorizations of the unit: send one of them, or let them expire.`,
+    )
+}
+
+const mostAuthorizations = 5
+
+type AuthorizationKind = {
+  table: typeof claims | typeof transfers
+  in_progress: HandOver["in_progress"]
+}
+
+/** Whether a claim is on its way that the service itself sends. One that a wallet may send stands in nobody's way. */
+export async function hasRelayedClaim(queries: Queries, unitId: string): Promise<boolean> {
+  const open = await queries
+    .select({ id: claims.id })
+    .from(claims)
+    .where(
+      and(eq(claims.unit_id, unitId), eq(claims.status, "claiming"), eq(claims.execution, "service_relay")),
+    )
+  return open.length > 0
+}
+
+export async function hasOpenReplacement(queries: Queries, unitId: string): Promise<boolean> {
+  const open = await queries
+    .select({ id: chipReplacements.id })
+    .from(chipReplacements)
+    .where(
+      and(eq(chipReplacements.unit_id, unitId), inArray(chipReplacements.status, ["prepared", "submitted"])),
+    )
+  return open.length > 0
+}
+
+/** The unit's chain and what it says of the owner now; throws the given code when the chain cannot tell. */
+export async function readOwnership(
+  chains: Chains,
+  unit: IssuedUnit,
+  unknownCode: "claim.owner_unknown" | "transfer.owner_unknown",
+): Promise<{ chain: Chain; ownership: Ownership }> {
+  const chain = chains.get(unit.collection.chain_id)
+  if (!chain) throw new LastingRefusal(unknownCode, "The service is not configured for the unit's network.")
+  const silent = () => new ApiError(unknownCode, "The chain did not answer in time: ask again.")
+  try {
+    const asked = chain.ownershipOf(getAddress(unit.collection.address), unit.serial)
+    const ownership = await within(asked, chainPatienceMilliseconds, silent)
+    return { chain, ownership }
+  } catch (error) {
+    if (error instanceof ChainUnreachable) throw silent()
+    // A provider that lags behind does not know the token yet.
+    if (error instanceof CallReverted) throw new ApiError(unknownCode)
+    throw error
+  }
+}
+
+/** How long a request waits for a chain in all. */
+const chainPatienceMilliseconds = 3_000

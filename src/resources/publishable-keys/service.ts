@@ -1,0 +1,161 @@
+import { and, asc, eq, gt, isNull, or } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import {
+  type GivenPage,
+  givenPage,
+  keysetAfter,
+  newestFirst,
+  type Page,
+  type PageOf,
+  pageOf,
+} from "../../db/page.ts"
+import { type Given, query } from "../../db/query.ts"
+import { organizations, type PublishableKeyRow, publishableKeys } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import type { Caller } from "../../platform/caller.ts"
+import { newCredential } from "../../platform/credentials.ts"
+import { ApiError } from "../../platform/errors.ts"
+import { newId, parseId } from "../../platform/ids.ts"
+import { type HeldKey, isOver } from "../organizations/service.ts"
+
+/** The organization's active keys. */
+export async function listPublishableKeys(
+  queries: Queries,
+  caller: Caller,
+  { page, at }: { page: Page; at: Date },
+): Promise<PageOf<PublishableKeyRow>> {
+  const { organization_id } = caller
+  return pageOf(await activeKeys(queries, { organization_id, at, ...givenPage(page) }), page.limit)
+}
+
+export async function hasPublishableKey(queries: Queries, caller: Caller, at: Date): Promise<boolean> {
+  const { organization_id } = caller
+  return (await activeKeys(queries, { organization_id, at, rows: 1 })).length > 0
+}
+
+const activeKeys = query((db, given: Given<GivenPage & { organization_id: string; at: Date }>) =>
+  db
+    .select()
+    .from(publishableKeys)
+    .where(
+      and(
+        eq(publishableKeys.organization_id, given.organization_id),
+        isNull(publishableKeys.revoked_at),
+        or(isNull(publishableKeys.expires_at), gt(publishableKeys.expires_at, given.at)),
+        keysetAfter(publishableKeys, given),
+      ),
+    )
+    .orderBy(...newestFirst(publishableKeys))
+    .limit(given.rows),
+)
+
+/** The key of this text; null when there is none, or it was revoked or its time is over. */
+export async function findActivePublishableKey(
+  queries: Queries,
+  key: string,
+  at: Date,
+): Promise<HeldKey | null> {
+  const [row] = await activeKey(queries, { key })
+  return row && !isOver(row, at) ? row : null
+}
+
+const activeKey = query((db, { key }: Given<{ key: string }>) =>
+  db
+    .select({
+      id: publishableKeys.id,
+      organization_id: publishableKeys.organization_id,
+      expires_at: publishableKeys.expires_at,
+      suspended_at: organizations.suspended_at,
+    })
+    .from(publishableKeys)
+    .innerJoin(organizations, eq(organizations.id, publishableKeys.organization_id))
+    .where(and(eq(publishableKeys.key, key), isNull(publishableKeys.revoked_at))),
+)
+
+/** Makes the organization's first key; does nothing when there is an active one. */
+export async function ensurePublishableKey(turn: Turn, caller: Caller): Promise<void> {
+  if (await hasPublishableKey(turn.tx, caller, turn.at)) return
+  await issuePublishableKey(turn, caller.organization_id, "Default")
+}
+
+/** The organization exists and the name is one that is taken. */
+export async function issuePublishableKey(
+  turn: Turn,
+  organization_id: string,
+  name: string,
+): Promise<PublishableKeyRow> {
+  const [key] = await turn.tx
+    .insert(publishableKeys)
+    .values({
+      id: newId(),
+      organization_id,
+      key: newCredential("publishable_key").token,
+      name,
+      mode: "live",
+      created_at: turn.at,
+    })
+    .returning()
+  if (!key) throw new Error("the database stored a key and did not return it")
+  return key
+}
+
+/** Oldest first, those too that are over. */
+export async function listAllPublishableKeys(
+  queries: Queries,
+  organizationId: string,
+): Promise<PublishableKeyRow[]> {
+  return await queries
+    .select()
+    .from(publishableKeys)
+    .where(eq(publishableKeys.organization_id, organizationId))
+    .orderBy(asc(publishableKeys.created_at), asc(publishableKeys.id))
+}
+
+/**
+ * A new key of the same name in the place of one that goes on being valid for `overlap_seconds`. Throws
+ * `not_found.resource` for a key that is unknown or over.
+ */
+export async function rotatePublishableKey(
+  turn: Turn,
+  keyId: string,
+  overlap_seconds: number,
+): Promise<{ issued: PublishableKeyRow; rotated: PublishableKeyRow }> {
+  const key = await requirePublishableKey(turn, keyId)
+  if (key.revoked_at || isOver(key, turn.at))
+    throw new ApiError("not_found.resource", `Publishable key ${key.id} is over: issue a new one.`)
+  const end = new Date(turn.at.getTime() + overlap_seconds * 1_000)
+  // Rotated twice, it ends when the first rotation said.
+  const expires_at = key.expires_at && key.expires_at < end ? key.expires_at : end
+  const issued = await issuePublishableKey(turn, key.organization_id, key.name)
+  return { issued, rotated: await changeKey(turn, key.id, { expires_at }) }
+}
+
+/** Ends a key. Ending it again changes nothing. Throws `not_found.resource`. */
+export async function revokePublishableKey(turn: Turn, keyId: string): Promise<PublishableKeyRow> {
+  const key = await requirePublishableKey(turn, keyId)
+  return key.revoked_at ? key : await changeKey(turn, key.id, { revoked_at: turn.at })
+}
+
+async function requirePublishableKey(turn: Turn, keyId: string): Promise<PublishableKeyRow> {
+  const id = parseId(keyId)
+  const [key] = id ? await turn.tx.select().from(publishableKeys).where(eq(publishableKeys.id, id)) : []
+  if (key) return key
+  throw new ApiError(
+    "not_found.resource",
+    `There is no publishable key ${keyId}: publishable-keys list shows the ids.`,
+  )
+}
+
+async function changeKey(
+  turn: Turn,
+  id: string,
+  change: Partial<PublishableKeyRow>,
+): Promise<PublishableKeyRow> {
+  const [changed] = await turn.tx
+    .update(publishableKeys)
+    .set(change)
+    .where(eq(publishableKeys.id, id))
+    .returning()
+  if (!changed) throw new Error(`publishable key ${id} is gone`)
+  return changed
+}

@@ -1,0 +1,136 @@
+import { and, count, eq, gte, isNotNull, lte, or, sql } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import { chips, collections, type OrganizationRow, taps, units } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { usageCounts } from "../../db/usage-schema.ts"
+import { ApiError } from "../../platform/errors.ts"
+
+type Quota = (typeof usageCounts.$inferSelect)["quota"]
+
+type Limited = Pick<OrganizationRow, "id" | `quota_${Quota}`>
+
+/**
+ * Counts `adding` more of what a quota limits, or refuses with `quota.exceeded`. Nothing is counted where there is
+ * no quota; where one is new, what there is already is counted once.
+ */
+export async function holdToQuota(
+  turn: Turn,
+  organization: Limited,
+  quota: Quota,
+  adding: number,
+): Promise<void> {
+  await hold(turn, organization, quota, { adding, counted: adding })
+}
+
+/** Refuses as `holdToQuota` would, and counts nothing. */
+export async function checkQuota(
+  turn: Turn,
+  organization: Limited,
+  quota: Quota,
+  adding: number,
+): Promise<void> {
+  await hold(turn, organization, quota, { adding, counted: 0 })
+}
+
+/** Forgets what was counted, because other quotas hold from now on: it is counted anew when it is needed. */
+export async function forgetUsage(turn: Turn, organizationId: string): Promise<void> {
+  await deleteCounts(turn.tx, { organization_id: organizationId })
+}
+
+async function hold(
+  turn: Turn,
+  organization: Limited,
+  quota: Quota,
+  use: { adding: number; counted: number },
+): Promise<void> {
+  const limit = organization[`quota_${quota}`]
+  if (limit === null) return
+  const period = { organization_id: organization.id, quota, since: startOf(quota, turn.at) }
+  const most = limit - use.adding
+  if ((await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
+  const [known] = await usageOf(turn.tx, period)
+  if (!known) {
+    await insertCount(turn.tx, { ...period, used: await countOf(turn.tx, period) })
+    if ((await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
+  }
+  throw new ApiError(
+    "quota.exceeded",
+    `This organization has used its ${quota.replaceAll("_", " ")}: ${limit}. Ask the operator for more.`,
+  )
+}
+
+type Period = { organization_id: string; quota: Quota; since: Date }
+
+function startOf(quota: Quota, at: Date): Date {
+  return quota === "taps_per_month"
+    ? new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
+    : new Date(0)
+}
+
+/** One statement decides, so that requests at the same time cannot use the same rest of a quota. */
+const addUse = query((db, given: Given<Period & { counted: number; most: number }>) =>
+  db
+    .update(usageCounts)
+    .set({ used: sql`${usageCounts.used} + ${given.counted}` })
+    .where(and(ofPeriod(given), lte(usageCounts.used, given.most)))
+    .returning({ used: usageCounts.used }),
+)
+
+const usageOf = query((db, given: Given<Period>) =>
+  db.select({ used: usageCounts.used }).from(usageCounts).where(ofPeriod(given)),
+)
+
+/** Somebody else may have counted at the same time: then that count stands. */
+const insertCount = query((db, given: Given<Period & { used: number }>) =>
+  db.insert(usageCounts).values(given).onConflictDoNothing(),
+)
+
+const deleteCounts = query((db, given: Given<{ organization_id: string }>) =>
+  db.delete(usageCounts).where(eq(usageCounts.organization_id, given.organization_id)),
+)
+
+function ofPeriod({ organization_id, quota, since }: Given<Period>) {
+  return and(
+    eq(usageCounts.organization_id, organization_id),
+    eq(usageCounts.quota, quota),
+    eq(usageCounts.since, since),
+  )
+}
+
+async function countOf(queries: Queries, { organization_id, quota, since }: Period): Promise<number> {
+  const [counted] = await (quota === "taps_per_month"
+    ? countTaps(queries, { organization_id, since })
+    : counts[quota](queries, { organization_id }))
+  return counted?.rows ?? 0
+}
+
+type Of = { organization_id: string }
+
+const counts = {
+  units: query((db, { organization_id }: Given<Of>) =>
+    db.select({ rows: count() }).from(units).where(eq(units.organization_id, organization_id)),
+  ),
+  collections: query((db, { organization_id }: Given<Of>) =>
+    db.select({ rows: count() }).from(collections).where(eq(collections.organization_id, organization_id)),
+  ),
+  /** Those that have or had a unit, and those that a chip replacement holds back. */
+  chips: query((db, { organization_id }: Given<Of>) =>
+    db
+      .select({ rows: count() })
+      .from(chips)
+      .where(
+        and(
+          eq(chips.organization_id, organization_id),
+          or(isNotNull(chips.paired_at), isNotNull(chips.reserved_for)),
+        ),
+      ),
+  ),
+}
+
+const countTaps = query((db, given: Given<Of & { since: Date }>) =>
+  db
+    .select({ rows: count() })
+    .from(taps)
+    .where(and(eq(taps.organization_id, given.organization_id), gte(taps.created_at, given.since))),
+)

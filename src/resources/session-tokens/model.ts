@@ -1,0 +1,27 @@
+import { type Static, Type } from "@sinclair/typebox"
+import { chipId, described, expiresAt, id, unitId } from "../../platform/fields.ts"
+
+const shown = {
+  expires_at: expiresAt,
+  scope: Type.Object(
+    { chip_id: chipId, unit_id: unitId, organization_id: described(id, "The organization's id.") },
+    { description: "What the session is bound to.", additionalProperties: false },
+  ),
+}
+
+/** A session token at its issuance. */
+export const issuedSessionToken = Type.Object(
+  {
+    token: Type.String({ description: "The token, shown once. Send it as a bearer credential." }),
+    ...shown,
+  },
+  { title: "IssuedSessionToken", additionalProperties: false },
+)
+export type IssuedSessionTokenResource = Static<typeof issuedSessionToken>
+
+/** The session token that is presented with the request. */
+export const currentSessionToken = Type.Object(shown, {
+  title: "CurrentSessionToken",
+  additionalProperties: false,
+})
+export type CurrentSessionToken = Static<typeof currentSessionToken>

@@ -1,0 +1,49 @@
+import type { CorsOrigins } from "../../http/cors.ts"
+import type { Context } from "../../platform/context.ts"
+import { loggable } from "../../platform/log.ts"
+import { entriesFor } from "./cors-entry.ts"
+import { listAllCorsOrigins } from "./service.ts"
+
+/** The CORS lists of all organizations, in memory; they are read again after 15 seconds. */
+export function createCorsOrigins(context: Context): CorsOrigins {
+  let union = new Set<string>()
+  let lists = new Map<string, Set<string>>()
+  let readAt = Number.NEGATIVE_INFINITY
+  let reading = Promise.resolve()
+  let latest = 0
+
+  /** A database that is away leaves what is known standing: the request will be told by what it needs itself. */
+  async function read(): Promise<void> {
+    const turn = ++latest
+    try {
+      const found = await listAllCorsOrigins(context.db.read)
+      if (turn !== latest) return
+      lists = new Map([...found].map(([id, entries]) => [id, new Set(entries)]))
+      union = new Set([...found.values()].flat())
+    } catch (error) {
+      readAt = Number.NEGATIVE_INFINITY
+      context.log.warn(loggable(error), "the CORS lists could not be read again")
+    }
+  }
+
+  return {
+    async refresh() {
+      const now = context.clock().getTime()
+      if (Math.abs(now - readAt) >= rememberedMilliseconds) {
+        readAt = now
+        reading = read()
+      }
+      await reading
+    },
+    forget() {
+      readAt = Number.NEGATIVE_INFINITY
+    },
+    anyLetsIn: (origin) => entriesFor(origin).some((entry) => union.has(entry)),
+    organizationLetsIn(organization_id, origin) {
+      const list = lists.get(organization_id)
+      return list !== undefined && entriesFor(origin).some((entry) => list.has(entry))
+    },
+  }
+}
+
+const rememberedMilliseconds = 15_000

@@ -1,0 +1,44 @@
+import { type Static, Type } from "@sinclair/typebox"
+import { described, nullable, redirectUrl, shown } from "../../platform/fields.ts"
+
+const defaultRedirectUrl = described(
+  redirectUrl,
+  "Where a tap lands when no unit, product or collection says so.",
+)
+
+export const updateSettingsBody = Type.Object(
+  { default_redirect_url: nullable(defaultRedirectUrl) },
+  { title: "UpdateSettings", additionalProperties: false },
+)
+export type UpdateSettingsBody = Static<typeof updateSettingsBody>
+
+export const settingsResource = Type.Object(
+  {
+    default_redirect_url: shown(defaultRedirectUrl),
+    default_chain_id: nullable(
+      Type.Integer({ description: "The network of collections that name none. Read-only." }),
+    ),
+    allowed_chain_ids: Type.Array(Type.Integer(), {
+      description: "The networks that an explicit `chain_id` may name. Read-only.",
+    }),
+  },
+  { title: "Settings", additionalProperties: false },
+)
+export type SettingsResource = Static<typeof settingsResource>
+
+const allowList = {
+  description:
+    "Exact origins, `https://*.example.com` for every subdomain, `http://localhost:*` for every port.",
+}
+
+/** What an entry looks like is checked by `canonicalCorsOrigins`. */
+export const replaceCorsOriginsBody = Type.Object(
+  { cors_origins: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 50, ...allowList }) },
+  { title: "ReplaceCorsOrigins", additionalProperties: false },
+)
+export type ReplaceCorsOriginsBody = Static<typeof replaceCorsOriginsBody>
+
+export const corsOriginsResource = Type.Object(
+  { cors_origins: Type.Array(Type.String(), allowList) },
+  { title: "CorsOrigins", additionalProperties: false },
+)

@@ -1,0 +1,45 @@
+import { type Static, Type } from "@sinclair/typebox"
+import { checkNames, type Verdict, verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
+import { chipId, described, nullable, oneOf } from "../../platform/fields.ts"
+
+export const createTapDiagnosisBody = Type.Object(
+  {
+    url: Type.String({
+      minLength: 1,
+      maxLength: 2_048,
+      description: "The whole address that a phone opened, or the one it was redirected to.",
+    }),
+    file_settings: Type.Optional(
+      Type.String({
+        pattern: "^([0-9A-Fa-f]{2}){7,64}$",
+        description:
+          "What GetFileSettings answered for file 02h of the tag, in hexadecimal, where somebody asked it.",
+        "x-message": "must be 7 to 64 bytes in hexadecimal",
+      }),
+    ),
+  },
+  { title: "CreateTapDiagnosis", additionalProperties: false },
+)
+
+const check = Type.Object(
+  {
+    name: oneOf(checkNames, "What was looked at."),
+    passed: Type.Boolean({ description: "Whether it is as it should be." }),
+    detail: Type.String({ description: "What was found, in words of the encoding station." }),
+  },
+  { additionalProperties: false },
+)
+
+export const tapDiagnosis = Type.Object(
+  {
+    chip_id: described(nullable(chipId), "The chip that the address names; null where it names none."),
+    verdict: oneOf(
+      Object.keys(verdictAdvice) as Verdict[],
+      "What it comes to; `accepted` where a tap with this address would be recorded.",
+    ),
+    checks: Type.Array(check, { description: "The checks in their order, up to the first that fails." }),
+    advice: Type.String({ description: "What to do about it." }),
+  },
+  { title: "TapDiagnosis", additionalProperties: false },
+)
+export type TapDiagnosis = Static<typeof tapDiagnosis>

@@ -1,0 +1,90 @@
+import { and, eq } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { chips } from "../../db/schema.ts"
+import { unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
+import { type Diagnosis, diagnose } from "../../engine/sun/diagnosis/diagnose.ts"
+import type { KeyCandidate } from "../../engine/sun/diagnosis/key-search.ts"
+import type { ExpectedTag } from "../../engine/sun/diagnosis/question.ts"
+import { readTagUrl } from "../../engine/sun/diagnosis/tag-url.ts"
+import { rolesOf } from "../../engine/sun/key-schemes.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import { keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
+import { knownUid } from "../chips/proof.ts"
+
+/** An address that a phone opened, and what GetFileSettings answered where somebody asked the tag. */
+export type ScannedTag = { url: string; file_settings: Uint8Array | null }
+
+/** Which check of these taps fails and why, by the keys of an organization; moves and counts nothing. */
+export async function diagnoserOf(
+  queries: Queries,
+  secret: Secret,
+  organizationId: string,
+): Promise<(scanned: ScannedTag) => Promise<Diagnosis>> {
+  const sources = await keySourcesOf(queries, secret, organizationId)
+  const sets = sources.map((source) => ({ source, candidate: candidateOf(source) }))
+  const candidates = sets.map(({ candidate }) => candidate)
+  return async ({ url, file_settings }) => {
+    const chipId = readTagUrl(url)?.chip_id
+    const chip = chipId ? await chipOf(queries, organizationId, chipId) : null
+    const expected = chip && expectedOf(secret, chip, chip.key_version, sets)
+    const found = diagnose({ url, file_settings, expected, candidates })
+    if (found.verdict !== "wrong_key_version" || found.opened_with?.version !== chip?.next_key_version)
+      return found
+    // The first look at a chip that was encoded anew: as a tap would take it.
+    const anew = chip && expectedOf(secret, { ...chip, counter: 0 }, chip.next_key_version, sets)
+    return diagnose({ url, file_settings, expected: anew, candidates })
+  }
+}
+
+type ChipRow = typeof chips.$inferSelect
+type KnownSet = { source: NamedKeySource; candidate: KeyCandidate }
+
+async function chipOf(queries: Queries, organizationId: string, chipId: string): Promise<ChipRow | null> {
+  const [chip] = await queries
+    .select()
+    .from(chips)
+    .where(and(eq(chips.chip_id, chipId), eq(chips.organization_id, organizationId)))
+  return chip ?? null
+}
+
+function expectedOf(
+  secret: Secret,
+  chip: ChipRow,
+  version: number | null,
+  sets: KnownSet[],
+): ExpectedTag | null {
+  const { chip_id, counter, has_mac, mac_input, key_set_id } = chip
+  const uid = knownUid(chip)
+  const keys = key_set_id
+    ? sets.find(({ source }) => source.key_set_id === key_set_id && source.version === version)?.candidate
+    : ownKeys(secret, chip)
+  if (!keys) return null
+  return { chip_id, counter, has_mac, mac_input, keys, uid: uid === null ? null : Buffer.from(uid, "hex") }
+}
+
+function candidateOf(source: NamedKeySource): KeyCandidate {
+  const { key_set_id, name, version, roles, master, needs_uid } = source
+  return {
+    name: `key set ${name}, version ${version}`,
+    key_set_id,
+    version,
+    roles,
+    master,
+    keyAt: (slot, tag) =>
+      needs_uid && !tag.uid && slot !== roles.meta_read ? null : source.keyAt(slot, tag),
+  }
+}
+
+/** The two keys that a chip brought itself; which slots they are in is not known, the usual ones are said. */
+function ownKeys(secret: Secret, { chip_id, wrapped_keys, key_version }: ChipRow): KeyCandidate {
+  const { metaKey, fileKey } = unwrapChipKeys(secret, chip_id, wrapped_keys)
+  const roles = rolesOf.explicit
+  return {
+    name: `the keys that chip ${chip_id} was imported with`,
+    key_set_id: null,
+    version: key_version,
+    roles,
+    master: null,
+    keyAt: (slot) => (slot === roles.meta_read ? metaKey : slot === roles.file_read ? fileKey : null),
+  }
+}

@@ -1,0 +1,117 @@
+import { type Static, Type } from "@sinclair/typebox"
+import { c, chipId, createdAt, described, e, enc, id, nullable, unitId } from "../../platform/fields.ts"
+import { chipResource } from "../chips/model.ts"
+import { issuedSessionToken } from "../session-tokens/model.ts"
+import { unitResource } from "../units/model.ts"
+
+export const createTapBody = Type.Object(
+  {
+    chip_id: chipId,
+    e,
+    c: Type.Optional(c),
+    enc: Type.Optional(enc),
+    ttl: Type.Optional(
+      Type.Integer({
+        minimum: 60,
+        maximum: 3_600,
+        description: "With an API key only: the session's lifetime in seconds, 600 when absent.",
+      }),
+    ),
+    dry_run: Type.Optional(
+      Type.Boolean({
+        description: "With an API key only: answers what a tap would answer, and records nothing.",
+      }),
+    ),
+    receipt: Type.Optional(
+      Type.Boolean({
+        description: "Whether to answer a receipt, by which anybody can check the tap without the service.",
+      }),
+    ),
+  },
+  { title: "CreateTap", additionalProperties: false },
+)
+export type CreateTapBody = Static<typeof createTapBody>
+
+/** With a publishable key a `ttl` is accepted and ignored, whichever integer it is. */
+export const createPublishedTapBody = Type.Composite(
+  [Type.Omit(createTapBody, ["ttl"]), Type.Object({ ttl: Type.Optional(Type.Integer()) })],
+  { additionalProperties: false },
+)
+
+export const createTestTapBody = Type.Object(
+  { chip_id: chipId },
+  { title: "CreateTestTap", additionalProperties: false },
+)
+export type CreateTestTapBody = Static<typeof createTestTapBody>
+
+const verified = {
+  chip: described(chipResource, "The chip that was tapped."),
+  unit: described(unitResource, "The unit that the chip is paired to."),
+  redirect_url: nullable(
+    Type.String({
+      description: "Where this tap lands: the redirect of the unit, product, collection or organization.",
+    }),
+  ),
+}
+
+const signedReceipt = Type.String({
+  pattern: "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+$",
+  description:
+    "A compact JWS that says that the service has verified this tap, of which unit and at which read; never whose it is. Its keys are at `/.well-known/jwks.json`.",
+})
+
+export const tapResponse = Type.Object(
+  {
+    id: described(id, "The id of the recorded tap."),
+    ...verified,
+    session_token: described(issuedSessionToken, "The session of the person who tapped."),
+    receipt: described(nullable(signedReceipt), "The receipt of the tap where one was asked for, else null."),
+  },
+  { title: "Tap", additionalProperties: false },
+)
+export type TapResponse = Static<typeof tapResponse>
+
+/** What `dry_run` answers. Generators lose a field that can be nothing but null, so these two say more than they are. */
+export const dryRunTapResponse = Type.Object(
+  {
+    id: described(nullable(id), "Null: no tap was recorded."),
+    ...verified,
+    session_token: described(nullable(issuedSessionToken), "Null: no session begins."),
+    receipt: described(nullable(signedReceipt), "Null: there is no tap that a receipt could be of."),
+  },
+  { title: "DryRunTap", additionalProperties: false },
+)
+export type DryRunTapResponse = Static<typeof dryRunTapResponse>
+
+export const testTapResponse = Type.Object(
+  {
+    chip_id: chipId,
+    e,
+    count: Type.Integer({ minimum: 1, description: "The read counter that the emitted value carries." }),
+  },
+  { title: "TestTap", additionalProperties: false },
+)
+export type TestTap = Static<typeof testTapResponse>
+
+export const tapReceipt = Type.Object(
+  { receipt: signedReceipt },
+  { title: "TapReceipt", additionalProperties: false },
+)
+
+/** A tap in the history. */
+export const tapRecord = Type.Object(
+  {
+    id,
+    chip_id: chipId,
+    unit_id: unitId,
+    is_test: Type.Boolean({ description: "Whether the tap is one of a test chip." }),
+    counter: Type.Integer({ minimum: 0, description: "The chip's read counter at this tap." }),
+    skipped: Type.Integer({
+      minimum: 0,
+      description: "Reads since the recorded tap before, that were never presented.",
+    }),
+    created_at: createdAt,
+  },
+  { title: "TapRecord", additionalProperties: false },
+)
+export type TapRecord = Static<typeof tapRecord>

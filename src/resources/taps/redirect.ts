@@ -1,0 +1,75 @@
+import { Type } from "@sinclair/typebox"
+import type { DocumentedPage } from "../../http/page.ts"
+import { chipId } from "../../platform/fields.ts"
+import { parseChipId } from "../../platform/ids.ts"
+import { landingPage } from "./landing-page.ts"
+import { findRedirect } from "./service.ts"
+
+/**
+ * `GET /t/{chip_id}`: what a chip's address opens. It sends the person on to the most specific redirect, with what the
+ * destination needs to verify the tap, and consumes nothing: previews of links open it too.
+ */
+export const tapRedirect: DocumentedPage = {
+  path: "/t/{chip_id}",
+  bucket: "tap_redirect",
+  documented: {
+    operation: "getTapRedirect",
+    summary: "Open the address of a chip",
+    description:
+      "What a phone opens that reads a chip whose address is here. It leads to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, for previews of links open it too. A value that no tag writes is left out.",
+    resource: "taps",
+    params: { chip_id: chipId },
+    query: {
+      e: written(32, "The one-time value, which becomes `service_e`."),
+      c: written(16, "The verification code, where the tag gives one; it becomes `service_c`."),
+      enc: written(32, "The encrypted file content, where the tag gives it; it becomes `service_enc`."),
+    },
+    answers: {
+      302: {
+        description: "There is a page for the tap.",
+        location:
+          "That page's address, with `service_chip_id`, `service_e`, `service_c` and `service_enc` in upper case.",
+      },
+      200: {
+        description:
+          "No page has been chosen, or there is no such chip: a page that says so, the same for both.",
+        html: landingPage.html ?? "",
+      },
+    },
+  },
+  async open(context, { params, query }) {
+    const chip_id = parseChipId(params.chip_id ?? "")
+    const redirect = chip_id && (await findRedirect(context.db.read, chip_id))
+    if (!redirect) return landingPage
+    const e = hexadecimal(query.get("e"), 32)
+    const c = hexadecimal(query.get("c"), 16)
+    const enc = hexadecimal(query.get("enc"), 32)
+    const location = redirectWith(redirect, {
+      service_chip_id: chip_id,
+      service_e: e,
+      service_c: c,
+      service_enc: enc,
+    })
+    return { status: 302, headers: { location }, html: null }
+  },
+}
+
+/** What a tag writes into its address, in either case. */
+function written(digits: number, description: string) {
+  return Type.String({ pattern: `^[0-9A-Fa-f]{${digits}}$`, description })
+}
+
+/** Upper case; null for anything that no tag writes, which has no place in a brand's address. */
+function hexadecimal(text: string | null, digits: number): string | null {
+  return text?.length === digits && /^[0-9a-f]+$/i.test(text) ? text.toUpperCase() : null
+}
+
+/** Parameters that the stored address has under these names do not win, not even where the tap has none. */
+function redirectWith(redirect: string, parameters: Record<string, string | null>): string {
+  const url = new URL(redirect)
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === null) url.searchParams.delete(name)
+    else url.searchParams.set(name, value)
+  }
+  return url.href
+}

@@ -1,0 +1,332 @@
+import { and, eq, gte, lt, or, sql } from "drizzle-orm"
+import { Outrun, type Queries } from "../../db/database.ts"
+import {
+  equalUnindexed,
+  type GivenPage,
+  givenPage,
+  keysetAfter,
+  newestFirst,
+  type Page,
+  type PageOf,
+  pageOf,
+} from "../../db/page.ts"
+import { type Given, query } from "../../db/query.ts"
+import {
+  type ChipRow,
+  chips,
+  type OrganizationRow,
+  organizations,
+  products,
+  type TapRow,
+  taps,
+} from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { MAX_COUNTER } from "../../engine/sun/message.ts"
+import { emitSun } from "../../engine/sun/virtual-chip.ts"
+import type { Caller } from "../../platform/caller.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
+import { canonicalChipId, canonicalId } from "../../platform/fields.ts"
+import { newId, parseId } from "../../platform/ids.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import {
+  isOpening,
+  lastCounter,
+  proveMessage,
+  type SunProof,
+  stillAwaited,
+  stillOpened,
+  sunChipOf,
+} from "../chips/proof.ts"
+import type { ChipView } from "../chips/service.ts"
+import { checkQuota, holdToQuota } from "../quotas/service.ts"
+import { type IssuedSessionToken, issueSessionToken } from "../session-tokens/service.ts"
+import { organizationOf } from "../settings/service.ts"
+import { getUnit, type UnitView, unitOfChip } from "../units/service.ts"
+import type { CreateTapBody, CreateTestTapBody, TestTap } from "./model.ts"
+
+/** What a tap answers. `tap` and `session` are null for a dry run, which shows the chip as a tap would leave it. */
+export type TapOutcome = {
+  tap: TapRow | null
+  chip: ChipView
+  unit: UnitView
+  redirect_url: string | null
+  session: IssuedSessionToken | null
+}
+
+const defaultTtlSeconds = 600
+
+/**
+ * Verifies one scan of a chip, records it and issues a session token; a dry run answers the same and moves
+ * nothing, and takes an API key.
+ */
+export async function createTap(
+  turn: Turn,
+  secret: Secret,
+  caller: Caller,
+  body: CreateTapBody,
+): Promise<TapOutcome> {
+  if (body.dry_run && caller.kind !== "api_key")
+    throw new ApiError("auth.forbidden", "A dry run takes an API key.")
+  const { chip, unit, redirect_url, organization } = await findTag(turn.tx, caller, body.chip_id)
+  const proof = await proveMessage(turn.tx, secret, chip, body)
+  if (!unit) throw new ApiError("unit.not_found")
+  if (proof.counter <= lastCounter(chip, proof)) throw new ApiError("chip.already_scanned")
+  await (body.dry_run ? checkQuota : holdToQuota)(turn, organization, "taps_per_month", 1)
+
+  const shown = shownAfterTap(chip, unit, proof)
+  if (body.dry_run) return { tap: null, chip: shown, unit, redirect_url, session: null }
+  const tap = await recordTap(turn, chip, unit, proof)
+  const session = await issueSessionToken(turn, caller, {
+    tap_id: tap.id,
+    chip_id: chip.chip_id,
+    unit_id: unit.id,
+    ttl_seconds: caller.kind === "api_key" ? (body.ttl ?? defaultTtlSeconds) : defaultTtlSeconds,
+  })
+  return { tap, chip: shown, unit, redirect_url, session }
+}
+
+/** Makes a test chip emit its next value, as a scan of hardware would; `count` is the read counter in it. */
+export async function createTestTap(
+  turn: Turn,
+  secret: Secret,
+  caller: Caller,
+  body: CreateTestTapBody,
+): Promise<TestTap> {
+  const { organization_id } = caller
+  const [chip] = await ownChip(turn.tx, { chip_id: canonicalChipId(body.chip_id), organization_id })
+  if (!chip) throw new ApiError("chip.not_found")
+  if (!chip.is_test) throw new ApiError("chip.not_a_test_chip")
+  const [read] = await moveEmittedCounter(turn.tx, { chip_id: chip.chip_id, organization_id })
+  if (!read)
+    throw fieldError("chip_id", `this test chip has used up its ${MAX_COUNTER} reads: pair a new one`)
+  return {
+    chip_id: chip.chip_id,
+    e: emitSun(await sunChipOf(turn.tx, secret, chip), read.count).e,
+    count: read.count,
+  }
+}
+
+const moveEmittedCounter = query((db, given: Given<{ chip_id: string; organization_id: string }>) => {
+  const { counter, emitted_counter } = chips
+  return db
+    .update(chips)
+    .set({
+      emitted_counter: sql`case when ${emitted_counter} > ${counter} then ${emitted_counter} else ${counter} end + 1`,
+    })
+    .where(
+      and(
+        eq(chips.chip_id, given.chip_id),
+        eq(chips.organization_id, given.organization_id),
+        lt(counter, MAX_COUNTER),
+        lt(emitted_counter, MAX_COUNTER),
+      ),
+    )
+    .returning({ count: emitted_counter })
+})
+
+/** Taps of test chips are shown only when asked for. Throws `validation.failed` on a window that ends before it starts. */
+export async function listTaps(
+  queries: Queries,
+  caller: Caller,
+  filter: {
+    chip_id?: string | undefined
+    unit_id?: string | undefined
+    created_after?: Date | undefined
+    created_before?: Date | undefined
+    is_test?: boolean | undefined
+    page: Page
+  },
+): Promise<PageOf<TapRow>> {
+  const { chip_id, unit_id, created_after, created_before, is_test = false, page } = filter
+  if (created_after && created_before && created_before < created_after)
+    throw fieldError("created_before", "must not be before created_after")
+  const rows = await tapsOf(queries, {
+    organization_id: caller.organization_id,
+    is_test,
+    chip_id: chip_id === undefined ? undefined : canonicalChipId(chip_id),
+    unit_id: unit_id === undefined ? undefined : canonicalId(unit_id, "unit_id"),
+    created_after,
+    created_before,
+    ...givenPage(page),
+  })
+  return pageOf(rows, page.limit)
+}
+
+/** A tap of the caller's own with its unit as it is now. Throws `tap.not_found`. */
+export async function findTap(
+  queries: Queries,
+  caller: Caller,
+  tapId: string,
+): Promise<{ tap: TapRow; unit: UnitView }> {
+  const id = parseId(tapId)
+  const [tap] = id ? await ownTap(queries, { id, organization_id: caller.organization_id }) : []
+  if (!tap) throw new ApiError("tap.not_found")
+  return { tap, unit: await getUnit(queries, caller, tap.unit_id) }
+}
+
+const ownTap = query((db, given: Given<{ id: string; organization_id: string }>) =>
+  db
+    .select()
+    .from(taps)
+    .where(and(eq(taps.id, given.id), eq(taps.organization_id, given.organization_id))),
+)
+
+type Listed = GivenPage & {
+  organization_id: string
+  is_test: boolean
+  chip_id: string | undefined
+  unit_id: string | undefined
+  created_after: Date | undefined
+  created_before: Date | undefined
+}
+
+/** Of one chip or unit the taps are few, and found by an index of their own. */
+const tapsOf = query((db, given: Given<Listed>) => {
+  const { organization_id, is_test, chip_id, unit_id } = given
+  const ofOrganization = (chip_id ? equalUnindexed : eq)(taps.organization_id, organization_id)
+  const ofKind = (chip_id || unit_id ? equalUnindexed : eq)(taps.is_test, is_test)
+  const ofUnit = unit_id && (chip_id ? equalUnindexed : eq)(taps.unit_id, unit_id)
+  return db
+    .select()
+    .from(taps)
+    .where(
+      and(
+        ofOrganization,
+        ofKind,
+        ofUnit,
+        chip_id && eq(taps.chip_id, chip_id),
+        given.created_after && gte(taps.created_at, given.created_after),
+        given.created_before && lt(taps.created_at, given.created_before),
+        keysetAfter(taps, given),
+      ),
+    )
+    .orderBy(...newestFirst(taps))
+    .limit(given.rows)
+})
+
+/** The most specific redirect of a chip, whoever taps it; null when there is none, or no such chip. */
+export async function findRedirect(queries: Queries, chipId: string): Promise<string | null> {
+  const [chip] = await chipById(queries, { chip_id: chipId })
+  if (!chip) return null
+  const [unit, [organization]] = await Promise.all([
+    unitOfChip(queries, { chip_id: chipId, unit_id: chip.unit_id }),
+    defaultRedirect(queries, { id: chip.organization_id }),
+  ])
+  return await mostSpecificRedirect(queries, unit, organization?.default_redirect_url ?? null)
+}
+
+async function mostSpecificRedirect(
+  queries: Queries,
+  unit: UnitView | null,
+  ofOrganization: string | null,
+): Promise<string | null> {
+  if (!unit) return ofOrganization
+  const [product] = unit.product_id === null ? [] : await productById(queries, { id: unit.product_id })
+  return unit.redirect_url ?? product?.redirect_url ?? unit.collection?.redirect_url ?? ofOrganization
+}
+
+const chipById = query((db, given: Given<{ chip_id: string }>) =>
+  db
+    .select({ unit_id: chips.unit_id, organization_id: chips.organization_id })
+    .from(chips)
+    .where(eq(chips.chip_id, given.chip_id)),
+)
+
+const defaultRedirect = query((db, { id }: Given<{ id: string }>) =>
+  db
+    .select({ default_redirect_url: organizations.default_redirect_url })
+    .from(organizations)
+    .where(eq(organizations.id, id)),
+)
+
+const productById = query((db, { id }: Given<{ id: string }>) =>
+  db.select({ redirect_url: products.redirect_url }).from(products).where(eq(products.id, id)),
+)
+
+type Tag = {
+  chip: ChipRow
+  unit: UnitView | null
+  redirect_url: string | null
+  organization: OrganizationRow
+}
+
+/** A chip with its unit, where a tap of it leads, and its organization. Throws `chip.not_found`. */
+async function findTag(queries: Queries, caller: Caller, chipId: string): Promise<Tag> {
+  const { organization_id } = caller
+  const [chip] = await ownChip(queries, { chip_id: canonicalChipId(chipId), organization_id })
+  if (!chip) throw new ApiError("chip.not_found")
+  const [unit, organization] = await Promise.all([unitOfChip(queries, chip), organizationOf(queries, caller)])
+  const redirect_url = await mostSpecificRedirect(queries, unit, organization.default_redirect_url)
+  return { chip, unit, redirect_url, organization }
+}
+
+const ownChip = query((db, given: Given<{ chip_id: string; organization_id: string }>) =>
+  db
+    .select()
+    .from(chips)
+    .where(and(eq(chips.chip_id, given.chip_id), eq(chips.organization_id, given.organization_id))),
+)
+
+/**
+ * One statement moves the counter, from where it was seen: of any number of taps with one value it lets a single one
+ * through, and one that somebody outran looks again.
+ */
+async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunProof): Promise<TapRow> {
+  const { chip_id, organization_id, is_test } = chip
+  const { counter, key_version, tamper } = proof
+  const seen = { seen_counter: chip.counter, seen_version: chip.key_version }
+  const scanned = { chip_id, organization_id, unit_id: unit.id, counter, key_version, tamper }
+  const [moved] = await moveCounter(turn.tx, { ...seen, ...scanned })
+  if (!moved) throw new Outrun("the chip was tapped by somebody else at the same time")
+  const tap = {
+    id: newId(),
+    organization_id,
+    chip_id,
+    unit_id: unit.id,
+    is_test,
+    key_version,
+    counter,
+    skipped: counter - lastCounter(chip, proof) - 1,
+    created_at: turn.at,
+  }
+  const [recorded] = await insertTap(turn.tx, tap)
+  if (!recorded) throw new ApiError("chip.already_scanned")
+  await turn.tell(turn, { tap, collection_id: unit.collection_id })
+  if (isOpening(chip, proof)) await turn.tell(turn, { opened: chip })
+  return tap
+}
+
+type Move = Pick<TapRow, "chip_id" | "organization_id" | "unit_id" | "counter" | "key_version"> &
+  Pick<SunProof, "tamper"> & { seen_counter: number; seen_version: number }
+
+const moveCounter = query((db, given: Given<Move>) =>
+  db
+    .update(chips)
+    .set({
+      counter: given.counter,
+      key_version: given.key_version,
+      next_key_version: stillAwaited(sql`${given.key_version}`),
+      tamper: stillOpened(sql`${given.tamper}`),
+      scan_count: sql`${chips.scan_count} + 1`,
+    })
+    .where(
+      and(
+        eq(chips.chip_id, given.chip_id),
+        eq(chips.organization_id, given.organization_id),
+        eq(chips.unit_id, given.unit_id),
+        eq(chips.counter, given.seen_counter),
+        eq(chips.key_version, given.seen_version),
+        or(eq(chips.key_version, given.key_version), eq(chips.next_key_version, given.key_version)),
+      ),
+    )
+    .returning({ chip_id: chips.chip_id }),
+)
+
+const insertTap = query((db, row: Given<TapRow>) =>
+  db.insert(taps).values(row).onConflictDoNothing().returning({ id: taps.id }),
+)
+
+function shownAfterTap(chip: ChipRow, unit: UnitView, { counter, tamper }: SunProof): ChipView {
+  const { uid: _uid, wrapped_keys: _wrapped_keys, ...shown } = chip
+  return { ...shown, counter, tamper, scan_count: chip.scan_count + 1, unit }
+}

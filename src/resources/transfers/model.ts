@@ -1,0 +1,51 @@
+import { type Static, Type } from "@sinclair/typebox"
+import { transferStatuses } from "../../db/statuses.ts"
+import {
+  address,
+  createdAt,
+  described,
+  expiresAt,
+  failure,
+  id,
+  status,
+  transactionHash,
+  unitId,
+  updatedAt,
+} from "../../platform/fields.ts"
+import {
+  customerId,
+  identityToken,
+  recipient,
+  sentRecipient,
+  transactionPayload,
+} from "../ownership/fields.ts"
+
+export const createTransferBody = Type.Object(
+  { recipient: sentRecipient, identity_token: Type.Optional(identityToken) },
+  { title: "CreateTransfer", additionalProperties: false },
+)
+export type CreateTransferBody = Static<typeof createTransferBody>
+
+export const transferResource = Type.Object(
+  {
+    id,
+    unit_id: unitId,
+    status: status(transferStatuses, {
+      prepared: "waiting for the owner's wallet, or for the chain.",
+      confirmed: "the chain says so; final.",
+      expired: "the wallet did not send the transaction in time; final, and the unit is free.",
+      failed: "it cannot succeed any more, `failure` says why; final.",
+    }),
+    sender: described(address, "The owner, who is the only one to send the transaction."),
+    recipient,
+    customer_id: customerId,
+    transaction: described(transactionPayload, "Ready for `eth_sendTransaction` by the owner's wallet."),
+    transaction_hash: transactionHash,
+    failure,
+    expires_at: expiresAt,
+    created_at: createdAt,
+    updated_at: updatedAt,
+  },
+  { title: "Transfer", additionalProperties: false },
+)
+export type TransferResource = Static<typeof transferResource>

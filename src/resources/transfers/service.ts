@@ -1,0 +1,106 @@
+import { type Address, isAddressEqual } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { type TransferRow, transfers } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { startActor } from "../../engine/actors/runtime.ts"
+import type { Caller } from "../../platform/caller.ts"
+import type { Context } from "../../platform/context.ts"
+import { ApiError, LastingRefusal } from "../../platform/errors.ts"
+import { newId } from "../../platform/ids.ts"
+import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
+import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
+import { getOfUnit, listOf } from "../ownership/of-unit.ts"
+import { readOwnership, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
+import type { CreateTransferBody } from "./model.ts"
+
+/** What `createTransfer` needs of the chain and of the customer's sign-in. */
+type PreparedTransfer = {
+  sender: Address
+  proof: IdentityProof | null
+  authorization: TimedAuthorization
+}
+
+/**
+ * Asks the chain for the owner and signs what lets that owner hand the unit over, before the database
+ * transaction that records it.
+ */
+export async function prepareTransfer(
+  context: Context,
+  caller: Caller,
+  unitId: string,
+  body: CreateTransferBody,
+): Promise<PreparedTransfer> {
+  const recipient = requireRecipient(body.recipient)
+  const unit = await requireHandable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
+  await requireRoom(context.db.read, caller, { table: transfers, unit_id: unit.id, in_progress })
+  const proof = await checkIdentityToken(context, caller, body.identity_token)
+  const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
+  const { owner: sender, authorization_nonce } = ownership
+  if (!sender)
+    throw new LastingRefusal("transfer.owner_unknown", "The unit has no owner yet: it must be claimed first.")
+  if (isAddressEqual(sender, recipient)) throw new ApiError("transfer.already_to_recipient")
+
+  const authorization = await authorizeFrom(context, unit, ownership, (token) =>
+    chain.authorizeTransfer({ ...token, sender, recipient, authorization_nonce }),
+  )
+  return { sender, proof, authorization }
+}
+
+/** Records a prepared transfer and starts its watch, after checking the rows once more. */
+export async function createTransfer(
+  turn: Turn,
+  caller: Caller,
+  { unit_id, body, prepared }: { unit_id: string; body: CreateTransferBody; prepared: PreparedTransfer },
+): Promise<TransferRow> {
+  const { sender, proof, authorization } = prepared
+  const recipient = requireRecipient(body.recipient)
+  const unit = await requireHandable(turn.tx, caller, { unit_id, recipient, in_progress })
+  await requireRoom(turn.tx, caller, { table: transfers, unit_id: unit.id, in_progress })
+  if (proof) await useIdentityToken(turn, caller, proof)
+
+  const [transfer] = await turn.tx
+    .insert(transfers)
+    .values({
+      id: newId(),
+      organization_id: caller.organization_id,
+      unit_id: unit.id,
+      session_token_id: caller.session && caller.credential_id,
+      status: "prepared",
+      sender,
+      recipient,
+      customer_id: proof?.customer_id ?? null,
+      transaction: authorization.transaction,
+      authorization_digest: authorization.authorization_digest,
+      expires_at: authorization.deadline_at,
+      created_at: turn.at,
+      updated_at: turn.at,
+    })
+    .returning()
+  if (!transfer) throw new Error("the database stored a transfer and did not return it")
+  await startActor(turn, {
+    id: transfer.id,
+    machine: "transfer",
+    organization_id: caller.organization_id,
+    input: { unit_id: unit.id, authorization: watchOf(unit, authorization) },
+  })
+  return transfer
+}
+
+/** Those of one unit, newest first. */
+export const listTransfers = listOf(transfers)
+
+export async function getTransfer(
+  queries: Queries,
+  caller: Caller,
+  unitId: string,
+  transferId: string,
+): Promise<TransferRow> {
+  return await getOfUnit(queries, caller, {
+    table: transfers,
+    unit_id: unitId,
+    id: transferId,
+    not_found: "transfer.not_found",
+  })
+}
+
+const in_progress = "transfer.in_progress"

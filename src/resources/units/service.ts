@@ -1,0 +1,316 @@
+import { and, eq, inArray, ne, notExists, type SQL } from "drizzle-orm"
+import { alias } from "drizzle-orm/pg-core"
+import type { Queries } from "../../db/database.ts"
+import { type OwnershipStatus, ownershipStatusIs } from "../../db/ownership.ts"
+import {
+  equalUnindexed,
+  type GivenPage,
+  givenPage,
+  keysetAfter,
+  newestFirst,
+  type Page,
+  type PageOf,
+  pageOf,
+} from "../../db/page.ts"
+import { type Given, query } from "../../db/query.ts"
+import { type ChipRow, type CollectionRow, chips, products, type UnitRow, units } from "../../db/schema.ts"
+import { ownershipStatuses } from "../../db/statuses.ts"
+import type { Turn } from "../../db/turn.ts"
+import { startActor } from "../../engine/actors/runtime.ts"
+import type { Caller } from "../../platform/caller.ts"
+import { ApiError, fieldError, formError } from "../../platform/errors.ts"
+import {
+  canonicalChipId,
+  canonicalId,
+  canonicalImage,
+  canonicalRedirect,
+  checkAttributes,
+  checkMetadata,
+} from "../../platform/fields.ts"
+import { newId, parseId } from "../../platform/ids.ts"
+import { collectionOfId, getCollection } from "../collections/service.ts"
+import { holdToQuota } from "../quotas/service.ts"
+import { organizationOf } from "../settings/service.ts"
+import type { CreateUnitBody, UpdateUnitBody } from "./model.ts"
+
+/** A unit with its collection and the chip that is paired to it now. */
+export type UnitView = UnitRow & { collection: CollectionRow | null; chip_id: string | null }
+
+export type ListedUnit = Pick<UnitRow, "id" | "external_id" | "name" | "created_at">
+
+/** Registers a unit of a collection; its token is issued once a chip is paired. */
+export async function createUnit(turn: Turn, caller: Caller, body: CreateUnitBody): Promise<UnitView> {
+  const fields = editableFields(body)
+  const collection = await getCollection(turn.tx, caller, body.collection_id)
+  await requireProduct(turn, caller, fields.product_id)
+  await holdToQuota(turn, await organizationOf(turn.tx, caller), "units", 1)
+
+  const unit: UnitRow = {
+    id: newId(),
+    organization_id: caller.organization_id,
+    collection_id: collection.id,
+    product_id: null,
+    external_id: null,
+    name: null,
+    attributes: null,
+    redirect_url: null,
+    description: null,
+    image_url: null,
+    metadata: null,
+    ...fields,
+    token_status: "pending",
+    serial: null,
+    claimed: false,
+    owner: null,
+    ownership_updated_at: null,
+    owner_block: null,
+    created_at: turn.at,
+  }
+  const inserted = await insertUnit(turn.tx, unit)
+  if (inserted.length === 0) throw new ApiError("unit.already_exists")
+  await startActor(turn, {
+    id: unit.id,
+    machine: "unit-token",
+    organization_id: caller.organization_id,
+    input: { collection_id: collection.id, lane_id: collection.lane_id },
+  })
+  return { ...unit, collection, chip_id: null }
+}
+
+const insertUnit = query((db, row: Given<UnitRow>) =>
+  db.insert(units).values(row).onConflictDoNothing().returning({ id: units.id }),
+)
+
+/** With its collection and the chip that is paired to it now. */
+export async function getUnit(
+  queries: Queries,
+  caller: Pick<Caller, "organization_id">,
+  unitId: string,
+): Promise<UnitView> {
+  const id = parseId(unitId)
+  const [unit] = id ? await ownUnit(queries, { id, organization_id: caller.organization_id }) : []
+  if (!unit) throw new ApiError("unit.not_found")
+  return await viewOf(queries, unit)
+}
+
+/** A unit of whichever organization. */
+export async function unitOfId(queries: Queries, id: string): Promise<UnitView | null> {
+  const [unit] = await unitById(queries, { id })
+  return unit ? await viewOf(queries, unit) : null
+}
+
+async function viewOf(queries: Queries, unit: UnitRow): Promise<UnitView> {
+  const [collection, [chip]] = await Promise.all([
+    unit.collection_id === null ? null : collectionOfId(queries, unit.collection_id),
+    chipOfUnit(queries, { unit_id: unit.id }),
+  ])
+  return { ...unit, collection, chip_id: chip?.chip_id ?? null }
+}
+
+/** The unit that a chip is paired to. */
+export async function unitOfChip(
+  queries: Queries,
+  chip: Pick<ChipRow, "chip_id" | "unit_id">,
+): Promise<UnitView | null> {
+  const [unit] = chip.unit_id === null ? [] : await unitById(queries, { id: chip.unit_id })
+  if (!unit) return null
+  const collection = unit.collection_id === null ? null : await collectionOfId(queries, unit.collection_id)
+  return { ...unit, collection, chip_id: chip.chip_id }
+}
+
+// One table a statement: SQLite takes several times as long for a join of three.
+const unitById = query((db, { id }: Given<{ id: string }>) => db.select().from(units).where(eq(units.id, id)))
+
+const ownUnit = query((db, given: Given<{ id: string; organization_id: string }>) =>
+  db
+    .select()
+    .from(units)
+    .where(and(eq(units.id, given.id), eq(units.organization_id, given.organization_id))),
+)
+
+const chipOfUnit = query((db, given: Given<{ unit_id: string }>) =>
+  db.select({ chip_id: chips.chip_id }).from(chips).where(eq(chips.unit_id, given.unit_id)),
+)
+
+/** Which units are wanted, by the texts of a request's address. */
+type UnitFilters = {
+  external_id?: string | undefined
+  collection_id?: string | undefined
+  chip_id?: string | undefined
+  token_status?: UnitRow["token_status"] | undefined
+  ownership_status?: OwnershipStatus | undefined
+}
+
+/** One page of those that all filters fit. Throws `validation.failed` for an id that has not its form. */
+export async function listUnits(
+  queries: Queries,
+  caller: Caller,
+  { page, ...filters }: UnitFilters & { page: Page },
+): Promise<PageOf<ListedUnit>> {
+  const { external_id, collection_id, chip_id } = filters
+  const asked = {
+    organization_id: caller.organization_id,
+    external_id,
+    collection_id: collection_id === undefined ? undefined : canonicalId(collection_id, "collection_id"),
+    chip_id: chip_id === undefined ? undefined : canonicalChipId(chip_id),
+    ...givenPage(page),
+  }
+  const statuses = statusesFor(filters)
+  if (statuses === null) return pageOf(await unitsOf(queries, asked), page.limit)
+  const found = new Map<string, ListedUnit>()
+  // One index leads to each status. Statuses only go forward, so whoever reads them in their order misses nobody.
+  for (const ownership_status of statuses)
+    for (const unit of await unitsOf(queries, { ...asked, ownership_status })) found.set(unit.id, unit)
+  return pageOf([...found.values()].sort(newerFirst).slice(0, page.limit + 1), page.limit)
+}
+
+/** The ownership that the filters leave, in the order in which units come by it; null where any will do. */
+function statusesFor(filters: UnitFilters): OwnershipStatus[] | null {
+  const { collection_id, token_status, ownership_status } = filters
+  if (!collection_id && !token_status && !ownership_status) return null
+  return ownershipStatuses.filter(
+    (each) =>
+      (!ownership_status || each === ownership_status) &&
+      (!token_status || (each === "unissued") === (token_status === "pending")),
+  )
+}
+
+function newerFirst(one: ListedUnit, other: ListedUnit): number {
+  return other.created_at.getTime() - one.created_at.getTime() || (one.id < other.id ? 1 : -1)
+}
+
+type Listed = GivenPage & {
+  organization_id: string
+  external_id: string | undefined
+  collection_id: string | undefined
+  chip_id: string | undefined
+  ownership_status?: OwnershipStatus
+}
+
+const unitsOf = query((db, given: Given<Listed>) =>
+  db
+    .select({
+      id: units.id,
+      external_id: units.external_id,
+      name: units.name,
+      created_at: units.created_at,
+    })
+    .from(units)
+    .where(
+      and(
+        ofOrganization(given),
+        given.external_id && eq(units.external_id, given.external_id),
+        given.collection_id && eq(units.collection_id, given.collection_id),
+        given.chip_id &&
+          eq(units.id, db.select({ id: chips.unit_id }).from(chips).where(eq(chips.chip_id, given.chip_id))),
+        given.ownership_status && ownershipStatusIs(given.ownership_status),
+        keysetAfter(units, given),
+      ),
+    )
+    .orderBy(...newestFirst(units))
+    .limit(given.rows),
+)
+
+/** A collection leads to fewer rows than its organization. */
+function ofOrganization({ organization_id, collection_id }: Given<Listed>): SQL {
+  return collection_id
+    ? equalUnindexed(units.organization_id, organization_id)
+    : eq(units.organization_id, organization_id)
+}
+
+/** Changes the fields that are given and leaves the others. */
+export async function updateUnit(
+  turn: Turn,
+  caller: Caller,
+  unitId: string,
+  body: UpdateUnitBody,
+): Promise<UnitView> {
+  const fields = editableFields(body)
+  if (Object.keys(fields).length === 0) throw formError("must change at least one field")
+  const { id } = await getUnit(turn.tx, caller, unitId)
+  await requireProduct(turn, caller, fields.product_id)
+
+  const [changed] = await turn.tx
+    .update(units)
+    .set(fields)
+    .where(and(own(caller, id), externalIdIsFree(turn, caller, id, fields.external_id)))
+    .returning({ id: units.id })
+  if (!changed) throw new ApiError("unit.already_exists")
+  return await getUnit(turn.tx, caller, id)
+}
+
+/** Those of the units that are the caller's, in no order. */
+export async function findUnits(queries: Queries, caller: Caller, unitIds: string[]): Promise<UnitView[]> {
+  const found = await queries
+    .select({ unit: units, chip_id: chips.chip_id })
+    .from(units)
+    .leftJoin(chips, eq(chips.unit_id, units.id))
+    .where(and(inArray(units.id, unitIds), eq(units.organization_id, caller.organization_id)))
+  const collectionIds = new Set(found.flatMap(({ unit }) => unit.collection_id ?? []))
+  const collections = new Map<string, CollectionRow | null>()
+  for (const id of collectionIds) collections.set(id, await collectionOfId(queries, id))
+  return found.map(({ unit, chip_id }) => ({
+    ...unit,
+    collection: collections.get(unit.collection_id ?? "") ?? null,
+    chip_id,
+  }))
+}
+
+/** The given fields as they are stored. */
+function editableFields(body: UpdateUnitBody) {
+  if (body.attributes !== undefined) checkAttributes(body.attributes)
+  if (body.metadata !== undefined) checkMetadata(body.metadata)
+  return {
+    ...(body.external_id !== undefined && { external_id: body.external_id }),
+    ...(body.name !== undefined && { name: body.name }),
+    ...(body.attributes !== undefined && { attributes: body.attributes }),
+    ...(body.redirect_url !== undefined && { redirect_url: canonicalRedirect(body.redirect_url) }),
+    ...(body.product_id !== undefined && {
+      product_id: body.product_id && canonicalId(body.product_id, "product_id"),
+    }),
+    ...(body.description !== undefined && { description: body.description }),
+    ...(body.image_url !== undefined && { image_url: canonicalImage(body.image_url) }),
+    ...(body.metadata !== undefined && { metadata: body.metadata }),
+  }
+}
+
+async function requireProduct(
+  turn: Turn,
+  caller: Caller,
+  productId: string | null | undefined,
+): Promise<void> {
+  if (!productId) return
+  const [product] = await turn.tx
+    .select({ id: products.id })
+    .from(products)
+    .where(and(eq(products.id, productId), eq(products.organization_id, caller.organization_id)))
+  if (!product) throw fieldError("product_id", "there is no such product")
+}
+
+/** True of no row when another unit of the organization has the external id. */
+function externalIdIsFree(
+  turn: Turn,
+  caller: Caller,
+  unitId: string,
+  externalId: string | null | undefined,
+): SQL | undefined {
+  if (!externalId) return undefined
+  const others = alias(units, "others")
+  const holder = turn.tx
+    .select({ id: others.id })
+    .from(others)
+    .where(
+      and(
+        eq(others.organization_id, caller.organization_id),
+        eq(others.external_id, externalId),
+        ne(others.id, unitId),
+      ),
+    )
+  return notExists(holder)
+}
+
+function own(caller: Caller, unitId: string) {
+  const id = parseId(unitId)
+  if (!id) throw new ApiError("unit.not_found")
+  return and(eq(units.id, id), eq(units.organization_id, caller.organization_id))
+}

@@ -1,0 +1,193 @@
+import { eventBody } from "../../engine/events/body.ts"
+import { instantOf, listRoute } from "../../http/list.ts"
+import { NoContent, type Route, readRoute, writeRoute } from "../../http/route.ts"
+import { pathId } from "../../platform/fields.ts"
+import { eventResource } from "../events/model.ts"
+import { checkedUrl } from "./address.ts"
+import {
+  createdWebhookEndpoint,
+  createReplayBody,
+  createWebhookEndpointBody,
+  updateWebhookEndpointBody,
+  webhookDelivery,
+  webhookEndpointResource,
+  webhookReplay,
+} from "./model.ts"
+import { presentWebhookDelivery, presentWebhookEndpoint, presentWithSecret } from "./present.ts"
+import {
+  createWebhookEndpoint,
+  createWebhookReplay,
+  createWebhookTest,
+  deleteWebhookEndpoint,
+  getWebhookEndpoint,
+  listWebhookDeliveries,
+  listWebhookEndpoints,
+  rotateWebhookSecret,
+  updateWebhookEndpoint,
+} from "./service.ts"
+
+const one = "/v1/webhook-endpoints/{webhook_endpoint_id}"
+const params = { webhook_endpoint_id: pathId("The webhook endpoint's id.") }
+const errors = ["webhook_endpoint.not_found"] as const
+
+export const webhookEndpointRoutes: Route[] = [
+  writeRoute({
+    operation: "createWebhookEndpoint",
+    summary: "Have events sent to an address",
+    description:
+      "Registers an address of yours to which events are sent as they happen, signed by Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be one that is reached from the Internet; an `http:` one is taken only on the machine of the service itself.",
+    method: "POST",
+    path: "/v1/webhook-endpoints",
+    credentials: ["api_key"],
+    idempotent: true,
+    body: createWebhookEndpointBody,
+    status: 201,
+    response: createdWebhookEndpoint,
+    errors: ["quota.exceeded"],
+    prepare: ({ config }, _caller, { body }) => checkedUrl(config, body.url),
+    async write(turn, { context, caller, body, prepared: url }) {
+      const { endpoint, secret } = await createWebhookEndpoint(turn, context.config.service_secret, caller, {
+        body,
+        url,
+      })
+      return {
+        body: presentWithSecret(endpoint, secret),
+        location: `/v1/webhook-endpoints/${endpoint.id}`,
+      }
+    },
+  }),
+  listRoute({
+    operation: "listWebhookEndpoints",
+    summary: "List webhook endpoints",
+    description: "The organization's webhook endpoints, newest first, without their secrets.",
+    path: "/v1/webhook-endpoints",
+    credentials: ["api_key"],
+    plural: "webhook_endpoints",
+    entries: "Webhook endpoints, newest first.",
+    item: webhookEndpointResource,
+    read: (context, caller, _filters, page) => listWebhookEndpoints(context.db.read, caller, { page }),
+    present: presentWebhookEndpoint,
+  }),
+  readRoute({
+    operation: "getWebhookEndpoint",
+    summary: "Get a webhook endpoint",
+    description:
+      "One webhook endpoint. It is `paused` when you paused it, or when ten attempts at one event failed.",
+    path: one,
+    params,
+    credentials: ["api_key"],
+    response: webhookEndpointResource,
+    errors,
+    async read(context, caller, { params }) {
+      const endpoint = await getWebhookEndpoint(context.db.read, caller, params.webhook_endpoint_id)
+      return { body: presentWebhookEndpoint(endpoint) }
+    },
+  }),
+  writeRoute({
+    operation: "updateWebhookEndpoint",
+    summary: "Change, pause or enable a webhook endpoint",
+    description:
+      "Changes what is given. An endpoint that is enabled again goes on with what waited when it was paused; what happened meanwhile is sent when you ask for a replay.",
+    method: "PATCH",
+    path: one,
+    params,
+    credentials: ["api_key"],
+    body: updateWebhookEndpointBody,
+    status: 200,
+    response: webhookEndpointResource,
+    errors,
+    prepare: async ({ config }, _caller, { body }) =>
+      body.url === undefined ? null : await checkedUrl(config, body.url),
+    async write(turn, { caller, params, body, prepared: url }) {
+      const endpoint = await updateWebhookEndpoint(turn, caller, params.webhook_endpoint_id, { body, url })
+      return { body: presentWebhookEndpoint(endpoint) }
+    },
+  }),
+  writeRoute({
+    operation: "deleteWebhookEndpoint",
+    summary: "Delete a webhook endpoint",
+    description: "Nothing more is sent to it, and what waited for it is forgotten.",
+    method: "DELETE",
+    path: one,
+    params,
+    credentials: ["api_key"],
+    status: 204,
+    response: NoContent,
+    errors,
+    async write(turn, { caller, params }) {
+      await deleteWebhookEndpoint(turn, caller, params.webhook_endpoint_id)
+      return { body: null }
+    },
+  }),
+  writeRoute({
+    operation: "createWebhookSecret",
+    summary: "Give a webhook endpoint a new secret",
+    description:
+      "Makes a new signing secret, which only this answer shows. For 24 hours deliveries carry a signature of each secret, so that a receiver can change over without a gap.",
+    method: "POST",
+    path: `${one}/secrets`,
+    params,
+    credentials: ["api_key"],
+    idempotent: true,
+    status: 201,
+    response: createdWebhookEndpoint,
+    errors,
+    async write(turn, { context, caller, params }) {
+      const secret = context.config.service_secret
+      const made = await rotateWebhookSecret(turn, secret, caller, params.webhook_endpoint_id)
+      return { body: presentWithSecret(made.endpoint, made.secret) }
+    },
+  }),
+  writeRoute({
+    operation: "createWebhookTest",
+    summary: "Send a test event to a webhook endpoint",
+    description:
+      "Tells an event `webhook_endpoint.test`, which is sent to this endpoint alone, whatever types it asks for.",
+    method: "POST",
+    path: `${one}/tests`,
+    params,
+    credentials: ["api_key"],
+    idempotent: true,
+    status: 201,
+    response: eventResource,
+    errors,
+    async write(turn, { caller, params }) {
+      const event = await createWebhookTest(turn, caller, params.webhook_endpoint_id)
+      return { body: eventBody(event) }
+    },
+  }),
+  listRoute({
+    operation: "listWebhookDeliveries",
+    summary: "List the deliveries to a webhook endpoint",
+    description: "Every attempt to deliver an event, newest first, with what came of it.",
+    path: `${one}/deliveries`,
+    params,
+    credentials: ["api_key"],
+    plural: "deliveries",
+    entries: "Attempts, newest first.",
+    item: webhookDelivery,
+    errors,
+    read: (context, caller, _filters, page, params) =>
+      listWebhookDeliveries(context.db.read, caller, params.webhook_endpoint_id, { page }),
+    present: presentWebhookDelivery,
+  }),
+  writeRoute({
+    operation: "createWebhookReplay",
+    summary: "Send events to a webhook endpoint again",
+    description:
+      "Sends one event (`event_id`) or all from a time on (`created_after`) once more, as far as they are kept and the endpoint asks for their types, and tries at once what still waits for it. They keep their ids, so that a receiver can tell what it has.",
+    method: "POST",
+    path: `${one}/replays`,
+    params,
+    credentials: ["api_key"],
+    idempotent: true,
+    body: createReplayBody,
+    status: 201,
+    response: webhookReplay,
+    errors: [...errors, "event.not_found"],
+    async write(turn, { caller, params, body }) {
+      const since = instantOf(body.created_after, "created_after")
+      return { body: await createWebhookReplay(turn, caller, params.webhook_endpoint_id, { ...body, since }) }
+    },
+  }),
+]

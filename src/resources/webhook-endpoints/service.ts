@@ -1,0 +1,283 @@
+import { and, asc, count, eq, gte, isNotNull } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import {
+  type EventRow,
+  eventFeeds,
+  events,
+  type WebhookDeliveryRow,
+  type WebhookEndpointRow,
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookQueue,
+} from "../../db/event-schema.ts"
+import {
+  type GivenPage,
+  givenPage,
+  keysetAfter,
+  newestFirst,
+  type Page,
+  type PageOf,
+  pageOf,
+} from "../../db/page.ts"
+import { type Given, query } from "../../db/query.ts"
+import type { Turn } from "../../db/turn.ts"
+import { sendEvent, startActor } from "../../engine/actors/runtime.ts"
+import { recordEvent } from "../../engine/events/record.ts"
+import { newSigningSecret, withNewSecret } from "../../engine/events/signing-secrets.ts"
+import { dueAtOnce, queueAgain } from "../../engine/events/webhook-queue.ts"
+import type { Caller } from "../../platform/caller.ts"
+import { ApiError } from "../../platform/errors.ts"
+import { canonicalId } from "../../platform/fields.ts"
+import { newId, parseId } from "../../platform/ids.ts"
+import { eventsQueue, webhooksQueue } from "../../platform/queues.ts"
+import type { Secret } from "../../platform/sealing.ts"
+import type { CreateWebhookEndpointBody, UpdateWebhookEndpointBody, WebhookReplay } from "./model.ts"
+import { presentWebhookEndpoint } from "./present.ts"
+
+/** An endpoint with a secret in clear text, which is shown this once. */
+type EndpointWithSecret = { endpoint: WebhookEndpointRow; secret: string }
+
+const mostEndpoints = 20
+
+/** `url` is what `checkedUrl` answered. */
+export async function createWebhookEndpoint(
+  turn: Turn,
+  serviceSecret: Secret,
+  caller: Caller,
+  { body, url }: { body: CreateWebhookEndpointBody; url: string },
+): Promise<EndpointWithSecret> {
+  const [{ there } = { there: 0 }] = await turn.tx
+    .select({ there: count() })
+    .from(webhookEndpoints)
+    .where(eq(webhookEndpoints.organization_id, caller.organization_id))
+  if (Number(there) >= mostEndpoints)
+    throw new ApiError("quota.exceeded", `An organization has at most ${mostEndpoints} webhook endpoints.`)
+  const id = newId()
+  const secret = newSigningSecret()
+  const [endpoint] = await turn.tx
+    .insert(webhookEndpoints)
+    .values({
+      id,
+      organization_id: caller.organization_id,
+      url,
+      event_types: body.event_types ?? null,
+      description: body.description ?? null,
+      status: "enabled",
+      secrets: withNewSecret(serviceSecret, id, { before: [], added: secret, at: turn.at }),
+      created_at: turn.at,
+    })
+    .returning()
+  if (!endpoint) throw new Error("an inserted endpoint was not answered")
+  await startActor(turn, {
+    id,
+    machine: "webhook-endpoint",
+    organization_id: caller.organization_id,
+    input: {},
+  })
+  return { endpoint, secret }
+}
+
+/** One of the caller's own. */
+export async function getWebhookEndpoint(
+  queries: Queries,
+  caller: Caller,
+  endpointId: string,
+): Promise<WebhookEndpointRow> {
+  const [endpoint] = await queries.select().from(webhookEndpoints).where(own(caller, endpointId))
+  if (!endpoint) throw new ApiError("webhook_endpoint.not_found")
+  return endpoint
+}
+
+export async function listWebhookEndpoints(
+  queries: Queries,
+  caller: Caller,
+  { page }: { page: Page },
+): Promise<PageOf<WebhookEndpointRow>> {
+  const rows = await endpointsOf(queries, { organization_id: caller.organization_id, ...givenPage(page) })
+  return pageOf(rows, page.limit)
+}
+
+const endpointsOf = query((db, given: Given<{ organization_id: string } & GivenPage>) =>
+  db
+    .select()
+    .from(webhookEndpoints)
+    .where(
+      and(eq(webhookEndpoints.organization_id, given.organization_id), keysetAfter(webhookEndpoints, given)),
+    )
+    .orderBy(...newestFirst(webhookEndpoints))
+    .limit(given.rows),
+)
+
+/** Changes what is given. `url` is what `checkedUrl` answered, null where none was given. */
+export async function updateWebhookEndpoint(
+  turn: Turn,
+  caller: Caller,
+  endpointId: string,
+  { body, url }: { body: UpdateWebhookEndpointBody; url: string | null },
+): Promise<WebhookEndpointRow> {
+  const { id, status } = await getWebhookEndpoint(turn.tx, caller, endpointId)
+  const changes = {
+    ...(url !== null && { url }),
+    ...(body.event_types !== undefined && { event_types: body.event_types }),
+    ...(body.description !== undefined && { description: body.description }),
+  }
+  if (Object.keys(changes).length > 0)
+    await turn.tx.update(webhookEndpoints).set(changes).where(eq(webhookEndpoints.id, id))
+  if (body.status === "paused" && status === "enabled") await sendEvent(turn, id, { type: "PAUSE" })
+  if (body.status === "enabled" && status === "paused") await enable(turn, id)
+  return await getWebhookEndpoint(turn.tx, caller, id)
+}
+
+async function enable(turn: Turn, id: string): Promise<void> {
+  await sendEvent(turn, id, { type: "ENABLE" })
+  await tryNow(turn, id)
+}
+
+/** What waits for an endpoint goes on from its first attempt. */
+async function tryNow(turn: Turn, id: string): Promise<void> {
+  await turn.tx
+    .update(webhookQueue)
+    .set({ attempts: 0, due_at: dueAtOnce })
+    .where(eq(webhookQueue.endpoint_id, id))
+  turn.wake(webhooksQueue)
+}
+
+/** With all that waits for it and all that was noted of it. */
+export async function deleteWebhookEndpoint(turn: Turn, caller: Caller, endpointId: string): Promise<void> {
+  const { id } = await getWebhookEndpoint(turn.tx, caller, endpointId)
+  await turn.tx.delete(webhookQueue).where(eq(webhookQueue.endpoint_id, id))
+  await turn.tx.delete(webhookDeliveries).where(eq(webhookDeliveries.endpoint_id, id))
+  await turn.tx.delete(webhookEndpoints).where(eq(webhookEndpoints.id, id))
+  await sendEvent(turn, id, { type: "DELETE" })
+}
+
+/** A new secret for new deliveries; those before it sign beside it for 24 hours. */
+export async function rotateWebhookSecret(
+  turn: Turn,
+  serviceSecret: Secret,
+  caller: Caller,
+  endpointId: string,
+): Promise<EndpointWithSecret> {
+  const endpoint = await getWebhookEndpoint(turn.tx, caller, endpointId)
+  const secret = newSigningSecret()
+  const secrets = withNewSecret(serviceSecret, endpoint.id, {
+    before: endpoint.secrets,
+    added: secret,
+    at: turn.at,
+  })
+  await turn.tx.update(webhookEndpoints).set({ secrets }).where(eq(webhookEndpoints.id, endpoint.id))
+  return { endpoint: { ...endpoint, secrets }, secret }
+}
+
+/** Sends an event to this endpoint alone, so that its receiver can be tried. */
+export async function createWebhookTest(turn: Turn, caller: Caller, endpointId: string): Promise<EventRow> {
+  const endpoint = await getWebhookEndpoint(turn.tx, caller, endpointId)
+  return await recordEvent(turn, {
+    type: "webhook_endpoint.test",
+    organization_id: caller.organization_id,
+    unit_id: null,
+    collection_id: null,
+    is_test: true,
+    data: presentWebhookEndpoint(endpoint),
+    endpoint_id: endpoint.id,
+  })
+}
+
+/** The attempts to deliver to an endpoint. */
+export async function listWebhookDeliveries(
+  queries: Queries,
+  caller: Caller,
+  endpointId: string,
+  { page }: { page: Page },
+): Promise<PageOf<WebhookDeliveryRow>> {
+  const { id } = await getWebhookEndpoint(queries, caller, endpointId)
+  const rows = await deliveriesTo(queries, { endpoint_id: id, ...givenPage(page) })
+  return pageOf(rows, page.limit)
+}
+
+const deliveriesTo = query((db, given: Given<{ endpoint_id: string } & GivenPage>) =>
+  db
+    .select()
+    .from(webhookDeliveries)
+    .where(and(eq(webhookDeliveries.endpoint_id, given.endpoint_id), keysetAfter(webhookDeliveries, given)))
+    .orderBy(...newestFirst(webhookDeliveries))
+    .limit(given.rows),
+)
+
+/**
+ * Sends one event, or all of a time on, once more, and tries at once what still waits. Many are queued in steps by the
+ * workers. Throws `event.not_found`, and `validation.failed` on `created_after`.
+ */
+export async function createWebhookReplay(
+  turn: Turn,
+  caller: Caller,
+  endpointId: string,
+  { event_id, since }: { event_id?: string | undefined; since: Date | undefined },
+): Promise<WebhookReplay> {
+  const endpoint = await getWebhookEndpoint(turn.tx, caller, endpointId)
+  if (event_id !== undefined) await replayEvent(turn, caller, endpoint, event_id)
+  if (since) await replaySince(turn, endpoint, since)
+  await tryNow(turn, endpoint.id)
+  return {
+    endpoint_id: endpoint.id,
+    created_after: since?.toISOString() ?? null,
+    event_id: event_id?.toLowerCase() ?? null,
+    created_at: turn.at.toISOString(),
+  }
+}
+
+async function replayEvent(
+  turn: Turn,
+  caller: Caller,
+  endpoint: WebhookEndpointRow,
+  eventId: string,
+): Promise<void> {
+  const [event] = await turn.tx
+    .select()
+    .from(events)
+    .where(
+      and(
+        eq(events.id, canonicalId(eventId, "event_id")),
+        eq(events.organization_id, caller.organization_id),
+      ),
+    )
+  if (!event) throw new ApiError("event.not_found")
+  // Without a position it is about to be queued anyway.
+  if (event.position !== null) await queueAgain(turn, endpoint, event.position)
+}
+
+async function replaySince(turn: Turn, endpoint: WebhookEndpointRow, since: Date): Promise<void> {
+  const [feed] = await turn.tx.select().from(eventFeeds).where(eq(eventFeeds.name, "events"))
+  // Clocks of several machines order the feed but roughly: what was told a while before is looked at too.
+  const [first] = await turn.tx
+    .select({ position: events.position })
+    .from(events)
+    .where(
+      and(
+        gte(events.created_at, new Date(since.getTime() - clocksDifferMilliseconds)),
+        isNotNull(events.position),
+      ),
+    )
+    .orderBy(asc(events.created_at))
+    .limit(1)
+  if (!feed || !first?.position) return
+  const { replay_from, replay_since } = endpoint
+  const isEarlier = replay_since === null || since < replay_since
+  await turn.tx
+    .update(webhookEndpoints)
+    .set({
+      replay_from: Math.min(first.position - 1, replay_from ?? first.position),
+      replay_until: feed.last_position,
+      replay_since: isEarlier ? since : replay_since,
+    })
+    .where(eq(webhookEndpoints.id, endpoint.id))
+  turn.wake(eventsQueue)
+}
+
+const clocksDifferMilliseconds = 60_000
+
+function own(caller: Caller, endpointId: string) {
+  const id = parseId(endpointId)
+  if (!id) throw new ApiError("webhook_endpoint.not_found")
+  return and(eq(webhookEndpoints.id, id), eq(webhookEndpoints.organization_id, caller.organization_id))
+}

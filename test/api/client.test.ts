@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { createClient, dataOf, ServiceError, UnexpectedAnswer } from "../../clients/typescript/client.ts"
+import { EndedOtherwise, WaitedTooLong, waitForClaim } from "../../clients/typescript/wait-for.ts"
+
+type Seen = { method: string; path: string; authorization: string | null; key: string | null; body: string }
+
+/** A service that answers what the test says, in turn, and remembers what it was asked. */
+const seen: Seen[] = []
+let answers: (() => Response)[] = []
+let server: Bun.Server<undefined>
+const baseUrl = () => `http://localhost:${server.port}`
+
+beforeAll(() => {
+  server = Bun.serve({
+    hostname: "localhost",
+    port: 0,
+    async fetch(request) {
+      seen.push({
+        method: request.method,
+        path: new URL(request.url).pathname + new URL(request.url).search,
+        authorization: request.headers.get("authorization"),
+        key: request.headers.get("idempotency-key"),
+        body: await request.text(),
+      })
+      return answers.shift()?.() ?? Response.json({ ok: true })
+    },
+  })
+})
+beforeEach(() => {
+  seen.length = 0
+  answers = []
+})
+afterAll(() => server.stop(true))
+
+const refuse =
+  (status: number, code: string, headers: Record<string, string> = {}) =>
+  () =>
+    Response.json(
+      { error: { code, message: "No.", request_id: "req_1", doc_url: `http://docs.test/errors/${code}` } },
+      { status, headers },
+    )
+const client = (patience_milliseconds = 10_000) =>
+  createClient({ base_url: baseUrl(), token: "end_sk_test", patience_milliseconds })
+const createUnit = (api = client()) =>
+  api.POST("/v1/units", { body: { collection_id: "0199c2f4-6a10-7c3e-9d52-8f4b1e7a2c01" } })
+
+describe("the TypeScript client", () => {
+  test("has the types of the document", async () => {
+    const command = [process.execPath, join(import.meta.dir, "../../src/generate-client.ts"), "--check"]
+    const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" })
+    expect(await new Response(child.stderr).text()).toBe("")
+    expect(await child.exited).toBe(0)
+  }, 30_000)
+
+  test("sends the same request again after as long as Retry-After says", async () => {
+    answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "1" })]
+    const begin = performance.now()
+    expect((await createUnit()).response.status).toBe(200)
+    expect(performance.now() - begin).toBeGreaterThan(990)
+    expect(seen).toHaveLength(2)
+    expect(seen[1]).toEqual(seen[0] as Seen)
+  })
+
+  test("gives each POST an idempotency key of its own and keeps one that is given", async () => {
+    await createUnit()
+    await createUnit()
+    await client().POST("/v1/units", {
+      params: { header: { "Idempotency-Key": "mine" } },
+      body: { collection_id: "0199c2f4-6a10-7c3e-9d52-8f4b1e7a2c01" },
+    })
+    const [first, second, third] = seen.map(({ key }) => key)
+    expect(first).toMatch(/^[0-9a-f-]{36}$/)
+    expect(second).not.toBe(first as string)
+    expect(third).toBe("mine")
+  })
+
+  test("sends no idempotency key with a read", async () => {
+    await client().GET("/v1/units", { params: { query: { limit: 2 } } })
+    expect(seen).toMatchObject([
+      { path: "/v1/units?limit=2", key: null, authorization: "Bearer end_sk_test" },
+    ])
+  })
+
+  test("sends the same request again after a 5xx", async () => {
+    answers = [refuse(500, "internal.error")]
+    expect((await createUnit()).response.status).toBe(200)
+    expect(seen).toHaveLength(2)
+  })
+
+  test("asks again where the service is after a connection failure", async () => {
+    const addresses = ["http://localhost:1", baseUrl()]
+    const moving = createClient({ base_url: () => addresses.shift() ?? baseUrl(), token: "end_sk_test" })
+    expect((await createUnit(moving)).response.status).toBe(200)
+    expect(seen).toHaveLength(1)
+  })
+
+  test("does not repeat a refusal that will stay one, and throws its code", async () => {
+    answers = [refuse(409, "unit.already_exists")]
+    const refused = dataOf(createUnit())
+    expect(await refused.catch((error) => error)).toBeInstanceOf(ServiceError)
+    expect(await refused.catch(({ code, status }) => ({ code, status }))).toEqual({
+      code: "unit.already_exists",
+      status: 409,
+    })
+    expect(seen).toHaveLength(1)
+  })
+
+  test("stops waiting when it is aborted", async () => {
+    answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "5" })]
+    const abort = new AbortController()
+    const begin = performance.now()
+    const asked = client().GET("/v1/units", { signal: abort.signal })
+    setTimeout(() => abort.abort(), 50)
+    expect(await asked.catch(({ name }) => name)).toBe("AbortError")
+    expect(performance.now() - begin).toBeLessThan(2_000)
+    expect(seen).toHaveLength(1)
+  })
+
+  test("waits for a conflict that passes by itself, and not for one that leaves another behind it", async () => {
+    answers = [refuse(409, "unit.issuance_pending", { "retry-after": "1" })]
+    expect((await createUnit()).response.status).toBe(200)
+    expect(seen).toHaveLength(2)
+
+    answers = [refuse(409, "transfer.in_progress", { "retry-after": "1" })]
+    const refused = await dataOf(createUnit()).catch((error) => error)
+    expect(refused).toMatchObject({ code: "transfer.in_progress", retry_after_seconds: 1 })
+    expect(seen).toHaveLength(3)
+  })
+
+  test("does not take a proxy's page for an answer of the service", async () => {
+    answers = [() => new Response("<h1>Not here</h1>", { status: 404 })]
+    const refused = await dataOf(createUnit()).catch((error) => error)
+    expect(refused).toBeInstanceOf(UnexpectedAnswer)
+    expect(refused.status).toBe(404)
+  })
+
+  test("gives up when the wait would outlast its patience", async () => {
+    answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "60" })]
+    expect((await createUnit(client(1_000))).response.status).toBe(429)
+    expect(seen).toHaveLength(1)
+  })
+})
+
+describe("waiting", () => {
+  const claim = (status: string, failure: unknown = null) => {
+    return () => Response.json({ id: "c", unit_id: "u", status, failure })
+  }
+  const asked = { unit_id: "u", id: "c" }
+  const soon = { interval_milliseconds: 5 }
+
+  test("reads with growing pauses until the status is the wanted one", async () => {
+    answers = [claim("claiming"), claim("claiming"), claim("claimed")]
+    const read: string[] = []
+    const claimed = await waitForClaim(client(), asked, {
+      ...soon,
+      onRead: ({ status }) => read.push(status),
+    })
+    expect(claimed.status).toBe("claimed")
+    expect(read).toEqual(["claiming", "claiming", "claimed"])
+    expect(seen.map(({ path }) => path)).toEqual(Array(3).fill("/v1/units/u/claims/c"))
+  })
+
+  test("ends with the failure where it ended otherwise", async () => {
+    const failure = { code: "claim.superseded", message: "Somebody was faster." }
+    answers = [claim("failed", failure)]
+    const ended = await waitForClaim(client(), asked, soon).catch((error) => error)
+    expect(ended).toBeInstanceOf(EndedOtherwise)
+    expect(ended).toMatchObject({ status: "failed", failure })
+  })
+
+  test("gives up after its patience and hands over what it read last", async () => {
+    answers = Array(9).fill(claim("claiming"))
+    const patience = { ...soon, patience_milliseconds: 20 }
+    const ended = await waitForClaim(client(), asked, patience).catch((error) => error)
+    expect(ended).toBeInstanceOf(WaitedTooLong)
+    expect(ended.resource.status).toBe("claiming")
+  })
+
+  test("stops when it is aborted", async () => {
+    answers = Array(9).fill(claim("claiming"))
+    const signal = AbortSignal.timeout(50)
+    const begin = performance.now()
+    const ended = waitForClaim(client(), asked, { interval_milliseconds: 5_000, signal })
+    expect(await ended.catch(({ name }) => name)).toBe("TimeoutError")
+    expect(performance.now() - begin).toBeLessThan(2_000)
+  })
+})

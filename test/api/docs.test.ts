@@ -1,0 +1,324 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type FailureCode, failures } from "../../machines/failures.ts"
+import { createApp } from "../../src/api/app.ts"
+import { routes } from "../../src/api/routes.ts"
+import { freePort } from "../../src/dev/chain.ts"
+import {
+  chipDigest,
+  createReceiptKey,
+  type ReceiptKey,
+  signReceipt,
+} from "../../src/engine/receipts/receipt.ts"
+import { type ErrorCode, errorCatalogue } from "../../src/platform/errors.ts"
+import { signingKey } from "../../src/resources/receipts/keys.ts"
+import { flawsOf, useBrowser } from "../harness/browser.ts"
+import { type Engine, engines } from "../harness/engines.ts"
+import { openService, type TestService } from "../harness/services.ts"
+
+const sqlite = engines.find(({ name }) => name === "sqlite") as Engine
+const codes = Object.keys(errorCatalogue) as ErrorCode[]
+
+let service: TestService
+let app: ReturnType<typeof createApp>
+let baseUrl: string
+
+beforeAll(async () => {
+  service = await openService(sqlite)
+  const port = await freePort()
+  baseUrl = `http://localhost:${port}`
+  const config = { ...service.context.config, api_base_url: baseUrl, docs_url: `${baseUrl}/docs` }
+  app = createApp({ ...service.context, config }).listen({ hostname: "localhost", port })
+})
+afterAll(async () => {
+  await app.stop()
+  await service.close()
+})
+
+const read = async (path: string, accept = "*/*") => {
+  const response = await fetch(`${baseUrl}${path}`, { headers: { accept } })
+  return { response, text: await response.text() }
+}
+
+const paths = ["/docs", "/docs/claims", "/docs/resources/units", "/docs/operations/createTap", "/docs/errors"]
+
+describe("the documentation", () => {
+  test("is HTML that loads nothing but what this service serves", async () => {
+    for (const path of paths) {
+      const { response, text } = await read(path)
+      expect(response.status).toBe(200)
+      expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
+      expect(response.headers.get("content-security-policy")).toBe(
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+      )
+      expect(response.headers.get("x-request-id")).toMatch(/^req_/)
+      expect(text.match(/<(img|iframe|object|style)|\bon\w+=|\bstyle=/g)).toBeNull()
+      expect(text.match(/<script[^>]*>/g)).toEqual(['<script type="module" src="/docs/script.js">'])
+    }
+    expect((await read("/docs/style.css")).response.headers.get("content-type")).toStartWith("text/css")
+  })
+
+  test("has no link that leads nowhere, nor to a part of a page that is not there", async () => {
+    const open = ["/docs"]
+    const seen = new Map<string, string>()
+    const parts = new Set<string>()
+    for (let path = open.pop(); path !== undefined; path = open.pop()) {
+      if (seen.has(path)) continue
+      const { response, text } = await read(path)
+      seen.set(path, response.status === 200 ? text : "dead")
+      if (!path.startsWith("/docs") || path.endsWith(".md")) continue
+      for (const [, href = "", part] of text.matchAll(/<a [^>]*?href="([^"#]*)(?:#([^"]*))?"/g)) {
+        if (/^https?:/.test(href)) continue
+        open.push(href || path)
+        if (part) parts.add(`${href || path}#${part}`)
+      }
+    }
+    expect([...seen].filter(([, text]) => text === "dead").map(([path]) => path)).toEqual([])
+    const missing = [...parts].filter((each) => {
+      const [path = "", id] = each.split("#")
+      return !seen.get(path)?.includes(`id="${id}"`)
+    })
+    expect(missing).toEqual([])
+    expect(seen.size).toBeGreaterThan(2 * (codes.length + routes.length))
+  }, 60_000)
+
+  test("has a page for every operation", async () => {
+    for (const { operation, summary, method, path } of routes) {
+      const { text } = await read(`/docs/operations/${operation}`)
+      expect(text).toContain(`<h1>${summary.replaceAll("'", "&#39;")}</h1>`)
+      expect(text).toContain(`<code>${method} ${path}</code>`)
+    }
+  })
+
+  test("shows each schema that is answered in one place", async () => {
+    const { text } = await read("/docs/operations/createTap.md")
+    expect(text).toContain("It is [Tap](/docs/resources/taps#tap).")
+    expect((await read("/docs/resources/taps.md")).text).toContain("*[Unit](/docs/resources/units#unit)*")
+    expect((await read("/docs/resources/claims.md")).text).toContain("`claimed`: the chain says so; final.")
+  })
+
+  test("shows commands that bash understands", async () => {
+    const commands: string[] = []
+    for (const { operation } of routes) {
+      const { text } = await read(`/docs/operations/${operation}.md`)
+      commands.push(/```bash\n(curl [\s\S]*?)\n```/.exec(text)?.[1] ?? "missing (")
+    }
+    const child = Bun.spawn(["bash", "-n"], { stdin: new Blob([commands.join("\n")]), stderr: "pipe" })
+    expect(await new Response(child.stderr).text()).toBe("")
+  })
+
+  test("escapes what it shows", async () => {
+    const { text } = await read("/docs/operations/createTap")
+    expect(text).toContain("Authorization: Bearer $API_KEY&quot;")
+    expect(text).not.toContain("undefined")
+    expect(text).not.toContain("[object Object]")
+  })
+
+  test("is Markdown by its address or by what is accepted, and llms.txt lists all of it", async () => {
+    const byAddress = await read("/docs/claims.md")
+    expect(byAddress.response.headers.get("content-type")).toBe("text/markdown; charset=utf-8")
+    expect(byAddress.text).toStartWith("# Claims\n")
+    expect((await read("/docs/claims", "text/markdown")).text).toBe(byAddress.text)
+    const { text } = await read("/llms.txt")
+    const listed = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, address = ""]) => address)
+    expect(listed).toContain(`${baseUrl}/docs/claims.md`)
+    expect(listed.length).toBeGreaterThan(codes.length + routes.length)
+  })
+
+  test("is found by words, best first", async () => {
+    const found = async (question: string) => {
+      const { text } = await read(`/docs/search?q=${encodeURIComponent(question)}`)
+      return [...text.slice(text.indexOf('id="results"')).matchAll(/href="(\/docs[^"]*)"/g)].map(
+        ([, path]) => path,
+      )
+    }
+    expect((await found("idempotency"))[0]).toBe("/docs/idempotency")
+    expect(await found("already_scanned")).toContain("/docs/errors/chip.already_scanned")
+    expect((await found("no-such-word-anywhere")).filter((path) => path?.includes("/errors/"))).toEqual([])
+    expect((await read("/docs/search?q=%3Cscript%3E")).text).toContain("“&lt;script&gt;”")
+  })
+})
+
+describe("what is no page of the documentation", () => {
+  test("is a page for a browser and JSON for a program", async () => {
+    const html = "text/html,application/xhtml+xml"
+    expect((await read("/", html)).text).toContain("<h1>Chip Verification and Ownership API</h1>")
+    expect(JSON.parse((await read("/")).text)).toMatchObject({ service: "service-api" })
+    for (const path of ["/docs/nothing-here", "/nothing"]) {
+      const page = await read(path, html)
+      expect(page.response.status).toBe(404)
+      expect(page.text).toContain("<h1>There is nothing at this address</h1>")
+      expect(JSON.parse((await read(path)).text).error.code).toBe("not_found.resource")
+    }
+    expect(JSON.parse((await read("/v1/nothing", html)).text).error.code).toBe("not_found.resource")
+  })
+})
+
+describe("the pages on errors", () => {
+  test.each(codes)("%s has one, with an example, a request that works and related codes", async (code) => {
+    const { response, text } = await read(`/docs/errors/${code}`)
+    expect(response.status).toBe(200)
+    for (const part of ["What happened", "How to fix it", "A request that works", "Related codes"])
+      expect(text).toContain(`>${part}</h2>`)
+    expect(text).toContain(`${baseUrl}/docs/errors/${code}`)
+    expect(text).toContain("curl ")
+  })
+
+  test("are of codes in the catalogue only", async () => {
+    for (const code of ["chip.no_such", "constructor", "..", "%2e%2e", "$&"])
+      expect((await read(`/docs/errors/${code}`)).response.status).not.toBe(200)
+  })
+
+  test("relate each code to others, never to itself", () => {
+    for (const code of codes) {
+      expect(errorCatalogue[code].related).not.toBeEmpty()
+      expect(errorCatalogue[code].related).not.toContain(code)
+    }
+  })
+
+  test("tell of every failure code too, what it looks like and what to do, and the OpenAPI document lists them", async () => {
+    const { components } = JSON.parse((await read("/openapi.json")).text) as {
+      components: { schemas: Record<string, { enum?: string[] }> }
+    }
+    const failureCodes = Object.keys(failures) as FailureCode[]
+    expect(components.schemas.KnownFailureCode?.enum).toEqual(failureCodes)
+    const overview = (await read("/docs/errors.md")).text
+    for (const code of failureCodes) {
+      expect(overview).toContain(`[\`${code}\`](/docs/errors/${code}): ${failures[code]}`)
+      const { text } = await read(`/docs/errors/${code}.md`)
+      expect(text).toContain(`# \`${code}\``)
+      const isErrorToo = Object.hasOwn(errorCatalogue, code)
+      for (const part of isErrorToo
+        ? ["## As a failure", "## How to fix it"]
+        : ["## What failed", "## What to do"])
+        expect(text).toContain(`\n${part}\n`)
+      expect(text).toContain('answers from then on, in part:\n\n```json\n{\n  "id"')
+    }
+  })
+
+  test("are where doc_url of a real error leads", async () => {
+    const { text } = await read("/v1/units")
+    const { error } = JSON.parse(text) as { error: { code: string; doc_url: string } }
+    expect(error.doc_url).toBe(`${baseUrl}/docs/errors/auth.unauthorized`)
+    const page = await fetch(error.doc_url)
+    expect(await page.text()).toContain(`<h1><code>${error.code}</code></h1>`)
+  })
+})
+
+describe("in a browser", () => {
+  const { newPage } = useBrowser()
+
+  test("each kind of page fits phones and desks, is accessible in light and dark, and asks nobody else", async () => {
+    const visited = await newPage()
+    const kinds = {
+      landing: "/",
+      "quick-start": "/docs",
+      "real-chips": "/docs/real-chips",
+      events: "/docs/events",
+      operation: "/docs/operations/pairChip",
+      resource: "/docs/resources/units",
+      errors: "/docs/errors",
+      error: "/docs/errors/chip.already_scanned",
+      found: "/docs/search?q=claim",
+      receipt: "/docs/verify-receipt",
+      tap: "/t/04A1B2C3D4",
+    }
+    for (const [kind, path] of Object.entries(kinds)) {
+      await visited.page.goto(`${baseUrl}${path}`)
+      expect(await flawsOf(visited, `docs-${kind}`)).toEqual([])
+    }
+    expect(visited.complaints).toEqual([])
+    await visited.page.goto(`${baseUrl}/docs/nothing-here`)
+    expect(await flawsOf(visited, "docs-nothing")).toEqual([])
+    expect(visited.requested.filter((url) => !url.startsWith(baseUrl))).toEqual([])
+  }, 120_000)
+
+  test("verifies a receipt with the service away, and says what is wrong with a changed one", async () => {
+    const { page, requested, complaints } = await newPage()
+    const key = await service.turn((turn) => signingKey(turn, service.secret))
+    const receipt = receiptBy(key)
+    // What the page itself asks for has come before the service is away.
+    await page.goto(`${baseUrl}/docs/verify-receipt`, { waitUntil: "networkidle" })
+    await page.context().setOffline(true)
+    const before = requested.length
+    const verdictOn = async (text: string, chip = "") => {
+      await page.locator("#receipt").fill(text)
+      await page.locator("#chip").fill(chip)
+      await page.getByRole("button", { name: "Verify" }).click()
+      const verdict = page.locator("#verdict.good, #verdict.bad")
+      await verdict.waitFor()
+      return String(await verdict.textContent())
+    }
+    expect(await verdictOn(receipt)).toStartWith("Genuine: https://api.brand.test verified this tap at 2026-")
+    expect(await page.locator("#claims").textContent()).toContain("counter7")
+    expect(await verdictOn(receipt, "04a0b1c2d3")).toStartWith("Genuine")
+    expect(await verdictOn(receipt, "04A0B1C2D4")).toBe("The receipt is genuine, and is about another chip.")
+    const changed = receipt.replace(/.$/, (last) => (last === "A" ? "Q" : "A"))
+    expect(await verdictOn(changed)).toContain("its signature is wrong")
+    expect(await page.locator("#claims").textContent()).toBe("")
+    expect(await verdictOn(receiptBy(createReceiptKey()))).toContain("is not among")
+    await page.locator("summary", { hasText: "Keys of this service" }).click()
+    await page.locator("#keys").fill("no keys")
+    expect(await verdictOn(receipt)).toContain("the keys are no JWKS")
+    expect(requested.length).toBe(before)
+    await page.context().setOffline(false)
+    await page.goto(`${baseUrl}/docs`)
+    await page.goto(`${baseUrl}/docs/verify-receipt#receipt=${receipt}`)
+    await page.locator("#verdict.good").waitFor()
+    expect(requested.filter((url) => url.includes(receipt.slice(-20)) && !url.includes("#"))).toEqual([])
+    expect(complaints).toEqual([])
+  }, 60_000)
+
+  test("a page that does not fit or cannot be read would be noticed", async () => {
+    const visited = await newPage()
+    await visited.page.setContent(
+      '<html lang="en"><title>Flawed</title><main><h1 style="width: 500px; color: #ccc; background: #fff">Pale</h1><img src=""></main>',
+    )
+    const flaws = (await flawsOf(visited, "flawed")).join("\n")
+    expect(flaws).toContain("flawed, 390 pixels, dark: 118 pixels too wide")
+    expect(flaws).toContain("flawed, 1280 pixels, dark: color-contrast at h1")
+    expect(flaws).toContain("flawed, 390 pixels, light: image-alt at img")
+  }, 30_000)
+
+  test("leads by the keyboard alone from search to a page, and through its tabs", async () => {
+    const { page, complaints } = await newPage({ width: 1280 })
+    await page.goto(`${baseUrl}/docs`)
+    await page.keyboard.press("Tab")
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content")
+    await page.keyboard.press("/")
+    await page.keyboard.type("redirects")
+    await page.locator("#found a").first().waitFor()
+    await page.keyboard.press("ArrowDown")
+    await Promise.all([page.waitForURL(`${baseUrl}/docs/redirects`), page.keyboard.press("Enter")])
+    await page.locator('.tabs input[value="bash"]').first().focus()
+    await page.keyboard.press("ArrowRight")
+    expect(await page.locator('pre[data-language="ts"]').first().isVisible()).toBe(true)
+    await page.goto(`${baseUrl}/docs`)
+    expect(await page.locator('.tabs input[value="ts"]').first().isChecked()).toBe(true)
+    expect(complaints).toEqual([])
+  }, 60_000)
+
+  test("fills in a key that is handed over behind the #, and keeps it out of the address", async () => {
+    const { page } = await newPage({ width: 1280 })
+    await page.goto(`${baseUrl}/docs#key=end_sk_Fillme1`)
+    await page.locator("pre", { hasText: "KEY=end_sk_Fillme1" }).first().waitFor({ state: "attached" })
+    expect(page.url()).toBe(`${baseUrl}/docs`)
+    await page.goto(`${baseUrl}/docs/operations/listUnits`)
+    expect(await page.locator("pre").first().textContent()).toContain("Bearer end_sk_Fillme1")
+  }, 30_000)
+})
+
+/** A receipt of the chip 04A0B1C2D3. */
+function receiptBy(key: ReceiptKey): string {
+  return signReceipt(key, {
+    iss: "https://api.brand.test",
+    jti: "0199fc1a-52d7-7e66-b0f1-c3a84d9e7b04",
+    iat: Date.parse("2026-09-12T17:30:00.000Z") / 1_000,
+    chain_id: 8453,
+    contract: null,
+    serial: null,
+    counter: 7,
+    is_test: false,
+    chip_salt: "c2FsdA",
+    chip_digest: chipDigest("c2FsdA", "04A0B1C2D3"),
+  })
+}

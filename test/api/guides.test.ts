@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { guidesFor } from "../../src/api/docs/guides.ts"
+import { operationsOf } from "../../src/api/docs/reference.ts"
+import { typeScriptOf } from "../../src/api/docs/snippets.ts"
+import { openApiDocument } from "../../src/api/openapi/document.ts"
+import { api, routes } from "../../src/api/routes.ts"
+import type { DevService } from "../../src/dev/start.ts"
+import { startDevHere } from "../harness/dev-service.ts"
+
+const root = join(import.meta.dir, "../..")
+const folder = mkdtempSync(join(tmpdir(), "service api "))
+/** Inside the project, where its packages are found. */
+const program = join(root, "node_modules/.cache", `guides-${process.pid}`)
+let dev: { service: DevService; stop(): Promise<void> }
+
+beforeAll(async () => {
+  mkdirSync(program, { recursive: true })
+  const quiet = { DATA_DIR: folder, PORT: "0", OPERATOR_PORT: "0", DEV_CHAIN_PORT: "0", LOG_LEVEL: "error" }
+  dev = await startDevHere({ ...process.env, ...quiet })
+}, 60_000)
+afterAll(async () => {
+  await dev.stop()
+  for (const each of [folder, program]) rmSync(each, { recursive: true, force: true })
+})
+
+/** The guides are one story: what one has made, later ones use. */
+describe("the guides, read from the first to the last", () => {
+  test("lead through bash as they stand", async () => {
+    const child = Bun.spawn(["timeout", "60", "bash", "-eu"], {
+      stdin: new Blob([blocksOf("bash").join("\n").replace("end_sk_…", dev.service.api_key)]),
+      stdout: "pipe",
+      stderr: "pipe",
+    })
+    const printed = await new Response(child.stdout).text()
+    expect(await new Response(child.stderr).text()).toBe("")
+    expect(await child.exited).toBe(0)
+    expect(printed.match(/"status":"claimed"/g)).toHaveLength(2)
+    expect(printed).toContain("https://shop.example/jackets/1?service_chip_id=")
+  }, 90_000)
+
+  test("show nothing for a shell that it could not read", async () => {
+    const child = Bun.spawn(["bash", "-n"], { stdin: new Blob([blocksOf("sh").join("\n")]), stderr: "pipe" })
+    expect(await new Response(child.stderr).text()).toBe("")
+  })
+
+  test("lead through TypeScript, with either kind of wallet, and every operation's snippet compiles", async () => {
+    const wallets = ["viem", "wagmi"] as const
+    for (const [index, wallet] of wallets.entries())
+      await Bun.write(join(program, `${wallet}.ts`), storyOf(wallet, index))
+    await Bun.write(join(program, "operations.ts"), operationSnippets())
+    await Bun.write(join(program, "tsconfig.json"), JSON.stringify(compilerSettings))
+    expect(await run([join(root, "node_modules/.bin/tsc"), "-p", program])).toBe("")
+    const told = await Promise.all(
+      wallets.map((wallet) => run([process.execPath, join(program, `${wallet}.ts`)])),
+    )
+    expect(told).toEqual(["confirmed\n", "confirmed\n"])
+  }, 120_000)
+})
+
+/** The code of all guides in some languages, in order. */
+function blocksOf(...languages: string[]): string[] {
+  return guidesFor({ api_base_url: dev.service.base_url }).flatMap(({ markdown }) =>
+    [...markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
+      .filter(([, language = ""]) => languages.includes(language))
+      .map(([, , text = ""]) => text),
+  )
+}
+
+/** A module of the story, with what the guides say that the reader has: a wallet, as viem's client or in wagmi. */
+function storyOf(wallet: "viem" | "wagmi", index: number): string {
+  const { wallets, chain, api_key } = dev.service
+  const lines = blocksOf("ts", wallet).join("\n").replaceAll("end_sk_…", api_key).split("\n")
+  const imports = new Set(lines.filter((line) => line.startsWith("import ")))
+  return `import { connect, createConfig, mock } from "@wagmi/core"
+import { createWalletClient, type Hex, http } from "viem"
+import { privateKeyToAccount } from "viem/accounts"
+import { foundry } from "viem/chains"
+${[...imports].join("\n")}
+
+const account = privateKeyToAccount("${wallets[index]?.private_key}")
+const wallet = createWalletClient({ account, chain: foundry, transport: http("${chain.rpc_url}") })
+const connector = mock({ accounts: [account.address] })
+const chainHere = { ...foundry, rpcUrls: { default: { http: ["${chain.rpc_url}"] } } } as const
+const wagmiConfig = createConfig({
+  chains: [chainHere],
+  connectors: [connector],
+  transports: { [foundry.id]: http("${chain.rpc_url}") },
+})
+await connect(wagmiConfig, { connector: wagmiConfig.connectors[0] ?? connector })
+
+${lines.filter((line) => !line.startsWith("import ")).join("\n")}
+console.log(moved.status)
+process.exit(0)
+`
+}
+
+/** Each operation's TypeScript in a function of its own. */
+function operationSnippets(): string {
+  const base = "https://api.brand.test"
+  const document = openApiDocument(api, { api_base_url: base, docs_url: `${base}/docs` })
+  const names = new Set(routes.flatMap(({ params }) => Object.keys(params.properties)))
+  return `import { dataOf, type ServiceClient } from "service-api-client"
+declare const api: ServiceClient, visitor: ServiceClient
+declare const ${[...names].map((name) => `${name}: string`).join(", ")}
+${operationsOf(document)
+  .map(
+    (asked) =>
+      `export async function ${asked.operation.operationId}() {\n${typeScriptOf(asked)}\nreturn answer\n}`,
+  )
+  .join("\n")}
+`
+}
+
+const compilerSettings = {
+  compilerOptions: {
+    target: "ES2022",
+    module: "Preserve",
+    moduleResolution: "bundler",
+    lib: ["ES2022", "DOM", "DOM.Iterable"],
+    types: ["bun"],
+    allowImportingTsExtensions: true,
+    noEmit: true,
+    strict: true,
+    skipLibCheck: true,
+    paths: {
+      "service-api-client": [join(root, "clients/typescript/client.ts")],
+      "service-api-client/*": [join(root, "clients/typescript/*.ts")],
+    },
+  },
+  files: ["viem.ts", "wagmi.ts", "operations.ts"],
+}
+
+/** What a command prints. Throws with all of it where the command fails. */
+async function run(command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { cwd: program, stdout: "pipe", stderr: "pipe" })
+  const printed = await new Response(child.stdout).text()
+  const complaint = await new Response(child.stderr).text()
+  if ((await child.exited) !== 0) throw new Error(`${printed}${complaint}`)
+  return printed
+}

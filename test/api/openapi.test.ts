@@ -1,0 +1,182 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type Operation, openApiDocument } from "../../src/api/openapi/document.ts"
+import { examples } from "../../src/api/openapi/examples.ts"
+import { api, routes } from "../../src/api/routes.ts"
+import { errorCatalogue } from "../../src/platform/errors.ts"
+import { examplesOf, validatorOf } from "../harness/openapi.ts"
+
+const document = openApiDocument(api, {
+  api_base_url: "https://api.brand.test",
+  docs_url: "https://api.brand.test/docs",
+})
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+)
+
+describe("the OpenAPI document", () => {
+  test("names the operations and their addresses as it always did", () => {
+    const named = operations.map(({ path, method, operation }) => [
+      operation.operationId,
+      `${method} ${path}`,
+    ])
+    expect(Object.fromEntries(named)).toEqual(frozen)
+    expect(named).toHaveLength(Object.keys(frozen).length)
+  })
+
+  test("takes an example of every operation from the one story, and none is left over", () => {
+    expect(Object.keys(examples).sort()).toEqual(routes.map(({ operation }) => operation).sort())
+  })
+
+  describe.each(operations)("$method $path", ({ operation }) => {
+    test("says what it is for", () => {
+      expect(operation.summary).not.toBe("")
+      expect(operation.description).not.toBe("")
+      for (const parameter of operation.parameters) expect(parameter.description).not.toBe("")
+    })
+
+    test("has an example for every request and response, each of its own schema", () => {
+      const problems = contentsOf(operation).flatMap(({ schema, examples }) => {
+        const check = validatorOf(document, schema)
+        expect(Object.keys(examples)).not.toBeEmpty()
+        return examplesOf(document, examples).flatMap((example) =>
+          example === undefined ? ["an example is missing"] : check(example),
+        )
+      })
+      expect(problems).toEqual([])
+    })
+
+    test("names the id of the request in every response", () => {
+      for (const { headers } of Object.values(operation.responses))
+        expect(headers).toHaveProperty("X-Request-Id")
+    })
+  })
+
+  test("describes every field that is sent or answered", () => {
+    const bare = Object.entries(document.components.schemas).flatMap(([name, schema]) =>
+      Object.entries((schema.properties ?? {}) as Record<string, { description?: string }>)
+        .filter(([, { description }]) => !description)
+        .map(([field]) => `${name}.${field}`),
+    )
+    expect(bare.filter((field) => field !== "ApiError.error")).toEqual([])
+  })
+
+  test("has no keyword that is of no use to others", () => {
+    expect(JSON.stringify(document)).not.toContain('"x-')
+  })
+
+  test("answers every code of the catalogue somewhere", () => {
+    const shown = operations.flatMap(({ operation }) =>
+      Object.values(operation.responses).flatMap(({ content }) =>
+        Object.keys(content?.["application/json"]?.examples ?? {}),
+      ),
+    )
+    expect(Object.keys(errorCatalogue).filter((code) => !shown.includes(code))).toEqual([])
+  })
+})
+
+describe("Redocly's strictest rules", () => {
+  const folder = mkdtempSync(join(tmpdir(), "service-api-"))
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  const ofThisMachine = "no-server-example.com"
+
+  test.each([
+    ["https://api.brand.test", []],
+    ["http://localhost:3000", [ofThisMachine]],
+  ])(
+    "find nothing in the document of %s but %j: the server is the one that was asked",
+    async (api_base_url, expected) => {
+      const path = join(folder, `${new URL(api_base_url).hostname}.json`)
+      await Bun.write(
+        path,
+        JSON.stringify(openApiDocument(api, { api_base_url, docs_url: `${api_base_url}/docs` })),
+      )
+      const { problems } = (await lint(path)) as { problems: { ruleId: string }[] }
+      expect(problems.map(({ ruleId }) => ruleId)).toEqual(expected)
+    },
+    30_000,
+  )
+})
+
+/** No request leaves this machine; if one tried, it would end at a port where nobody listens. */
+async function lint(path: string) {
+  const redocly = join(import.meta.dir, "../../node_modules/@redocly/cli/bin/cli.js")
+  const rules = ["--extends", "recommended-strict", "--format", "json"]
+  const child = Bun.spawn([process.execPath, redocly, "lint", path, ...rules], {
+    env: {
+      ...process.env,
+      REDOCLY_TELEMETRY: "off",
+      REDOCLY_SUPPRESS_UPDATE_NOTICE: "true",
+      HTTPS_PROXY: "http://127.0.0.1:9",
+      HTTP_PROXY: "http://127.0.0.1:9",
+    },
+    stdout: "pipe",
+    stderr: "ignore",
+  })
+  return JSON.parse(await new Response(child.stdout).text())
+}
+
+function contentsOf({ requestBody, responses }: Operation) {
+  const contents = [requestBody, ...Object.values(responses)].map(
+    (each) => each?.content?.["application/json"],
+  )
+  return contents.filter((content) => content !== undefined)
+}
+
+const frozen = {
+  getWelcome: "GET /",
+  getHealth: "GET /health",
+  getOpenApiDocument: "GET /openapi.json",
+  createTap: "POST /v1/taps",
+  listTaps: "GET /v1/taps",
+  getTapReceipt: "GET /v1/taps/{tap_id}/receipt",
+  getReceiptKeys: "GET /.well-known/jwks.json",
+  createTapDiagnosis: "POST /v1/tap-diagnoses",
+  getTapRedirect: "GET /t/{chip_id}",
+  createTestTap: "POST /v1/test-helpers/taps",
+  pairChip: "POST /v1/chips",
+  pairChipsInBulk: "POST /v1/chips/bulk",
+  listChips: "GET /v1/chips",
+  getChip: "GET /v1/chips/{chip_id}",
+  createUnit: "POST /v1/units",
+  listUnits: "GET /v1/units",
+  getUnit: "GET /v1/units/{unit_id}",
+  updateUnit: "PATCH /v1/units/{unit_id}",
+  createCollection: "POST /v1/collections",
+  listCollections: "GET /v1/collections",
+  getCollection: "GET /v1/collections/{collection_id}",
+  updateCollection: "PATCH /v1/collections/{collection_id}",
+  createMetadataRefresh: "POST /v1/collections/{collection_id}/metadata-refreshes",
+  getMetadataRefresh: "GET /v1/collections/{collection_id}/metadata-refreshes/{refresh_id}",
+  createClaim: "POST /v1/units/{unit_id}/claims",
+  getClaim: "GET /v1/units/{unit_id}/claims/{claim_id}",
+  listClaims: "GET /v1/units/{unit_id}/claims",
+  createTransfer: "POST /v1/units/{unit_id}/transfers",
+  getTransfer: "GET /v1/units/{unit_id}/transfers/{transfer_id}",
+  listTransfers: "GET /v1/units/{unit_id}/transfers",
+  createChipReplacement: "POST /v1/units/{unit_id}/chip-replacements",
+  getChipReplacement: "GET /v1/units/{unit_id}/chip-replacements/{replacement_id}",
+  listChipReplacements: "GET /v1/units/{unit_id}/chip-replacements",
+  getCurrentSessionToken: "GET /v1/session-tokens/current",
+  revokeCurrentSessionToken: "DELETE /v1/session-tokens/current",
+  listPublishableKeys: "GET /v1/publishable-keys",
+  getSettings: "GET /v1/settings",
+  updateSettings: "PATCH /v1/settings",
+  getCorsOrigins: "GET /v1/settings/cors-origins",
+  replaceCorsOrigins: "PUT /v1/settings/cors-origins",
+  listEvents: "GET /v1/events",
+  streamEvents: "GET /v1/events/stream",
+  getEvent: "GET /v1/events/{event_id}",
+  createWebhookEndpoint: "POST /v1/webhook-endpoints",
+  listWebhookEndpoints: "GET /v1/webhook-endpoints",
+  getWebhookEndpoint: "GET /v1/webhook-endpoints/{webhook_endpoint_id}",
+  updateWebhookEndpoint: "PATCH /v1/webhook-endpoints/{webhook_endpoint_id}",
+  deleteWebhookEndpoint: "DELETE /v1/webhook-endpoints/{webhook_endpoint_id}",
+  createWebhookSecret: "POST /v1/webhook-endpoints/{webhook_endpoint_id}/secrets",
+  createWebhookTest: "POST /v1/webhook-endpoints/{webhook_endpoint_id}/tests",
+  listWebhookDeliveries: "GET /v1/webhook-endpoints/{webhook_endpoint_id}/deliveries",
+  createWebhookReplay: "POST /v1/webhook-endpoints/{webhook_endpoint_id}/replays",
+}

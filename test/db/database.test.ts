@@ -1,0 +1,678 @@
+import { describe, expect, test } from "bun:test"
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { and, asc, eq, lt, sql } from "drizzle-orm"
+import { bigint, pgTable, text } from "drizzle-orm/pg-core"
+import fc from "fast-check"
+import { afterCommit, type Database, DatabaseUnavailable, driverError } from "../../src/db/database.ts"
+import { migrate, migrationNames } from "../../src/db/migrate.ts"
+import { openDatabase } from "../../src/db/open.ts"
+import { collections, units } from "../../src/db/schema.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { type Databases, engines, useEngine } from "../harness/engines.ts"
+import { collectionRow, insertScene, startOfTime, unitRow } from "../harness/scene.ts"
+
+const counters = pgTable("counters", {
+  id: text().primaryKey(),
+  value: bigint({ mode: "number" }).notNull(),
+})
+
+for (const engine of engines)
+  describe(engine.name, () => {
+    const databases = useEngine(engine)
+
+    describe("a database transaction", () => {
+      test("answers what its work answers", async () => {
+        const { db } = await openCounters(databases)
+        expect(await db.transaction(async () => 42)).toBe(42)
+      })
+
+      test("shows its rows to nobody before it is committed", async () => {
+        const { db, other } = await openCounters(databases)
+        const written = Promise.withResolvers<void>()
+        const seen = Promise.withResolvers<void>()
+        const writing = db.transaction(async (tx) => {
+          await tx.insert(counters).values({ id: "a", value: 1 })
+          written.resolve()
+          await seen.promise
+        })
+        await written.promise
+        const before = [await valuesIn(db), await valuesIn(other)]
+        seen.resolve()
+        await writing
+        expect(before).toEqual([{}, {}])
+        expect([await valuesIn(db), await valuesIn(other)]).toEqual([{ a: 1 }, { a: 1 }])
+      })
+
+      test("sees its own rows", async () => {
+        const { db } = await openCounters(databases)
+        const seen = await db.transaction(async (tx) => {
+          await tx.insert(counters).values({ id: "a", value: 1 })
+          return await tx.select().from(counters)
+        })
+        expect(seen).toEqual([{ id: "a", value: 1 }])
+      })
+
+      test("leaves nothing when its work throws, and throws the same", async () => {
+        const { db } = await openCounters(databases)
+        const refusal = new Error("no")
+        const outcome = db.transaction(async (tx) => {
+          await tx.insert(counters).values({ id: "a", value: 1 })
+          throw refusal
+        })
+        await expect(outcome).rejects.toBe(refusal)
+        expect(await valuesIn(db)).toEqual({})
+      })
+
+      test("that throws leaves those of the same turn standing", async () => {
+        const { db } = await openCounters(databases)
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 40 }, (_, value) =>
+            db.transaction(async (tx) => {
+              await tx.insert(counters).values({ id: `${value}`, value })
+              if (value % 4 === 3) throw new Error("no")
+            }),
+          ),
+        )
+        const stands = outcomes.map(({ status }) => status === "fulfilled")
+        expect(stands).toEqual(Array.from({ length: 40 }, (_, value) => value % 4 !== 3))
+        expect(Object.keys(await valuesIn(db)).length).toBe(30)
+      })
+
+      test("whose statement is refused leaves those of the same turn standing", async () => {
+        const { db } = await openCounters(databases)
+        await add(db, "a", 1)
+        const outcomes = await Promise.allSettled([add(db, "b", 1), add(db, "a", 2), add(db, "c", 1)])
+        expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
+        expect(await valuesIn(db)).toEqual({ a: 1, b: 1, c: 1 })
+      })
+
+      test("is answered only when another connection can see it", async () => {
+        const { db, other } = await openCounters(databases)
+        const seen = await Promise.all(
+          Array.from({ length: 30 }, async (_, value) => {
+            await add(db, `${value}`, value)
+            return await other.read
+              .select()
+              .from(counters)
+              .where(eq(counters.id, `${value}`))
+          }),
+        )
+        expect(seen).toEqual(Array.from({ length: 30 }, (_, value) => [{ id: `${value}`, value }]))
+      })
+
+      test("that keeps a failed statement's error to itself is never answered without its rows", async () => {
+        const { db } = await openCounters(databases)
+        await add(db, "a", 1)
+        const answered = await db
+          .transaction(async (tx) => {
+            await tx.insert(counters).values({ id: "b", value: 1 })
+            await tx
+              .insert(counters)
+              .values({ id: "a", value: 2 })
+              .catch(() => {})
+          })
+          .then(
+            () => true,
+            () => false,
+          )
+        expect("b" in (await valuesIn(db))).toBe(answered)
+      })
+
+      test("cannot be opened inside another", async () => {
+        const { db } = await openCounters(databases)
+        const nested = db.transaction(async () => await db.transaction(async () => 1))
+        await expect(nested).rejects.toThrow("a database transaction cannot be opened inside another one")
+        expect(await db.transaction(async () => 2)).toBe(2)
+      })
+
+      test("refuses a read of the database inside it", async () => {
+        const { db } = await openCounters(databases)
+        const reading = db.transaction(async () => await db.read.select().from(counters))
+        await expect(reading).rejects.toThrow("inside a database transaction only its tx may be used")
+      })
+
+      test("can be read past once it is over, by what its work started", async () => {
+        const { db } = await openCounters(databases)
+        const over = Promise.withResolvers<void>()
+        const { later } = await db.transaction(async () => ({
+          later: over.promise.then(async () => await valuesIn(db)),
+        }))
+        over.resolve()
+        expect(await later).toEqual({})
+      })
+
+      test("that is over takes no statement, which would join the next one", async () => {
+        const { db } = await openCounters(databases)
+        const over = Promise.withResolvers<void>()
+        let late: Promise<unknown> = Promise.resolve()
+        await db
+          .transaction(async (tx) => {
+            late = over.promise.then(async () => await tx.insert(counters).values({ id: "late", value: 1 }))
+            throw new Error("no")
+          })
+          .catch(() => {})
+        await db.transaction(async (tx) => {
+          await tx.insert(counters).values({ id: "next", value: 1 })
+          over.resolve()
+          const refusal = await late.catch(driverError)
+          expect(String(refusal)).toContain("tx is used after its database transaction ended")
+        })
+        expect(await valuesIn(db)).toEqual({ next: 1 })
+      })
+
+      test("reports a refused statement without the values it was given", async () => {
+        const { db } = await openCounters(databases)
+        await add(db, "a secret", 1)
+        const refusal = await add(db, "a secret", 1).catch((error) => error)
+        expect(refusal).toBeInstanceOf(Error)
+        expect(refusal.message).not.toContain("a secret")
+      })
+    })
+
+    describe("what follows a commit", () => {
+      test("sees its rows on another connection", async () => {
+        const { db, other } = await openCounters(databases)
+        const seen = Promise.withResolvers<Record<string, number>>()
+        await db.transaction(async (tx) => {
+          await tx.insert(counters).values({ id: "a", value: 1 })
+          afterCommit(() => void valuesIn(other).then(seen.resolve, seen.reject))
+        })
+        expect(await seen.promise).toEqual({ a: 1 })
+      })
+
+      test("does not happen after a rollback", async () => {
+        const { db } = await openCounters(databases)
+        const called: string[] = []
+        await Promise.allSettled([
+          db.transaction(async () => {
+            afterCommit(() => called.push("stands"))
+          }),
+          db.transaction(async () => {
+            afterCommit(() => called.push("rolled back"))
+            throw new Error("no")
+          }),
+        ])
+        expect(called).toEqual(["stands"])
+      })
+
+      test("hurts nobody when it throws", async () => {
+        const { db } = await openCounters(databases)
+        const called: string[] = []
+        const throwing = db.transaction(async () => {
+          afterCommit(() => {
+            throw new Error("no")
+          })
+          afterCommit(() => called.push("second callback"))
+          return 1
+        })
+        const outcomes = await Promise.all([throwing, add(db, "a", 1)])
+        await add(db, "b", 1)
+        expect(outcomes[0]).toBe(1)
+        expect(called).toEqual(["second callback"])
+        expect(await valuesIn(db)).toEqual({ a: 1, b: 1 })
+      })
+
+      test("cannot be asked for outside a database transaction", () => {
+        expect(() => afterCommit(() => {})).toThrow("afterCommit is called outside a database transaction")
+      })
+    })
+
+    describe("at the same time", () => {
+      test("sixty who add one to what they read come to sixty, on two connections", async () => {
+        const { db, other } = await openCounters(databases)
+        await add(db, "a", 0)
+        let followed = 0
+        await Promise.all(
+          Array.from({ length: 60 }, (_, index) =>
+            (index % 2 ? db : other).transaction(async (tx) => {
+              const [row] = await tx.select().from(counters).where(eq(counters.id, "a"))
+              await tx.update(counters).set({ value: (row?.value ?? 0) + 1 })
+              afterCommit(() => followed++)
+            }),
+          ),
+        )
+        expect(await valuesIn(db)).toEqual({ a: 60 })
+        expect(followed).toBe(60)
+      })
+
+      test("of two who each leave when the other stays, one leaves", async () => {
+        const { db, other } = await openCounters(databases)
+        await add(db, "a", 1)
+        await add(db, "b", 1)
+        const leave = (database: Database, id: string) =>
+          database.transaction(async (tx) => {
+            const present = await tx.select().from(counters).where(eq(counters.value, 1))
+            if (present.length === 2) await tx.update(counters).set({ value: 0 }).where(eq(counters.id, id))
+          })
+        await Promise.all([leave(db, "a"), leave(other, "b")])
+        expect(Object.values(await valuesIn(db)).sort()).toEqual([0, 1])
+      })
+
+      test("of a hundred who move a counter up to the same value, one does", async () => {
+        const { db, other } = await openCounters(databases)
+        await add(db, "a", 0)
+        const moved = await Promise.all(
+          Array.from({ length: 100 }, (_, index) =>
+            (index % 2 ? db : other).transaction(
+              async (tx) =>
+                await tx
+                  .update(counters)
+                  .set({ value: 7 })
+                  .where(and(eq(counters.id, "a"), lt(counters.value, 7)))
+                  .returning(),
+            ),
+          ),
+        )
+        expect(moved.flat()).toEqual([{ id: "a", value: 7 }])
+      })
+
+      test("of a hundred who insert the same key, one does and the others are answered nothing", async () => {
+        const { db, other } = await openCounters(databases)
+        const inserted = await Promise.all(
+          Array.from({ length: 100 }, (_, index) =>
+            (index % 2 ? db : other).transaction(
+              async (tx) =>
+                await tx
+                  .insert(counters)
+                  .values({ id: "a", value: index })
+                  .onConflictDoNothing()
+                  .returning({ id: counters.id }),
+            ),
+          ),
+        )
+        expect(inserted.flat()).toEqual([{ id: "a" }])
+      })
+
+      test("a conflict answered with nothing lets the rest of the work go on", async () => {
+        const { db } = await openCounters(databases)
+        await add(db, "a", 1)
+        const rows = await db.transaction(async (tx) => {
+          const taken = await tx
+            .insert(counters)
+            .values({ id: "a", value: 2 })
+            .onConflictDoNothing()
+            .returning()
+          await tx.insert(counters).values({ id: "b", value: 3 })
+          return taken
+        })
+        expect(rows).toEqual([])
+        expect(await valuesIn(db)).toEqual({ a: 1, b: 3 })
+      })
+    })
+
+    describe("values come back as they went in", () => {
+      test("true and false, null and text", async () => {
+        const db = await databases.openMigrated()
+        const scene = await db.transaction(insertScene)
+        const rows = [
+          unitRow(scene, { claimed: true, name: "Ω ≠ 'quoted' \"twice\" ; -- 🧣", external_id: "1e3" }),
+          unitRow(scene, { claimed: false, name: null, external_id: "007" }),
+        ]
+        await db.transaction(async (tx) => await tx.insert(units).values(rows))
+        const shown = { claimed: units.claimed, name: units.name, external_id: units.external_id }
+        for (const row of rows)
+          expect(await db.read.select(shown).from(units).where(eq(units.id, row.id))).toEqual([
+            { claimed: row.claimed, name: row.name ?? null, external_id: row.external_id ?? null },
+          ])
+        expect(await db.read.select({ id: units.id }).from(units).where(eq(units.claimed, true))).toEqual([
+          { id: rows[0]?.id ?? "" },
+        ])
+      })
+
+      test("whole numbers as far as a number is exact", async () => {
+        const db = await databases.openMigrated()
+        const scene = await db.transaction(insertScene)
+        const numbers = [0, 1, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER, -1, Number.MIN_SAFE_INTEGER]
+        for (const next_serial of numbers) {
+          const row = collectionRow(scene, { next_serial })
+          await db.transaction(async (tx) => await tx.insert(collections).values(row))
+          const shown = { next_serial: collections.next_serial }
+          expect(await db.read.select(shown).from(collections).where(eq(collections.id, row.id))).toEqual([
+            { next_serial },
+          ])
+        }
+      })
+
+      test("any JSON that both can keep", async () => {
+        const db = await databases.openMigrated()
+        const scene = await db.transaction(insertScene)
+        const json = fc
+          .jsonValue({ stringUnit: "grapheme" })
+          .filter((value) => !/\\u0000/.test(JSON.stringify(value)))
+        await fc.assert(
+          fc.asyncProperty(
+            fc.dictionary(fc.string({ minLength: 1 }), json, { noNullPrototype: true }),
+            async (attributes) => {
+              const row = unitRow(scene, { attributes })
+              await db.transaction(async (tx) => await tx.insert(units).values(row))
+              const [stored] = await db.read.select().from(units).where(eq(units.id, row.id))
+              expect(stored?.attributes).toEqual(JSON.parse(JSON.stringify(attributes)))
+            },
+          ),
+          { numRuns: 60 },
+        )
+      })
+
+      test("times to the millisecond, and sorted and compared as times", async () => {
+        const db = await databases.openMigrated()
+        const scene = await db.transaction(insertScene)
+        const time = fc.date({
+          min: new Date("1970-01-01T00:00:00.000Z"),
+          max: new Date("9999-12-31T23:59:59.999Z"),
+          noInvalidDate: true,
+        })
+        await fc.assert(
+          fc.asyncProperty(
+            fc.uniqueArray(time, { minLength: 2, maxLength: 8, selector: Number }),
+            async (times) => {
+              const collection = collectionRow(scene)
+              await db.transaction(async (tx) => {
+                await tx.insert(collections).values(collection)
+                for (const created_at of times)
+                  await tx.insert(units).values(unitRow(scene, { collection_id: collection.id, created_at }))
+              })
+              const here = eq(units.collection_id, collection.id)
+              const shown = { at: units.created_at }
+              const sorted = times.toSorted((one, other) => Number(one) - Number(other))
+              const [first = startOfTime] = times
+              const all = await db.read.select(shown).from(units).where(here).orderBy(asc(units.created_at))
+              const earlier = await db.read
+                .select(shown)
+                .from(units)
+                .where(and(here, lt(units.created_at, first)))
+              expect(all.map(({ at }) => at)).toEqual(sorted)
+              expect(earlier.length).toBe(sorted.findIndex((at) => Number(at) === Number(first)))
+            },
+          ),
+          { numRuns: 25 },
+        )
+      })
+    })
+
+    describe("migrate", () => {
+      test("runs every migration once", async () => {
+        const db = databases.open(await databases.newDatabase())
+        expect(await migrate(db, startOfTime)).toEqual(migrationNames())
+        expect(await migrate(db, startOfTime)).toEqual([])
+      })
+
+      test("by three processes at once runs every migration once", async () => {
+        const url = await databases.newDatabase()
+        const ran = await Promise.all([1, 2, 3].map(() => runScript(migrateScript, url)))
+        expect(ran.flatMap((answer) => JSON.parse(answer)).sort()).toEqual(migrationNames())
+        const db = databases.open(url)
+        await db.transaction(insertScene)
+      })
+    })
+
+    describe("close", () => {
+      test("lets the works under way end, and takes no more", async () => {
+        const { db, other } = await openCounters(databases)
+        const adding = Promise.all([add(db, "a", 1), add(db, "b", 1)])
+        const closing = db.close()
+        await expect(add(db, "c", 1)).rejects.toBeInstanceOf(DatabaseUnavailable)
+        await Promise.all([adding, closing])
+        expect(await valuesIn(other)).toEqual({ a: 1, b: 1 })
+      })
+
+      test("ends reading too", async () => {
+        const { db } = await openCounters(databases)
+        await valuesIn(db)
+        await db.close()
+        expect(await valuesIn(db).catch(driverError)).toBeInstanceOf(DatabaseUnavailable)
+      })
+
+      test("may be called twice", async () => {
+        const { db } = await openCounters(databases)
+        await db.close()
+        await db.close()
+      })
+    })
+  })
+
+describe("sqlite as a file", () => {
+  const [sqlite] = engines
+  if (!sqlite) throw new Error("SQLite is the first engine")
+  const databases = useEngine(sqlite)
+
+  test("that is a folder is unavailable", async () => {
+    const path = pathIn(await databases.newDatabase())
+    mkdirSync(path)
+    expect(() => openDatabase(`sqlite:${path}`)).toThrow(DatabaseUnavailable)
+  })
+
+  test("that is something else is unavailable", async () => {
+    const path = pathIn(await databases.newDatabase())
+    writeFileSync(path, "not a database, though it is long enough to be taken for one\n".repeat(100))
+    expect(() => openDatabase(`sqlite:${path}`)).toThrow(DatabaseUnavailable)
+  })
+
+  test("under a file is unavailable, and the message names the folder", async () => {
+    const path = pathIn(await databases.newDatabase())
+    writeFileSync(path, "")
+    expect(() => openDatabase(`sqlite:${join(path, "service.db")}`)).toThrow(path)
+  })
+
+  test("in a folder that is missing makes the folder", async () => {
+    const path = pathIn(await databases.newDatabase())
+    const db = databases.open(`sqlite:${join(path, "deep", "service.db")}`)
+    expect(await migrate(db, startOfTime)).toEqual(migrationNames())
+  })
+
+  test("is one file again after it is closed", async () => {
+    const folder = pathIn(await databases.newDatabase())
+    const db = databases.open(`sqlite:${join(folder, "service.db")}`)
+    await migrate(db, startOfTime)
+    await db.close()
+    expect(readdirSync(folder)).toEqual(["service.db"])
+  })
+
+  test("has every commit on disk before it is answered", async () => {
+    const { db } = await openCounters(databases)
+    const settings = await db.transaction(async (tx) => [
+      ...(await tx.execute(sql`pragma journal_mode`)),
+      ...(await tx.execute(sql`pragma synchronous`)),
+    ])
+    const full = 2
+    expect<unknown[]>(settings).toEqual([["wal"], [full]])
+  })
+
+  test("whose commit fails refuses all works that share it, and takes the next", async () => {
+    const db = await databases.openMigrated()
+    const scene = await db.transaction(insertScene)
+    const good = unitRow(scene)
+    const dangling = unitRow(scene, { organization_id: newId() })
+    const outcomes = await Promise.allSettled([
+      db.transaction(async (tx) => await tx.insert(units).values(good)),
+      db.transaction(async (tx) => {
+        await tx.execute(sql`pragma defer_foreign_keys = on`)
+        await tx.insert(units).values(dangling)
+      }),
+    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"])
+    await db.transaction(async (tx) => await tx.insert(units).values(good))
+    expect(await db.read.select().from(units).where(eq(units.id, good.id))).toHaveLength(1)
+  })
+
+  test("waits for another process that is writing, and goes on with other things meanwhile", async () => {
+    const { db, url } = await openCounters(databases)
+    const holder = Bun.spawn([process.execPath, "-e", holdScript, pathIn(url)], {
+      stdin: "pipe",
+      stdout: "pipe",
+    })
+    const said = holder.stdout.getReader()
+    await said.read()
+    const undisturbed = await fortyPauses()
+    let answered = false
+    const adding = add(db, "b", 1).then(() => {
+      answered = true
+    })
+    const whileWaiting = await fortyPauses()
+    const answeredEarly = answered
+    holder.stdin.write("go on\n")
+    holder.stdin.end()
+    await adding
+    await holder.exited
+    expect(answeredEarly).toBe(false)
+    // A wait that blocks the event loop makes two seconds of them.
+    expect(whileWaiting).toBeLessThan(undisturbed + 1_000)
+    expect(await valuesIn(db)).toEqual({ held: 1, b: 1 })
+  })
+
+  test("on a disk that takes no more is unavailable for writing, and what was answered is still there", async () => {
+    const { db, url } = await openCounters(databases)
+    await db.close()
+    // A file may not grow past this process' limit, which SQLite meets as it would meet a full disk.
+    const limited = ["bash", "-c", `trap "" XFSZ; ulimit -f 300; exec "$@"`, "bash"]
+    const child = Bun.spawn([...limited, process.execPath, "-e", fillScript, url], {
+      cwd: projectRoot,
+      stdout: "pipe",
+      stderr: "pipe",
+    })
+    const complaint = await child.stderr.text()
+    const answer = JSON.parse((await child.stdout.text()) || `"${complaint}"`)
+    const again = databases.open(url)
+    const [kept] = await again.read.select({ rows: sql<number>`count(*)` }).from(counters)
+    expect(answer.refusal).toBe("DatabaseUnavailable")
+    expect(answer.answered).toBeGreaterThan(0)
+    expect(answer.readable).toBe(answer.answered)
+    expect(kept?.rows).toBe(answer.answered)
+  })
+})
+
+describe("postgres as a server", () => {
+  const postgres = engines[1]
+  if (!postgres) throw new Error("Postgres is the second engine")
+  const databases = useEngine(postgres)
+
+  test("that nobody runs is unavailable, for works and for reads", async () => {
+    const db = databases.open("postgres://nobody:a-secret@127.0.0.1:1/nothing")
+    const refusal = await db.transaction(async () => 1).catch((error) => error)
+    expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+    expect(refusal.message).not.toContain("a-secret")
+    expect(await valuesIn(db).catch(driverError)).toBeInstanceOf(DatabaseUnavailable)
+  })
+
+  test("that cuts a connection in the middle of a work is unavailable, and is asked again later", async () => {
+    const { db, other } = await openCounters(databases)
+    const pid = Promise.withResolvers<unknown>()
+    const terminated = Promise.withResolvers<void>()
+    const cut = db.transaction(async (tx) => {
+      const [row] = await tx.execute(sql`select pg_backend_pid()`)
+      pid.resolve(Object.values(row ?? {})[0])
+      await tx.insert(counters).values({ id: "a", value: 1 })
+      await terminated.promise
+      await tx.insert(counters).values({ id: "b", value: 1 })
+    })
+    await other.read.execute(sql`select pg_terminate_backend(${await pid.promise})`)
+    terminated.resolve()
+    await expect(cut).rejects.toBeInstanceOf(DatabaseUnavailable)
+    await add(db, "c", 1)
+    expect(await valuesIn(db)).toEqual({ c: 1 })
+  })
+
+  test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
+    const { db, other } = await openCounters(databases)
+    await add(db, "a", 1)
+    const [allowed] = await db.read.execute(sql`show idle_in_transaction_session_timeout`)
+    expect(Object.values(allowed ?? {})).toEqual(["10s"])
+    const holds = Promise.withResolvers<void>()
+    const goesOn = Promise.withResolvers<void>()
+    const still = db.transaction(async (tx) => {
+      await tx.execute(sql`set local idle_in_transaction_session_timeout = 100`)
+      await tx.update(counters).set({ value: 2 })
+      holds.resolve()
+      await goesOn.promise
+      await tx.insert(counters).values({ id: "b", value: 1 })
+    })
+    still.catch(() => {})
+    await holds.promise
+    await other.transaction(async (tx) => await tx.update(counters).set({ value: 3 }))
+    goesOn.resolve()
+    await expect(still).rejects.toBeInstanceOf(DatabaseUnavailable)
+    expect(await valuesIn(db)).toEqual({ a: 3 })
+  })
+})
+
+const projectRoot = dirname(dirname(import.meta.dir))
+
+async function openCounters(databases: Databases) {
+  const url = await databases.newDatabase()
+  const db = databases.open(url)
+  await db.transaction(
+    async (tx) =>
+      await tx.execute(sql.raw("create table counters (id text primary key, value bigint not null)")),
+  )
+  return { url, db, other: databases.open(url) }
+}
+
+async function add(db: Database, id: string, value: number): Promise<void> {
+  await db.transaction(async (tx) => await tx.insert(counters).values({ id, value }))
+}
+
+async function valuesIn(db: Database): Promise<Record<string, number>> {
+  const rows = await db.read.select().from(counters)
+  return Object.fromEntries(rows.map(({ id, value }) => [id, value]))
+}
+
+/** How many milliseconds forty pauses of five take: much longer when something blocks the event loop. */
+async function fortyPauses(): Promise<number> {
+  const before = performance.now()
+  for (let pauses = 0; pauses < 40; pauses++) await Bun.sleep(5)
+  return performance.now() - before
+}
+
+function pathIn(url: string): string {
+  return url.replace("sqlite:", "")
+}
+
+/** What a process of its own says that runs a script with one argument. */
+async function runScript(script: string, argument: string): Promise<string> {
+  const child = Bun.spawn([process.execPath, "-e", script, argument], {
+    cwd: projectRoot,
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [said, complaint] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  if ((await child.exited) !== 0) throw new Error(complaint)
+  return said
+}
+
+const migrateScript = `
+  import { openDatabase } from "./src/db/open.ts"
+  import { migrate } from "./src/db/migrate.ts"
+  const db = openDatabase(process.argv.at(-1))
+  const ran = await migrate(db, new Date())
+  await db.close()
+  process.stdout.write(JSON.stringify(ran))
+`
+
+const holdScript = `
+  import { Database } from "bun:sqlite"
+  const file = new Database(process.argv.at(-1))
+  file.exec("begin immediate")
+  file.exec("insert into counters values ('held', 1)")
+  process.stdout.write("holding")
+  for await (const line of process.stdin) break
+  file.exec("commit")
+  process.exit(0)
+`
+
+const fillScript = `
+  import { sql } from "drizzle-orm"
+  import { openDatabase } from "./src/db/open.ts"
+  const db = openDatabase(process.argv.at(-1))
+  let answered = 0
+  let refusal
+  while (!refusal && answered < 2000) {
+    const id = "x".repeat(4000) + answered
+    await db.transaction(async (tx) => await tx.execute(sql\`insert into counters values (\${id}, 1)\`)).then(
+      () => answered++,
+      (error) => { refusal = error.name },
+    )
+  }
+  const [[readable]] = await db.read.execute(sql\`select count(*) from counters\`)
+  process.stdout.write(JSON.stringify({ answered, refusal, readable }))
+  process.exit(0)
+`

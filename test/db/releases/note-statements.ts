@@ -1,0 +1,66 @@
+import { appendFileSync } from "node:fs"
+import { join, relative } from "node:path"
+import { PgDatabase } from "drizzle-orm/pg-core"
+
+// Loaded before everything else into a process and, by way of the environment, into the processes it starts: notes
+// each statement that the product asks of its database, with the place in the source that asks it.
+
+const root = join(import.meta.dir, "../../..")
+const folder = String(process.env.STATEMENTS_FOLDER)
+const inherited = { STATEMENTS_FOLDER: folder, BUN_OPTIONS: `--preload=${import.meta.path}` }
+const noted = new Set<string>()
+
+type Build = (this: object, ...asked: unknown[]) => unknown
+type Session = { prepareQuery(query: { sql: string }, ...rest: unknown[]): unknown }
+
+const builders = PgDatabase.prototype as unknown as Record<string, Build>
+for (const name of [
+  "select",
+  "selectDistinct",
+  "selectDistinctOn",
+  "insert",
+  "update",
+  "delete",
+  "execute",
+]) {
+  const build = builders[name]
+  if (!build)
+    throw new Error(`drizzle's database has no ${name}: note-statements.ts does not know this release`)
+  builders[name] = function (this: object, ...asked) {
+    const place = placeInProduct(String(new Error("where this was called").stack))
+    return build.apply(place ? notingAt(place, this) : this, asked)
+  }
+}
+
+const spawn = Bun.spawn as unknown as (command: string[], options?: { env?: object }) => unknown
+Object.assign(Bun, {
+  spawn: (command: string[], options?: { env?: object }) =>
+    spawn(command, { ...options, env: { ...(options?.env ?? process.env), ...inherited } }),
+})
+
+/** Where the product called a builder; null where a test did, or what keeps the tables themselves. */
+function placeInProduct(stack: string): string | null {
+  const places = [...stack.matchAll(/[( ](\/[^():]+):(\d+):\d+/g)]
+  const caller = places.find(([, path = ""]) => path !== import.meta.path && !path.includes("/node_modules/"))
+  const path = relative(root, caller?.[1] ?? root)
+  return /^(src|workers)\/(?!db\/)/.test(path) ? `${path}:${caller?.[2]}` : null
+}
+
+/** The same database, noting the statements that are built on it. */
+function notingAt(place: string, database: object): object {
+  const { session } = database as { session: Session }
+  const noting: Session = {
+    prepareQuery(query, ...rest) {
+      note(place, query.sql)
+      return session.prepareQuery(query, ...rest)
+    },
+  }
+  return Object.assign(Object.create(database), { session: Object.assign(Object.create(session), noting) })
+}
+
+function note(place: string, statement: string): void {
+  const line = `${JSON.stringify({ place, statement })}\n`
+  if (noted.has(line)) return
+  noted.add(line)
+  appendFileSync(join(folder, `${process.pid}.jsonl`), line)
+}

@@ -1,0 +1,105 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, join, relative } from "node:path"
+import { migrationNames } from "../../../src/db/migrate.ts"
+
+// Keeps what a release asks of its database in a file named for its newest migration; test/db/previous-release.test.ts
+// holds that against the newest schema. Both engines are asked the same. Run it (`bun test/db/releases/record.ts`, some
+// minutes) on the commit of the release, before the first migration after it is added. The file may go once no
+// process of that release can be running any more.
+
+/** Between them these ask nearly all there is to ask; what they leave out is printed. */
+const suites = [
+  "dev/imported-chips",
+  "dev/shop",
+  "engine/actors",
+  "engine/engine",
+  "engine/faults",
+  "engine/found-serials",
+  "engine/lost-serials",
+  "engine/reap-expired",
+  "http/bad-inputs",
+  "http/idempotency",
+  "http/lists",
+  "http/tenant-fence",
+  "operator/console",
+  "operator/inspect",
+  "operator/metrics",
+  "operator/operator",
+  "resources/chip-import",
+  "resources/chip-replacements",
+  "resources/chips",
+  "resources/claims",
+  "resources/customers",
+  "resources/tap-redirects",
+  "resources/taps",
+  "resources/transfers",
+  "resources/units",
+]
+
+const root = join(import.meta.dir, "../../..")
+const release = basename(migrationNames().at(-1) ?? "", ".sql")
+
+type Note = { place: string; statement: string }
+
+async function record(): Promise<void> {
+  const notes = await watchSuites()
+  const statements = [...new Set(notes.map(({ statement }) => representative(statement)))].sort()
+  const file = join(import.meta.dir, `${release}.sql`)
+  const heading = `-- What the release whose newest migration is ${release} asks. Made by test/db/releases/record.ts.`
+  writeFileSync(file, `${[heading, ...statements.map((statement) => `${statement};`)].join("\n")}\n`)
+  const seen = new Set(notes.map(({ place }) => place))
+  const unseen = placesOfQueries().filter((place) => !seen.has(place))
+  process.stdout.write(`${statements.length} statements: ${relative(root, file)}\n`)
+  if (unseen.length > 0)
+    process.stdout.write(`asked by no suite, at least not on its own: ${unseen.join(", ")}\n`)
+}
+
+async function watchSuites(): Promise<Note[]> {
+  const folder = mkdtempSync(join(tmpdir(), "statements-"))
+  const files = suites.map((suite) => `./test/${suite}.test.ts`)
+  try {
+    const run = Bun.spawn([process.execPath, "test", "--timeout", "120000", ...files], {
+      cwd: root,
+      env: {
+        ...process.env,
+        STATEMENTS_FOLDER: folder,
+        BUN_OPTIONS: `--preload=${join(import.meta.dir, "note-statements.ts")}`,
+      },
+      stdout: "inherit",
+      stderr: "inherit",
+    })
+    if ((await run.exited) !== 0) throw new Error("a suite failed: record a release whose tests pass")
+    return readdirSync(folder)
+      .flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"))
+      .map((line) => JSON.parse(line))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** One statement for all that differ only in how many rows they insert or how many values they look for. */
+function representative(statement: string): string {
+  let params = 0
+  return statement
+    .replace(/ values (\([^()]*\))(?:, \([^()]*\))+/, " values $1")
+    .replaceAll(/ in \(\$\d+(?:, \$\d+)+\)/g, " in ($1)")
+    .replaceAll(/\$\d+/g, () => `$${++params}`)
+}
+
+/** Where the source begins a query, as `note-statements.ts` names it; src/db keeps the tables and asks nothing else. */
+function placesOfQueries(): string[] {
+  const query = /\b(?:tx|queries|read)\s*\.(?:select|selectDistinct|insert|update|delete|execute)\(/g
+  return [...new Bun.Glob("{src,workers}/**/*.ts").scanSync(root)]
+    .filter((path) => !path.startsWith("src/db/"))
+    .sort()
+    .flatMap((path) => {
+      const text = readFileSync(join(root, path), "utf8")
+      return [...text.matchAll(query)].map((found) => {
+        const before = text.slice(0, found.index + found[0].length)
+        return `${path}:${before.split("\n").length}`
+      })
+    })
+}
+
+await record()

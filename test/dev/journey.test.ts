@@ -1,0 +1,127 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { and, asc, eq } from "drizzle-orm"
+import { createPublicClient, type Hex, http } from "viem"
+import { openDatabase } from "../../src/db/open.ts"
+import { actorEvents, actors, effects, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import type { Journey } from "../../src/dev/journey.ts"
+import type { DevService } from "../../src/dev/start.ts"
+import type { MachineName } from "../../src/engine/actors/lifecycles.ts"
+import { replay } from "../../src/engine/actors/runtime.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { newFolder, removeDevServices, root, startDev, stopGently } from "../harness/dev-service.ts"
+
+const demos: Bun.Subprocess[] = []
+
+afterAll(async () => {
+  for (const demo of demos) {
+    demo.kill("SIGKILL")
+    await demo.exited
+  }
+  await removeDevServices()
+})
+
+describe("the journey from a fresh folder to a claimed and transferred unit", () => {
+  test.concurrent("ends with what the chain itself says, and can be replayed from its journal", async () => {
+    const folder = newFolder()
+    const dev = await startDev(folder)
+    const result = await demoResult(startDemo(folder))
+    expectIssuedOnce(result)
+    expect(await ownerOnChain(dev.service, result)).toBe(result.owner_on_chain)
+    await expectReplayable(folder)
+    await expectStoredBeforeSeen(dev.service, folder)
+    expect(await stopGently(dev.child)).toBe(0)
+  }, 90_000)
+
+  for (const work of ["issueUnit", "watchAuthorization"])
+    test.concurrent(`survives a kill while ${work} is open: every unit is issued exactly once`, async () => {
+      const folder = newFolder()
+      const dev = await startDev(folder)
+      const demo = startDemo(folder)
+      await untilOpen(folder, work)
+      dev.child.kill("SIGKILL")
+      await dev.child.exited
+      const again = await startDev(folder)
+      const result = await demoResult(demo)
+      expectIssuedOnce(result)
+      expect(await ownerOnChain(again.service, result)).toBe(result.owner_on_chain)
+      await expectReplayable(folder)
+      await expectStoredBeforeSeen(again.service, folder)
+      await stopGently(again.child)
+    }, 120_000)
+})
+
+/** Looks into the running service's database until it has an open effect of that name. */
+async function untilOpen(folder: string, work: string): Promise<void> {
+  const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
+  const isOpen = and(eq(effects.src, work), eq(effects.status, "open"))
+  while ((await db.read.select().from(effects).where(isOpen)).length === 0) await Bun.sleep(10)
+  await db.close()
+}
+
+function startDemo(folder: string) {
+  const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--json"], {
+    env: { ...process.env, DATA_DIR: folder },
+    stdout: "pipe",
+    stderr: "inherit",
+  })
+  demos.push(demo)
+  return demo
+}
+
+async function demoResult(demo: ReturnType<typeof startDemo>): Promise<Journey> {
+  const printed = await new Response(demo.stdout).text()
+  expect(await demo.exited).toBe(0)
+  return JSON.parse(printed)
+}
+
+function expectIssuedOnce(result: Journey): void {
+  const serials = result.units.map(({ serial }) => serial)
+  expect(serials).toEqual(serials.map((_serial, index) => index + 1))
+  expect(result.issued_on_chain).toEqual(serials as number[])
+}
+
+async function ownerOnChain(service: DevService, result: Journey): Promise<string> {
+  const client = createPublicClient({ transport: http(service.chain.rpc_url) })
+  return await client.readContract({
+    address: result.collection.address as Hex,
+    abi: collectionAbi,
+    functionName: "ownerOf",
+    args: [1n],
+  })
+}
+
+async function expectReplayable(folder: string): Promise<void> {
+  const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
+  const rows = await db.read.select().from(actors)
+  const journalled = rows.filter(({ machine }) => machine !== "session-token")
+  expect(journalled.length).toBeGreaterThan(8)
+  for (const actor of journalled) {
+    const journal = await db.read
+      .select({ event: actorEvents.event })
+      .from(actorEvents)
+      .where(eq(actorEvents.actor_id, actor.id))
+      .orderBy(asc(actorEvents.number))
+    const events = journal.map(({ event }) => event)
+    expect(replay(actor.machine as MachineName, events)).toEqual(actor.snapshot)
+  }
+  await db.close()
+}
+
+/** Every transaction of the service's signers on chain is one whose bytes were stored, and each nonce has one. */
+async function expectStoredBeforeSeen(service: DevService, folder: string): Promise<void> {
+  const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
+  const client = createPublicClient({ transport: http(service.chain.rpc_url) })
+  const stored = new Set((await db.read.select().from(transactionAttempts)).map(({ hash }) => hash))
+  const nonces = (await db.read.select().from(transactions)).map(
+    ({ lane_id, nonce }) => `${lane_id} ${nonce}`,
+  )
+  expect(new Set(nonces).size).toBe(nonces.length)
+  const senders = new Set(nonces.map((each) => each.split(/[: ]/)[1]?.toLowerCase()))
+  const head = await client.getBlockNumber()
+  for (let number = 0n; number <= head; number++) {
+    const block = await client.getBlock({ blockNumber: number, includeTransactions: true })
+    for (const sent of block.transactions) if (senders.has(sent.from)) expect(stored).toContain(sent.hash)
+  }
+  await db.close()
+}

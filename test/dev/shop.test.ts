@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Page } from "playwright-core"
+import { createClient, dataOf, type ServiceClient } from "../../clients/typescript/client.ts"
+import { type Jwks, verifyReceipt } from "../../clients/verify-receipt/verify-receipt.ts"
+import { startShop } from "../../src/dev/shop.ts"
+import type { DevService } from "../../src/dev/start.ts"
+import { flawsOf, useBrowser } from "../harness/browser.ts"
+import { startDevHere } from "../harness/dev-service.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "service api "))
+const quiet = { PORT: "0", DEV_CHAIN_PORT: "0", OPERATOR_PORT: "0", LOG_LEVEL: "error" }
+const environment = { ...process.env, ...quiet, DATA_DIR: folder }
+const { newPage } = useBrowser()
+let dev: { service: DevService; stop(): Promise<void> }
+let api: ServiceClient
+let chipId: string
+
+beforeAll(async () => {
+  dev = await startDevHere(environment)
+  api = createClient({ base_url: dev.service.base_url, token: dev.service.api_key })
+  chipId = await issuedChip()
+}, 60_000)
+afterAll(async () => {
+  await dev.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe("the shop's page, on an origin of its own", () => {
+  test("leads by the keyboard alone from a tap to a claim and on to a friend, in words and looks for everybody", async () => {
+    const shop = await newPage({ width: 390 })
+    const { page } = shop
+    const [wallet, friend] = dev.service.wallets
+    const flaws: string[] = []
+    await page.goto(dev.service.shop_url)
+    await sees(page, "#status", "Hold your phone to the tag in your jacket to see it here.")
+    flaws.push(...(await flawsOf(shop, "shop-ready")))
+
+    await press(page, "Tap the jacket")
+    await sees(page, "#status", "✓ This jacket is genuine.")
+    expect(await page.textContent("#unit-name")).toBe("Jacket 1")
+    expect(await page.textContent("#serial")).toBe("1")
+    expect(await page.textContent("#chip")).toBe(chipId)
+    expect(await page.textContent("#request-id")).toMatch(/^req_[0-9a-f-]{36}$/)
+    expect(await page.textContent("#remaining")).toMatch(/^\d+$/)
+    const receipt = new URL((await page.getAttribute("#receipt", "href")) ?? "").hash.slice(
+      "#receipt=".length,
+    )
+    const jwks = (await (await fetch(`${dev.service.base_url}/.well-known/jwks.json`)).json()) as Jwks
+    const { serial } = await verifyReceipt(receipt, jwks, dev.service.base_url)
+    expect(serial).toBe(1)
+    flaws.push(...(await flawsOf(shop, "shop-genuine")))
+
+    await press(page, "Claim this jacket")
+    await sees(page, "#recipient-wrong", "This is no wallet's address")
+    expect(await page.evaluate("document.activeElement.id")).toBe("recipient")
+    expect(await page.getAttribute("#recipient", "aria-invalid")).toBe("true")
+    flaws.push(...(await flawsOf(shop, "shop-wrong-address")))
+
+    await press(page, "Connect Test wallet")
+    await sees(page, "#outcome", "Test wallet is connected")
+    expect(await page.inputValue("#recipient")).toBe(wallet?.address ?? "")
+    await press(page, "Claim this jacket")
+    await sees(page, "#outcome", "On its way to the chain")
+    flaws.push(...(await flawsOf(shop, "shop-claiming")))
+    await sees(page, "#ownership", "It is yours")
+    expect(await page.textContent("#owner")).toBe(wallet?.address ?? "")
+    flaws.push(...(await flawsOf(shop, "shop-claimed")))
+
+    await press(page, "Hand it on to somebody else")
+    await press(page, "Connect Friend's wallet")
+    await tabTo(page, "friend")
+    await page.keyboard.type(friend?.address ?? "")
+    await page.keyboard.press("Enter")
+    await sees(page, "#outcome", "Connect the wallet that owns the jacket first.")
+    flaws.push(...(await flawsOf(shop, "shop-transfer")))
+    await press(page, "Connect Test wallet")
+    await tabTo(page, "friend")
+    await page.keyboard.press("Enter")
+    await sees(page, "#outcome", "Handed on")
+    expect(await page.textContent("#owner")).toBe(friend?.address ?? "")
+    expect(await page.textContent("#transaction")).toMatch(/^0x[0-9a-f]{64}$/)
+    flaws.push(...(await flawsOf(shop, "shop-handed-on")))
+
+    await press(page, "Tap the jacket")
+    await sees(page, "#ownership", "It has an owner")
+    expect(await page.textContent("#owner")).toBe(friend?.address ?? "")
+    expect(await page.locator("#claim").isVisible()).toBe(false)
+    flaws.push(...(await flawsOf(shop, "shop-not-yours")))
+    await press(page, "Hand it on to somebody else")
+    await press(page, "Connect Friend's wallet")
+    await sees(page, "#ownership", "It is yours")
+
+    expect(flaws).toEqual([])
+    expect(shop.complaints).toEqual([expect.stringContaining("400 (Bad Request)")])
+    const own = [dev.service.shop_url, dev.service.base_url, "data:"]
+    expect(shop.requested.filter((url) => !own.some((each) => url.startsWith(each)))).toEqual([])
+  }, 90_000)
+
+  test("unpacks a new jacket, and goes on with its tap when it is loaded again, but not elsewhere", async () => {
+    const { page } = await newPage()
+    await page.goto(`${dev.service.shop_url}/tap?new`)
+    await sees(page, "#status", "This jacket is genuine.")
+    expect(await page.textContent("#chip")).not.toBe(chipId)
+    await page.reload()
+    await sees(page, "#status", "This jacket is genuine.")
+    const elsewhere = (await newPage()).page
+    await elsewhere.goto(page.url())
+    await sees(elsewhere, "#status", "This tap was shown before.")
+  }, 60_000)
+
+  test("warns of a tag that nobody knows", async () => {
+    const shop = await newPage()
+    const query = new URLSearchParams({ service_chip_id: "04A1B2C3D4", service_e: "0".repeat(32) })
+    await shop.page.goto(`${dev.service.shop_url}/?${query}`)
+    await sees(shop.page, "#status", "Be careful: it may be a copy.")
+    expect(await shop.page.textContent("h1")).toBe("Not verified")
+    expect(await flawsOf(shop, "shop-not-verified")).toEqual([])
+  }, 30_000)
+})
+
+test("the test wallet sends for its own page alone", async () => {
+  const send = (type: string) =>
+    fetch(`${dev.service.shop_url}/wallet`, { method: "POST", headers: { "content-type": type }, body: "{}" })
+  expect((await send("text/plain")).status).toBe(415)
+  expect((await send("application/json")).status).toBe(400)
+})
+
+describe("the same page on an origin that the organization has not registered", () => {
+  test("is refused by the browser, and nothing is recorded", async () => {
+    const api_base_url = dev.service.base_url
+    const foreign = startShop({ ...dev.service, api_base_url, docs_url: `${api_base_url}/docs` }, 0)
+    const before = await recordedTaps()
+    const { page } = await newPage()
+    await page.goto(`${foreign.shop_url}/tap`)
+    await sees(page, "#status", "We cannot reach the service from this page.")
+    expect(await recordedTaps()).toBe(before)
+    await foreign.stop()
+  })
+
+  test("is refused by the service too, and nothing is recorded", async () => {
+    const before = await recordedTaps()
+    const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
+    const response = await fetch(`${dev.service.base_url}/v1/taps`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${dev.service.publishable_key}`,
+        "content-type": "application/json",
+        origin: "https://elsewhere.example",
+      },
+      body: JSON.stringify({ chip_id, e }),
+    })
+    expect(response.status).toBe(403)
+    expect(response.headers.get("access-control-allow-origin")).toBeNull()
+    expect(await recordedTaps()).toBe(before)
+  })
+})
+
+test("a shop's page that comes back on another port is registered in place of the old one", async () => {
+  const listed = async () => (await dataOf(api.GET("/v1/settings/cors-origins"))).cors_origins
+  const before = dev.service.shop_url
+  expect(await listed()).toEqual([before])
+  await dev.stop()
+  dev = await startDevHere(environment)
+  api = createClient({ base_url: dev.service.base_url, token: dev.service.api_key })
+  expect(dev.service.shop_url).not.toBe(before)
+  expect(await listed()).toEqual([dev.service.shop_url])
+}, 60_000)
+
+/** A test chip whose unit is issued. */
+async function issuedChip(): Promise<string> {
+  const { id: collection_id } = await dataOf(
+    api.POST("/v1/collections", { body: { name: "Autumn Jackets" } }),
+  )
+  const collection = { params: { path: { collection_id } } }
+  await until(
+    async () => (await dataOf(api.GET("/v1/collections/{collection_id}", collection))).contract.status,
+  )
+  const { id: unit_id } = await dataOf(api.POST("/v1/units", { body: { collection_id, name: "Jacket 1" } }))
+  const { chip_id } = await dataOf(api.POST("/v1/chips", { body: { unit_id, is_test: true } }))
+  const unit = { params: { path: { unit_id } } }
+  await until(async () => (await dataOf(api.GET("/v1/units/{unit_id}", unit))).collection?.token.status)
+  return chip_id
+}
+
+async function until(statusOf: () => Promise<string | undefined>): Promise<void> {
+  while ((await statusOf()) !== "active") await Bun.sleep(200)
+}
+
+/** Goes on with the Tab key until the element with this text or id has the focus. */
+async function tabTo(page: Page, named: string): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press("Tab")
+    const { id, text } = (await page.evaluate(
+      "({ id: document.activeElement.id, text: document.activeElement.textContent.trim() })",
+    )) as { id: string; text: string }
+    if (id === named || text === named) return
+  }
+  throw new Error(`the keyboard does not lead to ${named}`)
+}
+
+async function press(page: Page, named: string): Promise<void> {
+  await tabTo(page, named)
+  await page.keyboard.press("Enter")
+}
+
+async function sees(page: Page, selector: string, text: string): Promise<void> {
+  const asked = page.locator(selector).filter({ hasText: text })
+  await asked.waitFor({ timeout: 30_000 })
+}
+
+async function recordedTaps(): Promise<number> {
+  const query = { is_test: true, limit: 100 } as const
+  return (await dataOf(api.GET("/v1/taps", { params: { query } }))).taps.length
+}

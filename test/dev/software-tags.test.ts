@@ -1,0 +1,155 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type BoxedTag, openTagBox } from "../../src/dev/tags/tag-box.ts"
+import { manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
+import { decryptFileContent, tamperOf } from "../../src/engine/sun/file-content.ts"
+import { keySourceOf } from "../../src/engine/sun/key-schemes.ts"
+import { openPicc, type SunChip, verifySun } from "../../src/engine/sun/message.ts"
+
+const root = join(import.meta.dir, "../..")
+const folders: string[] = []
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true })
+})
+
+describe("bun run chip", () => {
+  test("makes a tag whose taps verify, each read once", () => {
+    const folder = newFolder()
+    const chip = made(folder, "--mac")
+    for (const counter of [1, 2, 3])
+      expect(verifySun(chip, messageIn(output(folder, "tap")))).toEqual({ counter })
+  })
+
+  test("skips reads, and replays an earlier one to the letter", () => {
+    const folder = newFolder()
+    const chip = made(folder, "--mac")
+    const first = output(folder, "tap")
+    expect(verifySun(chip, messageIn(output(folder, "tap", "--skip", "5")))).toEqual({ counter: 7 })
+    expect(output(folder, "tap", "--replay", "7")).toBe(first)
+    expect(run(folder, "tap", "--replay", "8").exitCode).toBe(1)
+  })
+
+  const mistakes: [string, (chip: SunChip, url: string) => void][] = [
+    ["--wrong-key", (chip, url) => expect(verifySun(chip, messageIn(url))).toBeNull()],
+    ["--truncate", (_chip, url) => expect(messageIn(url).e).toHaveLength(30)],
+    [
+      "--lower-case",
+      (chip, url) => {
+        expect(url).toBe(url.toLowerCase())
+        const { e, c } = messageIn(url)
+        expect(verifySun(chip, { e: e.toUpperCase(), c: c?.toUpperCase() })).toEqual({ counter: 1 })
+      },
+    ],
+    [
+      "--uid-only",
+      (chip, url) => {
+        expect(openPicc(chip.metaKey, messageIn(url).e)[0]).toBe(0x87)
+        expect(verifySun(chip, messageIn(url))).toBeNull()
+      },
+    ],
+  ]
+  for (const [flag, check] of mistakes)
+    test(`goes wrong as asked: ${flag}`, () => {
+      const folder = newFolder()
+      const chip = made(folder, "--mac")
+      check(chip, output(folder, "tap", flag))
+    })
+
+  test("breaks the wire of a tag for good: --tampered", () => {
+    const folder = newFolder()
+    const chip = made(folder, "--tamper")
+    const status = (...words: string[]) => {
+      const message = messageIn(output(folder, "tap", ...words))
+      const proof = verifySun(chip, message, "{enc}&c=")
+      return tamperOf(decryptFileContent(chip, proof?.counter ?? 0, message.enc ?? ""))
+    }
+    expect([status(), status("--tampered"), status()]).toEqual(["sealed", "opened", "opened"])
+    const other = newFolder()
+    made(other, "--mac")
+    expect(run(other, "tap", "--tampered").stderr.toString()).toContain("has no wire")
+  })
+
+  test("plays the tags of a manifest", () => {
+    const folder = newFolder()
+    const source = keySourceOf("an10922", Buffer.alloc(16, 5), 1)
+    const tag = { chip_id: "04A0B1C2D3", uid: Buffer.from("04112233445566", "hex") }
+    const line = manifestLine(source, "https://tap.example/t/{chip_id}", { mac: true, tamper: false }, tag)
+    const manifest = join(folder, "manifest.jsonl")
+    writeFileSync(manifest, `${JSON.stringify(line)}\n`)
+    output(folder, "new", "--manifest", manifest)
+    const chip = { uid: tag.uid, metaKey: source.keyAt(2, tag), fileKey: source.keyAt(1, tag) }
+    const url = output(folder, "tap", "04a0b1c2d3")
+    expect(url).toStartWith("https://tap.example/t/04A0B1C2D3?e=")
+    expect(verifySun(chip, messageIn(url))).toEqual({ counter: 1 })
+  })
+
+  test("says in one line what is wrong, and ends with 1 or, for wrong usage, with 2", () => {
+    const folder = newFolder()
+    for (const [words, code, said] of [
+      [["tap"], 1, "there are no tags yet"],
+      [["tap", "04A0B1C2D3"], 1, "there is no tag 04A0B1C2D3"],
+      [["new", "--url", "https://tap.example"], 1, "must have {chip_id} once"],
+      [["new", "--count", "many"], 2, "--count takes a whole number"],
+      [["frob"], 2, "there is no command chip frob"],
+      [["tap", "--colour"], 2, "--colour"],
+    ] as [string[], number, string][]) {
+      const { exitCode, stderr } = run(folder, ...words)
+      expect([exitCode, stderr.toString()]).toEqual([code, expect.stringContaining(said)])
+    }
+  })
+})
+
+test("no read of a software tag is given out twice, whoever reads at the same time", async () => {
+  const folder = newFolder()
+  made(folder, "--mac")
+  const readers = Array.from({ length: 6 }, () =>
+    Bun.spawn([process.execPath, "src/chip.ts", "tap"], {
+      cwd: root,
+      env: environment(folder),
+      stdout: "pipe",
+    }),
+  )
+  const urls = await Promise.all(readers.map((reader) => new Response(reader.stdout).text()))
+  expect(new Set(urls).size).toBe(6)
+})
+
+function made(folder: string, flag: string): SunChip {
+  output(folder, "new", flag)
+  const box = openTagBox(join(folder, "tags.db"))
+  const [tag] = [...box.list()] as [BoxedTag]
+  box.close()
+  const [chip_id, uid, meta, file] =
+    readFileSync(join(folder, "tags.csv"), "utf8").trimEnd().split("\n").at(-1)?.split(",") ?? []
+  expect([chip_id, uid]).toEqual([tag.chip_id, tag.uid])
+  return { uid: hex(tag.uid), metaKey: hex(meta ?? ""), fileKey: hex(file ?? "") }
+}
+
+function output(folder: string, ...words: string[]): string {
+  const { exitCode, stdout, stderr } = run(folder, ...words)
+  if (exitCode !== 0) throw new Error(stderr.toString())
+  return stdout.toString().trim()
+}
+
+function run(folder: string, ...words: string[]) {
+  return Bun.spawnSync([process.execPath, "src/chip.ts", ...words], { cwd: root, env: environment(folder) })
+}
+
+function environment(folder: string) {
+  return { ...process.env, DATA_DIR: folder }
+}
+
+function messageIn(url: string): { e: string; c?: string; enc?: string } {
+  return Object.fromEntries(new URL(url).searchParams) as { e: string }
+}
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tags-"))
+  folders.push(folder)
+  return folder
+}
+
+function hex(text: string): Buffer {
+  return Buffer.from(text, "hex")
+}

@@ -1,0 +1,149 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, numberToHex, pad } from "viem"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { createProviders } from "../../src/engine/chain/providers.ts"
+import { createRpc } from "../../src/engine/chain/rpc.ts"
+import type { ChainConfig } from "../../src/platform/chain-settings.ts"
+
+const address: Address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+const finality_depth = 4
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+describe("a search of a collection's logs", () => {
+  test("asks from the newest block down to the deployment, never for more blocks than the setting says", async () => {
+    const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 21n }, [25n])
+    const found = await searchCollectionLogs(chain, searchFrom(95n, 25), (logs) => logs.length > 0)
+    expect(found.map(({ blockNumber }) => blockNumber)).toEqual([25n])
+    expect(asked.toSorted((one, other) => Number(other.last - one.last))).toEqual([
+      { first: 86n, last: 95n },
+      { first: 76n, last: 85n },
+      { first: 66n, last: 75n },
+      { first: 56n, last: 65n },
+      { first: 46n, last: 55n },
+      { first: 36n, last: 45n },
+      { first: 26n, last: 35n },
+      { first: 21n, last: 25n },
+    ])
+  })
+
+  test("asks no further once it has enough", async () => {
+    const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 1n }, [5n, 980n])
+    const found = await searchCollectionLogs(chain, searchFrom(1_000n, 5), (logs) => logs.length > 0)
+    expect(found.map(({ blockNumber }) => blockNumber)).toEqual([980n])
+    expect(asked).toHaveLength(4)
+  })
+
+  test("goes down to the first block where the deployment is not known", async () => {
+    const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n }, [0n])
+    const found = await searchCollectionLogs(chain, searchFrom(95n, null), () => false)
+    expect(found.map(({ blockNumber }) => blockNumber)).toEqual([0n])
+  })
+
+  test("fails as a chain that is away where its provider takes no such ranges", async () => {
+    const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 50n }, [])
+    await expect(searchCollectionLogs(chain, searchFrom(95n, null), () => false)).rejects.toThrow(
+      "range refused",
+    )
+  })
+
+  test("finds each log exactly once, newest first, wherever they are", async () => {
+    const drawn = fc.record({
+      blocks: fc.uniqueArray(fc.bigInt(0n, 300n), { maxLength: 12 }),
+      newest: fc.bigInt(0n, 300n),
+      deployed: fc.option(fc.integer({ min: 0, max: 300 })),
+      size: fc.integer({ min: 1, max: 80 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(drawn, async ({ blocks, newest, deployed, size }) => {
+        const lowest = BigInt(Math.max((deployed ?? 0) - finality_depth, 0))
+        const { chain, close } = startChain({ log_range_blocks: size, lowest_allowed: lowest }, blocks)
+        const found = await searchCollectionLogs(chain, searchFrom(newest, deployed), () => false)
+        await close()
+        const wanted = blocks.filter((block) => block >= lowest && block <= newest)
+        expect(found.map(({ blockNumber }) => blockNumber)).toEqual(
+          wanted.sort((one, other) => Number(other - one)),
+        )
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+function searchFrom(newest_block: bigint, deployed_block: number | null) {
+  return { address, deployed_block, newest_block, event_name: "Issued" } as const
+}
+
+type Range = { first: bigint; last: bigint }
+
+/** A provider that has one issuance in each of some blocks, and refuses ranges as public ones do. */
+function startChain(
+  { log_range_blocks, lowest_allowed }: { log_range_blocks: number; lowest_allowed: bigint },
+  blocks: bigint[],
+) {
+  const asked: Range[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { id, params } = (await request.json()) as {
+        id: number
+        params: [{ fromBlock: Hex; toBlock: Hex }]
+      }
+      const range = { first: BigInt(params[0].fromBlock), last: BigInt(params[0].toBlock) }
+      asked.push(range)
+      const isTaken =
+        range.first >= lowest_allowed &&
+        range.last - range.first < log_range_blocks &&
+        range.last >= range.first
+      if (!isTaken)
+        return Response.json({ jsonrpc: "2.0", id, error: { code: -32_602, message: "range refused" } })
+      const inRange = blocks.filter((block) => block >= range.first && block <= range.last)
+      const result = inRange.sort((one, other) => Number(one - other)).map(issuanceIn)
+      return Response.json({ jsonrpc: "2.0", id, result })
+    },
+  })
+  const close = () => server.stop(true)
+  closers.push(close)
+  const config: ChainConfig = {
+    chain_id: 31_337,
+    name: "local",
+    rpc_urls: [`http://127.0.0.1:${server.port}`],
+    factory_address: address,
+    desk_address: null,
+    chips_as_code_from: 11,
+    confirmation_depth: 2,
+    finality_depth,
+    block_time_seconds: 1,
+    max_fee_per_gas_gwei: 1,
+    max_priority_fee_per_gas_gwei: 1,
+    max_transaction_cost: 1,
+    coin_symbol: "ETH",
+    coin_decimals: 18,
+    send_url: null,
+    use_finalized_tag: false,
+    bump_after_blocks: 4,
+    log_range_blocks,
+  }
+  const rpc = createRpc(config, createProviders(config).transport)
+  return { chain: { config, rpc }, asked, close }
+}
+
+function issuanceIn(block: bigint) {
+  return {
+    address,
+    topics: encodeEventTopics({ abi: collectionAbi, eventName: "Issued", args: { first: block } }),
+    data: encodeAbiParameters([{ type: "bytes" }], ["0x0000000001"]),
+    blockNumber: numberToHex(block),
+    blockHash: pad(numberToHex(block), { size: 32 }),
+    transactionHash: pad(numberToHex(block), { size: 32 }),
+    transactionIndex: "0x0",
+    logIndex: "0x0",
+    removed: false,
+  }
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import type { Address } from "viem"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { roleFaults, watchRoles } from "../../src/engine/chain/check-roles.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
+import { createLog } from "../../src/platform/log.ts"
+import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
+
+let stage: Stage
+let chain: ConnectedChain
+beforeAll(async () => {
+  stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
+  const found = stage.world.chains.get(31_337)
+  if (!found) throw new Error("the stage has no chain")
+  chain = found
+})
+afterAll(() => stage.close())
+
+describe("the keys of a service", () => {
+  test("that the factory knows have no fault", async () => {
+    expect(await roleFaults(chain)).toEqual([])
+  })
+
+  test("are compared by their addresses: a signer that was removed is named in one line", async () => {
+    await asAdmin("setRoles", [signers[1], 1n])
+    const faults = await roleFaults(chain)
+    await asAdmin("setRoles", [signers[1], 9n])
+    expect(faults).toMatchObject([{ chain_id: 31_337, variable: "SIGNER_KEYS", address: signers[1] }])
+    expect(faults[0]?.text).toContain(`${signers[1]}, which has no role to deploy at factory`)
+    expect(faults[0]?.text).not.toContain("\n")
+  })
+
+  test("have a fault where the factory names another authorizer, in whose name nothing may be handed out", async () => {
+    const [named, present] = [accountAt(9).address, accountAt(3).address]
+    await asAdmin("setAuthorizer", [named, 0n])
+    const faults = await roleFaults(chain)
+    await asAdmin("setAuthorizer", [present, 0n])
+    expect(faults).toMatchObject([{ variable: "AUTHORIZER_KEY", address: present }])
+    expect(faults[0]?.text).toContain(`names ${named}`)
+    expect(await roleFaults(chain)).toEqual([])
+  })
+
+  test("cannot be judged where no provider answers", async () => {
+    const rpc = { ...chain.rpc, readContract: () => Promise.reject(new Error("no line")) }
+    const asked = roleFaults({ ...chain, rpc: rpc as ConnectedChain["rpc"] })
+    await expect(asked).rejects.toBeInstanceOf(ChainUnreachable)
+  })
+})
+
+describe("the watch on roles", () => {
+  test("knows a fault until it is mended, and while the chain does not answer", async () => {
+    let isDown = false
+    const readContract: typeof chain.rpc.readContract = (question) =>
+      isDown ? Promise.reject(new Error("no line")) : chain.rpc.readContract(question)
+    const rpc = { ...chain.rpc, readContract }
+    const watch = watchRoles(new Map([[31_337, { ...chain, rpc }]]), createLog("silent"))
+    await asAdmin("setRoles", [signers[0], 0n])
+    await watch.check()
+    expect(watch.faultsOf(31_337).map(({ address }) => address)).toEqual([signers[0]])
+    isDown = true
+    await watch.check()
+    expect(watch.faultsOf(31_337)).toHaveLength(1)
+    isDown = false
+    await asAdmin("setRoles", [signers[0], 6n])
+    await watch.check()
+    expect(watch.faultsOf(31_337)).toEqual([])
+    watch.stop()
+  })
+
+  test("has nothing against a chain it does not know", () => {
+    const watch = watchRoles(new Map(), createLog("silent"))
+    expect(watch.faultsOf(1)).toEqual([])
+    watch.stop()
+  })
+})
+
+type AdminCall = ["setRoles" | "setAuthorizer", [Address, bigint]]
+
+async function asAdmin(...[functionName, args]: AdminCall): Promise<void> {
+  const { client } = stage.anvil
+  const factory = { address: chain.config.factory_address, abi: factoryAbi, account: accountAt(0) }
+  await client.writeContract({ ...factory, functionName, args })
+  await client.mine({ blocks: 1 })
+}

@@ -1,0 +1,410 @@
+import { describe, expect, test } from "bun:test"
+import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
+import { diversifyAnyLength } from "../../src/engine/sun/an10922.ts"
+import { cmac } from "../../src/engine/sun/cmac.ts"
+import { diagnose } from "../../src/engine/sun/diagnosis/diagnose.ts"
+import type { KeyCandidate } from "../../src/engine/sun/diagnosis/key-search.ts"
+import type { ExpectedTag } from "../../src/engine/sun/diagnosis/question.ts"
+import { readTagUrl } from "../../src/engine/sun/diagnosis/tag-url.ts"
+import { type Verdict, verdictAdvice } from "../../src/engine/sun/diagnosis/verdicts.ts"
+import {
+  decodeFileSettings,
+  encodeFileSettings,
+  type FileSettings,
+} from "../../src/engine/sun/encoding/file-settings.ts"
+import { manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
+import { type Mirrors, macInputOf } from "../../src/engine/sun/encoding/tag-address.ts"
+import { type DerivingScheme, type KeySource, keySourceOf } from "../../src/engine/sun/key-schemes.ts"
+import { sessionMacKey } from "../../src/engine/sun/message.ts"
+
+const template = "https://tap.example/t/{chip_id}"
+const chip_id = "04A0B1C2D3"
+const uid = hex("04112233445566")
+const master = hex("00112233445566778899AABBCCDDEEFF")
+const otherMaster = hex("F0E1D2C3B4A5968778695A4B3C2D1E0F")
+const withMac: Mirrors = { mac: true, tamper: false }
+
+describe("a tag in order", () => {
+  test("is accepted, every check by name", () => {
+    const { verdict, checks, opened_with } = ask(tag())
+    expect(verdict).toBe("accepted")
+    expect(checks.map(({ name, passed }) => [name, passed])).toEqual([
+      ["address", true],
+      ["template", true],
+      ["case", true],
+      ["chip", true],
+      ["meta_key", true],
+      ["file_key", true],
+      ["counter", true],
+    ])
+    expect(opened_with?.name).toBe("key set Autumn, version 1")
+  })
+
+  test("with gaps in its counter is accepted and told why (lnbits/boltcards#30: 1, 27, 29 look like a bug)", () => {
+    const { verdict, checks } = ask(tag(), { read: 27, expected: { counter: 1 } })
+    expect(verdict).toBe("accepted")
+    expect(checks.at(-1)?.detail).toContain("25 reads were never presented here, which is normal")
+  })
+
+  test("that was scanned before is told from a wrong one", () => {
+    expect(ask(tag(), { read: 7, expected: { counter: 7 } }).verdict).toBe("already_scanned")
+  })
+
+  test("is accepted before its UID is known, as it was ordered", () => {
+    expect(ask(tag(), { expected: { uid: null } }).verdict).toBe("accepted")
+  })
+
+  test("is accepted without a MAC if it was ordered so, and with encrypted content", () => {
+    for (const mirrors of [
+      { mac: false, tamper: false },
+      { mac: true, tamper: true },
+    ])
+      expect(ask(tag({ mirrors }), { mirrors }).verdict).toBe("accepted")
+  })
+
+  test("says what its wire says (johnnyb/ntag424-java#7: no tamper status)", () => {
+    const mirrors = { mac: true, tamper: true }
+    const { checks } = ask({ ...tag({ mirrors }), tamper: "OC" }, { mirrors })
+    expect(checks.find(({ name }) => name === "file_content")?.detail).toContain("opened")
+  })
+
+  test("may be given by the address that it was redirected to", () => {
+    const read = new URL(readAddress(tag(), 5))
+    const url = `https://shop.example/?service_chip_id=${chip_id}&service_e=${read.searchParams.get("e")}&service_c=${read.searchParams.get("c")}`
+    expect(diagnose({ url, file_settings: null, expected: expectedTag(), candidates: all }).verdict).toBe(
+      "accepted",
+    )
+  })
+})
+
+describe("each seeded mistake is named:", () => {
+  const mistakes: [string, Verdict, () => ReturnType<typeof ask>][] = [
+    [
+      "the master key written to the tag (nfc-developer/sdm-backend#34)",
+      "master_key_on_tag",
+      () => ask(withKeys({ 2: master })),
+    ],
+    [
+      "the keys of the right master, derived as a plain CMAC of the UID",
+      "key_of_another_derivation",
+      () => ask(withKeys({ 2: cmac(master, Uint8Array.of(1, ...uid)) })),
+    ],
+    [
+      "the keys of the right master, diversified over the UID alone",
+      "key_of_another_derivation",
+      () => ask(withKeys({ 2: diversifyAnyLength(master, uid) })),
+    ],
+    [
+      "a placeholder of 30 zeros (nfc-developer/sdm-backend#31)",
+      "truncated_mirror",
+      () => ask(tag({ template: "https://tap.example/t/{chip_id}", short: 2 })),
+    ],
+    ["an address cut on its way", "truncated_mirror", () => asked((url) => url.replace(/(e=.{30})../, "$1"))],
+    [
+      "offsets of another template (nfc-developer/sdm-backend#31)",
+      "wrong_offset",
+      () => ask(withSettings((settings) => ({ ...settings, offsets: moved(settings, 3) }))),
+    ],
+    [
+      "offsets that are too small",
+      "wrong_offset",
+      () => ask(withSettings((settings) => ({ ...settings, offsets: moved(settings, -2) }))),
+    ],
+    [
+      "meta and file key swapped (nfc-developer/sdm-backend#5)",
+      "keys_swapped",
+      () => ask(withKeys({ 1: key(2), 2: key(1) })),
+    ],
+    [
+      "the MAC made by the key of slot 0 (Aadil1505/ntag-424-personalization#2)",
+      "wrong_key_slot",
+      () => ask(withSettings((settings) => ({ ...settings, file_read: 0 }))),
+    ],
+    [
+      "e made by the key of slot 3 (AndroidCrypto/Ntag424SdmFeature#1)",
+      "wrong_key_slot",
+      () => ask(withSettings((settings) => ({ ...settings, meta_read: 3 }))),
+    ],
+    [
+      "a key of zeros left in (Aadil1505/ntag-424-personalization#1)",
+      "factory_key",
+      () => ask(withKeys({ 1: Buffer.alloc(16) })),
+    ],
+    ["keys of another version", "wrong_key_version", () => ask(tag({ source: versions[2] }))],
+    ["keys of another set", "wrong_key_set", () => ask(tag({ source: other }))],
+    ["a key that nobody knows", "wrong_meta_key", () => ask(withKeys({ 2: Buffer.alloc(16, 9) }))],
+    ["a file key that nobody knows", "wrong_file_key", () => ask(withKeys({ 1: Buffer.alloc(16, 9) }))],
+    [
+      "a MAC over other text than ordered (johnnyb/ntag424-java#9)",
+      "mac_input",
+      () =>
+        ask(
+          withSettings((settings) => ({
+            ...settings,
+            offsets: { ...settings.offsets, mac_input: settings.offsets.picc_data },
+          })),
+        ),
+    ],
+    [
+      "the first half of the MAC (johnnyb/ntag424-java#15: the short CMAC)",
+      "mac_half",
+      () => {
+        const full = cmac(sessionMacKey(key(1), uid, 5), new Uint8Array(0))
+        return asked((url) => url.replace(/c=.*$/, `c=${upperHex(full.subarray(0, 8))}`))
+      },
+    ],
+    ["no MAC though one was ordered", "mac_missing", () => asked((url) => url.replace(/&c=.*$/, ""))],
+    [
+      "UID only, the counter not in PICCData",
+      "uid_only",
+      () => ask(withSettings((settings) => ({ ...settings, counter: false }))),
+    ],
+    [
+      "counter only, the UID not in PICCData",
+      "uid_missing",
+      () => ask(withSettings((settings) => ({ ...settings, uid: false }))),
+    ],
+    [
+      "the counter mirror missing, the UID in clear",
+      "counter_mirror_missing",
+      () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&c=94EED9EE65337086`),
+    ],
+    [
+      "UID and counter in clear",
+      "plain_mirror",
+      () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&ctr=00003D&c=94EED9EE65337086`),
+    ],
+    [
+      "values under the names of another service",
+      "wrong_parameter",
+      () => asked((url) => url.replace("?e=", "?picc_data=").replace("&c=", "&cmac=")),
+    ],
+    ["LRP switched on", "lrp", () => asked((url) => url.replace(/e=(.{16})/, "e=$1ABCDEF0123456789"))],
+    [
+      "mirroring never switched on",
+      "mirroring_off",
+      () => ask(withSettings((settings) => ({ ...settings, sdm: false }))),
+    ],
+    ["an address in lower case", "lower_case", () => asked((url) => url.toLowerCase())],
+    ["no values at all", "no_values", () => asked(() => `https://tap.example/t/${chip_id}`)],
+    ["something that is no address", "not_an_address", () => asked(() => "04A0B1C2D3")],
+    ["two tags that changed places", "other_chip", () => ask({ ...tag(), uid: "04998877665544" })],
+    [
+      "the file left writable (johnnyb/ntag424-java#17)",
+      "file_writable",
+      () => {
+        const open = withSettings((settings) => ({
+          ...settings,
+          access: { ...settings.access, write: "free" },
+        }))
+        return ask(open, { file_settings: settingsAnswer(open) })
+      },
+    ],
+    [
+      "a limit of reads",
+      "settings_differ",
+      () => {
+        const limited = withSettings((settings) => ({ ...settings, counter_limit: true }))
+        return ask(tag(), { file_settings: settingsAnswer(limited) })
+      },
+    ],
+    [
+      "encrypted content ordered and not given",
+      "enc_missing",
+      () => asked((url) => url.replace(/&enc=[^&]*/, ""), { mac: false, tamper: true }),
+    ],
+  ]
+  for (const [name, verdict, play] of mistakes)
+    test(`${name}: ${verdict}`, () => {
+      const found = play()
+      expect(found.verdict).toBe(verdict)
+      if (verdict !== "lower_case") expect(found.checks.at(-1)?.passed).toBe(false)
+      expect(found.advice).toBe(verdictAdvice[verdict])
+    })
+
+  test("and every verdict that there is has a test", () => {
+    const tested = new Set<Verdict>(mistakes.map(([, verdict]) => verdict))
+    const elsewhere: Verdict[] = ["accepted", "already_scanned", "unknown_chip"]
+    expect((Object.keys(verdictAdvice) as Verdict[]).filter((each) => !tested.has(each)).sort()).toEqual(
+      elsewhere.sort(),
+    )
+  })
+})
+
+describe("an unknown chip", () => {
+  test("is told apart, with the key set that made it", () => {
+    const found = diagnose({
+      url: readAddress(tag(), 5),
+      file_settings: null,
+      expected: null,
+      candidates: all,
+    })
+    expect([found.verdict, found.opened_with?.name]).toEqual(["unknown_chip", "key set Autumn, version 1"])
+  })
+
+  test("that no key set opens has nobody's keys", () => {
+    const strange = withKeys({ 2: Buffer.alloc(16, 9) })
+    const found = diagnose({
+      url: readAddress(strange, 5),
+      file_settings: null,
+      expected: null,
+      candidates: all,
+    })
+    expect([found.verdict, found.opened_with]).toEqual(["unknown_chip", null])
+  })
+})
+
+test("settings that are none, and an address that no browser opens, are told as such", () => {
+  const found = ask(tag(), { file_settings: hex("0102") })
+  expect([found.verdict, found.checks.at(-1)?.detail]).toEqual([
+    "settings_differ",
+    "they are not what GetFileSettings answers for file 02h",
+  ])
+  expect(readTagUrl("https://tap.example/t/0A1B2C3D4E?e=00")).not.toBeNull()
+  for (const text of ["javascript:alert(1)", "ftp://tap.example/t/0A1B2C3D4E?e=00", "nothing"])
+    expect(readTagUrl(text)).toBeNull()
+})
+
+test("no diagnosis quotes a key", () => {
+  const keys = [master, otherMaster, ...[0, 1, 2, 3, 4].map((slot) => key(slot as 0))].map(upperHex)
+  for (const found of [ask(tag()), ask(withKeys({ 2: master })), ask(tag({ source: other }))]) {
+    const { opened_with: _keys, ...told } = found
+    for (const secret of keys) expect(JSON.stringify(told).toUpperCase()).not.toContain(secret)
+  }
+})
+
+const versions: Record<1 | 2, KeySource> = {
+  1: keySourceOf("an10922", master, 1),
+  2: keySourceOf("an10922", otherMaster, 2),
+}
+const other = keySourceOf("an10922", hex("11111111111111111111111111111111"), 1)
+const autumn = [
+  candidateOf("Autumn", "1", versions[1], master),
+  candidateOf("Autumn", "1", versions[2], otherMaster),
+] as const
+const all = [...autumn, candidateOf("Spring", "2", other, hex("11111111111111111111111111111111"))]
+
+function candidateOf(
+  name: string,
+  key_set_id: string,
+  source: KeySource,
+  itsMaster: Uint8Array,
+): KeyCandidate {
+  return {
+    name: `key set ${name}, version ${source.version}`,
+    key_set_id,
+    version: source.version,
+    roles: source.roles,
+    master: itsMaster,
+    keyAt: (slot, asked) => (source.needs_uid && !asked.uid ? null : source.keyAt(slot, asked)),
+  }
+}
+
+function expectedTag(changes: Partial<ExpectedTag> = {}, mirrors = withMac): ExpectedTag {
+  return {
+    chip_id,
+    uid,
+    counter: 4,
+    has_mac: mirrors.mac,
+    mac_input: macInputOf(mirrors),
+    keys: autumn[0],
+    ...changes,
+  }
+}
+
+/** Scans a tag and asks what is wrong with it. */
+function ask(
+  played: SoftwareTag,
+  options: {
+    read?: number
+    expected?: Partial<ExpectedTag>
+    mirrors?: Mirrors
+    file_settings?: Uint8Array
+  } = {},
+) {
+  const { read = 5, expected = {}, mirrors = withMac, file_settings = null } = options
+  const url = readAddress(played, read)
+  return diagnose({ url, file_settings, expected: expectedTag(expected, mirrors), candidates: all })
+}
+
+/** Scans a tag in order and changes the address on its way. */
+function asked(change: (url: string) => string, mirrors = withMac) {
+  const url = change(readAddress(tag({ mirrors }), 5))
+  return diagnose({ url, file_settings: null, expected: expectedTag({}, mirrors), candidates: all })
+}
+
+function tag(
+  options: {
+    source?: KeySource
+    mirrors?: Mirrors
+    template?: string
+    scheme?: DerivingScheme
+    short?: number
+  } = {},
+): SoftwareTag {
+  const { source = versions[1], mirrors = withMac, short = 0 } = options
+  const line = manifestLine(source, options.template ?? template, mirrors, { chip_id, uid })
+  const file = hex(line.ndef_hex)
+  // A template that somebody typed: the placeholder of e has fewer zeros, everything after it stands further left.
+  const cut = line.offsets.picc_data + 32 - short
+  const ndef = short === 0 ? file : Buffer.concat([file.subarray(0, cut), file.subarray(cut + short)])
+  if (short > 0) {
+    ndef[1] = ndef.readUInt8(1) - short
+    ndef[4] = ndef.readUInt8(4) - short
+  }
+  const settings = settingsOf(line.file_settings_hex)
+  if (short > 0 && settings.offsets.mac !== null) {
+    settings.offsets.mac -= short
+    settings.offsets.mac_input = settings.offsets.mac
+  }
+  return {
+    uid: upperHex(uid),
+    ndef_hex: upperHex(ndef),
+    file_settings_hex: upperHex(encodeFileSettings(settings)),
+    keys: line.keys.map((each) => each.key),
+    counter: 0,
+    tamper: "CC",
+  }
+}
+
+function withKeys(changes: Record<number, Uint8Array>): SoftwareTag {
+  const played = tag()
+  return {
+    ...played,
+    keys: played.keys.map((each, slot) => (changes[slot] ? upperHex(changes[slot]) : each)),
+  }
+}
+
+function withSettings(change: (settings: FileSettings) => FileSettings): SoftwareTag {
+  const played = tag()
+  const settings = change(settingsOf(played.file_settings_hex))
+  return { ...played, file_settings_hex: upperHex(encodeFileSettings(settings)) }
+}
+
+function settingsOf(text: string): FileSettings {
+  const settings = decodeFileSettings(hex(text))
+  if (!settings) throw new Error("the manifest has no settings")
+  return settings
+}
+
+/** What GetFileSettings answers of a tag: its settings with the file's type and size. */
+function settingsAnswer({ file_settings_hex }: SoftwareTag): Uint8Array {
+  const payload = hex(file_settings_hex)
+  return Buffer.concat([hex("00"), payload.subarray(0, 3), hex("000100"), payload.subarray(3)])
+}
+
+function moved({ offsets }: FileSettings, by: number): FileSettings["offsets"] {
+  return { ...offsets, picc_data: (offsets.picc_data ?? 0) + by }
+}
+
+function key(slot: 0 | 1 | 2 | 3 | 4): Buffer {
+  return versions[1].keyAt(slot, { chip_id, uid })
+}
+
+function hex(text: string): Buffer {
+  return Buffer.from(text, "hex")
+}
+
+function upperHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex").toUpperCase()
+}

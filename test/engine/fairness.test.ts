@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { collections, units } from "../../src/db/schema.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import { type ByHand, openByHand } from "../harness/by-hand.ts"
+
+// Whose turn it is, counted in blocks with one round of each lane for a block; bench/turns.ts has the large figures.
+
+test("another organization's deployments keep an issuance back by no block", async () => {
+  const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6, block_time_seconds: 2 })
+  try {
+    const { id } = await newCollection(hand)
+    await blocksUntil(hand, () => isActive(hand, id))
+    const quiet = await blocksOfIssuance(hand, id)
+    const other = await hand.newCaller()
+    for (let each = 0; each < 40; each++) await newCollection(hand, other)
+    // The other organization's first ones are on their way.
+    await hand.tick()
+    const loaded = [await blocksOfIssuance(hand, id), await blocksOfIssuance(hand, id)]
+    expect(loaded).toEqual([quiet, quiet])
+    const { read } = hand.world.context.db
+    const rows = await read
+      .select()
+      .from(collections)
+      .where(eq(collections.organization_id, other.organization_id))
+    expect(rows.some(({ status }) => status === "deploying")).toBe(true)
+  } finally {
+    await hand.close()
+  }
+}, 60_000)
+
+function newCollection({ turn, world, caller }: ByHand, by = caller) {
+  return turn((t) => createCollection(t, world.context.chains, by, { name: "Autumn" }))
+}
+
+async function blocksOfIssuance(hand: ByHand, collection_id: string): Promise<number> {
+  const { turn, caller, world } = hand
+  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
+  const secret = world.context.config.service_secret
+  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
+  return await blocksUntil(hand, async () => {
+    const [unit] = await world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+    return unit?.token_status === "active"
+  })
+}
+
+async function isActive({ world }: ByHand, id: string): Promise<boolean> {
+  const [row] = await world.context.db.read.select().from(collections).where(eq(collections.id, id))
+  return row?.status === "active"
+}
+
+async function blocksUntil(hand: ByHand, isSo: () => Promise<boolean>): Promise<number> {
+  for (let blocks = 0; blocks < 20; blocks++) {
+    await hand.tick()
+    if (await isSo()) return blocks
+    await hand.mine()
+    // The newest block is remembered for a quarter of a second.
+    await Bun.sleep(250)
+  }
+  throw new Error("it did not happen within 20 blocks")
+}

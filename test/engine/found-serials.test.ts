@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { and, asc, eq } from "drizzle-orm"
+import { foundSerials } from "../../src/db/chain-schema.ts"
+import { bulkPairings, effects, units } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import type { Effect as LaneWork, Write } from "../../src/engine/jobs/job.ts"
+import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
+import { issueUnits } from "../../workers/jobs/issue-units.ts"
+import { engines } from "../harness/engines.ts"
+import {
+  activeCollection,
+  createCaller,
+  newUnit,
+  openService,
+  type TestService,
+} from "../harness/services.ts"
+
+describe.each(engines)("serials found on the chain, on $name", (engine) => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await openService(engine)
+  })
+  afterAll(() => service.close())
+
+  const read = () => service.context.db.read
+  const waitingFor = async (collectionId: string) => {
+    const open = await read()
+      .select()
+      .from(effects)
+      .where(eq(effects.status, "open"))
+      .orderBy(asc(effects.id))
+    return open.filter(({ input }) => input.collection_id === collectionId)
+  }
+  const find = (collection_id: string, serial: number, { input }: Effect) =>
+    service.turn(({ tx, at }) =>
+      tx.insert(foundSerials).values({
+        collection_id,
+        serial,
+        chip_id: String(input.chip_id),
+        transaction_hash: `0x0${serial}`,
+        found_at: at,
+      }),
+    )
+  const writeNext = async (waiting: Effect[]) => {
+    const planned = await issueUnits.plan(noChain, read(), waiting as [Effect, ...Effect[]])
+    const { taken, write } = planned as Write<"issueUnit">
+    await service.turn(write)
+    return taken.map(({ id }) => id)
+  }
+
+  test("go to the units of their chips, and a bulk pairing is issued with the last of its units", async () => {
+    const caller = await createCaller(service)
+    const collection = await activeCollection(service, caller)
+    const made = [await newUnit(service, caller, collection), await newUnit(service, caller, collection)]
+    const body = { chips: made.map(({ id }) => ({ unit_id: id, is_test: true })) }
+    await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
+    const [first, second] = (await waitingFor(collection.id)) as [Effect, Effect]
+    const isIssued = async () => {
+      const [bulk] = await read()
+        .select()
+        .from(bulkPairings)
+        .where(eq(bulkPairings.collection_id, collection.id))
+      return bulk?.issued_at !== null
+    }
+
+    await find(collection.id, 8, second)
+    expect(await writeNext([first, second])).toEqual([second.id])
+    expect(await isIssued()).toBe(false)
+    await find(collection.id, 3, first)
+    expect(await writeNext([first])).toEqual([first.id])
+    expect(await isIssued()).toBe(true)
+    const rows = await read().select().from(units).where(eq(units.collection_id, collection.id))
+    const serials = made.map(({ id }) => rows.find((row) => row.id === id)?.serial)
+    expect(serials).toEqual([3, 8])
+  })
+
+  test("are given out once: a chip that the chain has at two serials gets the lowest one that is free", async () => {
+    const caller = await createCaller(service)
+    const collection = await activeCollection(service, caller)
+    const [holder, next] = [
+      await newUnit(service, caller, collection),
+      await newUnit(service, caller, collection),
+    ]
+    const body = { chips: [holder, next].map(({ id }) => ({ unit_id: id, is_test: true })) }
+    await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
+    const [first, second] = (await waitingFor(collection.id)) as [Effect, Effect]
+    await find(collection.id, 4, first)
+    await writeNext([first])
+    for (const serial of [6, 5]) await find(collection.id, serial, second)
+    await service.turn(({ tx }) =>
+      tx
+        .update(foundSerials)
+        .set({ chip_id: String(second.input.chip_id) })
+        .where(and(eq(foundSerials.collection_id, collection.id), eq(foundSerials.serial, 4))),
+    )
+    await writeNext([second])
+    const [unit] = await read().select().from(units).where(eq(units.id, next.id))
+    expect(unit?.serial).toBe(5)
+  })
+})
+
+type Effect = LaneWork<"issueUnit">
+
+/** What is found needs no chain. */
+const noChain = {} as ConnectedChain

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { and, eq } from "drizzle-orm"
+import { type Address, encodeDeployData, getContractAddress, type Hex } from "viem"
+import { chipReplacements, claims, units } from "../../src/db/schema.ts"
+import { roleFaults } from "../../src/engine/chain/check-roles.ts"
+import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
+import { learnGenerations } from "../../src/engine/chain/generations.ts"
+import { openWorld, type World } from "../../src/engine/world.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { startWorkers } from "../../workers/start.ts"
+import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
+import { anotherUnit, issuedUnit, type RunningWorkers, until } from "../harness/engine.ts"
+
+// A chain on which a factory of the first generation has collections, and then one of today takes its place in CHAINS.
+
+setDefaultTimeout(60_000)
+const [deployer, wallet] = [accountAt(9), accountAt(7)]
+
+let stage: Stage
+let caller: Caller
+let blocks: Timer
+let before: { unit_id: string; collection_id: string; address: Address }
+
+beforeAll(async () => {
+  stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
+  const { client } = stage.anvil
+  blocks = setInterval(() => void client.mine({ blocks: 1 }).catch(() => {}), 100)
+  const args = [deployer.address, accountAt(3).address, signers] as const
+  const data = encodeDeployData({ abi: firstFactoryAbi, bytecode: firstFactoryBytecode, args })
+  const hash = await client.sendTransaction({ account: deployer, data, gas: 6_000_000n })
+  await client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
+  const { id } = await inTurn(stage.world.context, null, (turn) =>
+    createOrganization(turn, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
+  )
+  caller = { organization_id: id, kind: "api_key", credential_id: newId(), session: null }
+})
+afterAll(async () => {
+  clearInterval(blocks)
+  await stage.close()
+})
+
+describe("a factory of the first generation", () => {
+  test("is known for what it is, and its collections are deployed and issued as they were", async () => {
+    const world = await openFirst()
+    await learnGenerations(world.chains.values())
+    const chain = world.chains.get(31_337)
+    if (!chain) throw new Error("the chain is configured")
+    expect([chain.generations.known(), await roleFaults(chain)]).toEqual([1, []])
+    const running = workOn(world)
+    before = await issuedUnit(running)
+    await running.workers.stop()
+    await world.close()
+    const code = await stage.anvil.client.getCode({ address: before.address })
+    // Name and symbol stand behind the proxy, as they did.
+    expect(code?.length).toBeGreaterThan(2 + 2 * 45)
+  })
+
+  test("has collections that keep working beside those of the factory that took its place", async () => {
+    const running = workOn(stage.world)
+    const other = await issuedUnit(running)
+    expect((await stage.anvil.client.getCode({ address: other.address }))?.length).toBe(2 + 2 * 45)
+    const second = await anotherUnit(running, before.collection_id)
+    expect(await serialOf(second)).toBe(2)
+    await relay(running, before.unit_id)
+    await relay(running, other.unit_id)
+    await replace(running, second)
+    await claimFromWallet(running, second)
+    const chain = stage.world.chains.get(31_337)
+    for (const [contract, serial] of [
+      [before.address, 1],
+      [before.address, 2],
+      [other.address, 1],
+    ] as const)
+      expect((await chain?.ownershipOf(contract, serial))?.owner).toBe(wallet.address)
+    const origins = await Promise.all(
+      [before, other].map(({ address }) => chain?.generations.originOf(address)),
+    )
+    expect(origins.map((origin) => origin?.generation)).toEqual([1, 2])
+    await running.workers.stop()
+  })
+})
+
+/** The service as it was configured before. */
+async function openFirst(): Promise<World> {
+  const file = join(stage.folder, "first-chains.json")
+  const [[id, settings] = ["", {}]] = Object.entries(
+    JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8")) as Record<string, object>,
+  )
+  const { desk_address: _none, ...others } = settings as { desk_address?: string }
+  const factory_address = getContractAddress({ from: deployer.address, nonce: 0n })
+  writeFileSync(file, JSON.stringify({ [id]: { ...others, factory_address } }))
+  return await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent", CHAINS: file }), tell)
+}
+
+function workOn(world: World): RunningWorkers {
+  const { context } = world
+  const turn: RunningWorkers["turn"] = (work, requestId) => inTurn(context, requestId ?? null, work)
+  return { stage, context, workers: startWorkers(world), caller, turn, close: async () => {} }
+}
+
+async function serialOf(unitId: string): Promise<number | null | undefined> {
+  const [row] = await stage.world.context.db.read.select().from(units).where(eq(units.id, unitId))
+  return row?.serial
+}
+
+async function relay({ context, turn }: RunningWorkers, unit_id: string): Promise<void> {
+  const body = { recipient: wallet.address } as const
+  const prepared = await prepareClaim(context, caller, unit_id, body)
+  await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+  await untilClaimed(unit_id)
+}
+
+async function claimFromWallet({ context, turn }: RunningWorkers, unit_id: string): Promise<void> {
+  const body = { recipient: wallet.address, execution: "client_broadcast" } as const
+  const prepared = await prepareClaim(context, caller, unit_id, body)
+  const { transaction } = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+  const [to, data] = [transaction?.to as Address, transaction?.data as Hex]
+  await stage.anvil.client.sendTransaction({ account: wallet, to, data, gas: 300_000n })
+  await untilClaimed(unit_id)
+}
+
+async function untilClaimed(unitId: string): Promise<void> {
+  const isClaimed = and(eq(claims.unit_id, unitId), eq(claims.status, "claimed"))
+  await until(
+    async () => (await stage.world.context.db.read.select().from(claims).where(isClaimed)).length === 1,
+  )
+}
+
+async function replace({ context, turn }: RunningWorkers, unit_id: string): Promise<void> {
+  const world = { secret: context.config.service_secret, chains: context.chains }
+  const asked = { unit_id, body: { is_test: true } }
+  const { id } = await turn((t) => createChipReplacement(t, world, caller, asked))
+  await until(async () => {
+    const { read } = stage.world.context.db
+    const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
+    return row?.status === "confirmed"
+  })
+}

@@ -1,0 +1,119 @@
+import { describe, expect, test } from "bun:test"
+import { createPublicClient, custom, type Hex, numberToHex, pad } from "viem"
+import { createHeaderChain } from "../../src/engine/chain/headers.ts"
+import { ChainUnreachable, type Rpc } from "../../src/engine/chain/rpc.ts"
+
+const settings = { finality_depth: 16, block_time_seconds: 2, use_finalized_tag: false }
+
+describe("the newest block", () => {
+  test("is asked for once in a block's time by those with nothing open, however many ask", async () => {
+    const { headers, chain, asked } = openChain(settings)
+    for (let lap = 0; lap < 400; lap++) {
+      chain.milliseconds += 100
+      chain.head = BigInt(100 + Math.floor(lap / 20))
+      await Promise.all([headers.followIdly(), headers.followIdly(), headers.followIdly()])
+    }
+    expect(asked.length).toBeLessThanOrEqual(20)
+  })
+
+  test("is never older than a block's time for them", async () => {
+    const { headers, chain } = openChain(settings)
+    await headers.followIdly()
+    chain.head += 1n
+    chain.milliseconds += 2_000
+    expect((await headers.followIdly()).number).toBe(chain.head)
+  })
+
+  test("is a quarter of a second old at the most for those who wait", async () => {
+    const { headers, chain, asked } = openChain(settings)
+    await headers.follow()
+    chain.milliseconds += 249
+    await headers.follow()
+    expect(asked).toHaveLength(1)
+    chain.head += 1n
+    chain.milliseconds += 1
+    expect((await headers.follow()).number).toBe(chain.head)
+  })
+
+  test("comes with its base fee", async () => {
+    const { headers } = openChain(settings)
+    expect((await headers.follow()).base_fee_per_gas).toBe(7n)
+  })
+})
+
+describe("what is final", () => {
+  const tagged = { ...settings, use_finalized_tag: true }
+
+  test("is told by the depth where the chain is not asked", async () => {
+    const { headers, asked } = openChain(settings)
+    expect(await headers.finalHeight()).toBe(100n - 16n + 1n)
+    expect(asked).not.toContain("finalized")
+  })
+
+  test("is what the chain says, asked a few times in a finality depth", async () => {
+    const { headers, chain, asked } = openChain({ ...tagged, finality_depth: 160 })
+    for (let block = 1n; block <= 100n; block++) {
+      chain.head = 1_000n + block
+      chain.finalized = 900n + block
+      chain.milliseconds += 2_000
+      await headers.follow()
+      expect(await headers.finalHeight()).toBeGreaterThanOrEqual(chain.finalized - 10n)
+    }
+    expect(asked.filter((which) => which === "finalized")).toHaveLength(10)
+  })
+
+  test("is told by the depth where the chain has no such block", async () => {
+    const { headers, chain } = openChain(tagged)
+    chain.finalized = null
+    expect(await headers.finalHeight()).toBe(85n)
+  })
+
+  test("is told by the depth where what the chain calls final stands still", async () => {
+    const { headers, chain } = openChain(tagged)
+    chain.finalized = 100n - 33n
+    expect(await headers.finalHeight()).toBe(85n)
+  })
+
+  test("is never above the newest block", async () => {
+    const { headers, chain } = openChain(tagged)
+    chain.finalized = 5_000n
+    expect(await headers.finalHeight()).toBe(100n)
+  })
+})
+
+test("a block that is not there yet is not asked for", async () => {
+  const { headers, asked } = openChain(settings)
+  await headers.follow()
+  await expect(headers.at(101n)).rejects.toBeInstanceOf(ChainUnreachable)
+  expect(asked).toEqual(["latest"])
+})
+
+type FakeChain = { head: bigint; finalized: bigint | null; milliseconds: number }
+
+/** A chain without reorganizations, in memory, with a clock of its own; `asked` has what each question was for. */
+function openChain(given: typeof settings) {
+  const chain: FakeChain = { head: 100n, finalized: 90n, milliseconds: 0 }
+  const asked: string[] = []
+  async function request({ params }: { params: [string] }) {
+    const [which] = params
+    asked.push(which)
+    if (which === "latest") return blockAt(chain.head)
+    if (which === "finalized") return chain.finalized === null ? null : blockAt(chain.finalized)
+    return blockAt(BigInt(which))
+  }
+  const rpc = createPublicClient({ transport: custom({ request }, { retryCount: 0 }), cacheTime: 0 }) as Rpc
+  return { headers: createHeaderChain(rpc, given, () => chain.milliseconds), chain, asked }
+}
+
+/** Its hash is its number. */
+function blockAt(number: bigint) {
+  const hashOf = (height: bigint): Hex => pad(numberToHex(height), { size: 32 })
+  return {
+    number: numberToHex(number),
+    hash: hashOf(number),
+    parentHash: hashOf(number - 1n),
+    timestamp: "0x1",
+    baseFeePerGas: "0x7",
+    transactions: [],
+  }
+}

@@ -1,0 +1,534 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import type { ContractFunctionParameters, Hex } from "viem"
+import {
+  chipReplacements,
+  claims,
+  collections,
+  effects,
+  lanes,
+  transactionAttempts,
+  units,
+} from "../../src/db/schema.ts"
+import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { retryById } from "../../src/operator/verbs/retry.ts"
+import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
+import { accountAt, signers } from "../faults/stage.ts"
+import { type ByHand, openByHand } from "../harness/by-hand.ts"
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const open: typeof openByHand = async (...settings) => {
+  const hand = await openByHand(...settings)
+  closers.push(hand.close)
+  return hand
+}
+
+describe("a result is given", () => {
+  test("at the confirmation depth, and not a block before it", async () => {
+    const hand = await open({ confirmation_depth: 3, finality_depth: 8 })
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    const seen: string[] = []
+    for (let depth = 1; depth <= 3; depth++) {
+      await hand.mine()
+      await hand.tick()
+      seen.push(await statusOf(hand, id))
+    }
+    expect(seen).toEqual(["deploying", "deploying", "active"])
+  }, 30_000)
+
+  test("only where all providers have the same block", async () => {
+    const hand = await open(undefined, 2)
+    const second = hand.stage.proxies[1]
+    if (!second) throw new Error("there are two providers")
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    second.faults.is_forked = true
+    await hand.mine(3)
+    for (let round = 0; round < 3; round++) await hand.tick().catch(() => {})
+    expect(await statusOf(hand, id)).toBe("deploying")
+    second.faults.is_forked = false
+    await hand.settle()
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+
+  test("of a deployment whatever a provider that is behind shows of its newest block", async () => {
+    const hand = await open()
+    const { number: behind } = await hand.chain.headers.follow()
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    await hand.mine(3)
+    await tickBehind(hand, behind)
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+
+  test("of a deployment that somebody came before, also by providers that are behind", async () => {
+    const hand = await open()
+    const { number: behind } = await hand.chain.headers.follow()
+    const { id, name, symbol } = await newCollection(hand)
+    await sendAfter(hand, 8n, {
+      ...{ address: hand.chain.config.factory_address, abi: factoryAbi, functionName: "deploy" },
+      args: [collectionSalt(id), name, symbol],
+    })
+    await tickBehind(hand, behind)
+    expect(await statusOf(hand, id)).toBe("active")
+    const [row] = await hand.world.context.db.read.select().from(collections).where(eq(collections.id, id))
+    expect(row?.deployed_block).toBeNull()
+  }, 30_000)
+
+  test("of a claim that somebody came before, also where the newest block is told by who is behind", async () => {
+    const hand = await open()
+    const { unit_id, address } = await issuedUnit(hand)
+    const { number: behind } = await hand.chain.headers.follow()
+    const { id } = await relayClaim(hand, unit_id, 6)
+    await sendAfter(hand, 2n, {
+      ...{ address: address as Hex, abi: collectionAbi, functionName: "claim" },
+      args: [1n, accountAt(6).address],
+    })
+    await tickBehind(hand, behind)
+    const [row] = await hand.world.context.db.read.select().from(claims).where(eq(claims.id, id))
+    expect(row?.status).toBe("claimed")
+  }, 30_000)
+
+  test("of a chip replacement that somebody came before, also by providers that are behind", async () => {
+    const hand = await open()
+    const { unit_id, address } = await issuedUnit(hand)
+    const { number: behind } = await hand.chain.headers.follow()
+    const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+    await sendAfter(hand, 4n, {
+      ...{ address: address as Hex, abi: collectionAbi, functionName: "replaceChip" },
+      args: [1n, Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)],
+    })
+    await tickBehind(hand, behind)
+    expect(await replacementStatus(hand, id)).toBe("confirmed")
+  }, 30_000)
+})
+
+describe("a lane takes no nonce", () => {
+  test("on another chain than the one it is for", async () => {
+    const hand = await open()
+    await newCollection(hand)
+    const { chain, lanes: own } = hand
+    const providers = { ...chain.providers, askAll: async () => ["0x1"] }
+    await expect(tickLane({ ...own[1], chain: { ...chain, providers } })).rejects.toThrow("serves chain 1")
+    expect(await hand.transactionsOf("deployCollection")).toEqual([])
+  }, 30_000)
+
+  test("where the factory has no code", async () => {
+    const hand = await open()
+    await newCollection(hand)
+    const { chain, lanes: own } = hand
+    const rpc = { ...chain.rpc, getCode: async () => undefined }
+    const elsewhere = { ...own[1], chain: { ...chain, rpc: rpc as typeof chain.rpc } }
+    await expect(tickLane(elsewhere)).rejects.toThrow("no contract at factory_address")
+    expect(await hand.transactionsOf("deployCollection")).toEqual([])
+  }, 30_000)
+
+  test("beyond the window that pools promise, of which nobody has it all", async () => {
+    const hand = await open()
+    const callers = await Promise.all(Array.from({ length: 5 }, hand.newCaller))
+    for (const caller of callers) for (let each = 0; each < 5; each++) await newCollection(hand, caller)
+    // One round sends for a part of a block's time only.
+    for (let round = 0; round < 25; round++) await hand.tick()
+    expect(await hand.transactionsOf("deployCollection")).toHaveLength(16)
+  }, 30_000)
+
+  test("for what it cannot pay beside what is on its way", async () => {
+    const hand = await open()
+    await newCollection(hand)
+    await hand.tick()
+    const [first] = await hand.transactionsOf("deployCollection")
+    const cost = BigInt(first?.gas ?? 0) * BigInt(first?.max_fee_per_gas ?? 0)
+    const balance = (cost * 5n) / 2n
+    const { client } = hand.stage.anvil
+    await client.setBalance({ address: signers[1], value: balance })
+    await newCollection(hand)
+    await hand.tick()
+    expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
+    const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
+    expect(row?.reason).toMatch(/lacks 0\.\d+ ETH .* 1 ETH is enough for about \d+ transactions/)
+    // Alone it could have been paid for.
+    await client.setBalance({ address: signers[1], value: 10n ** 18n })
+    await hand.tick()
+    const second = (await hand.transactionsOf("deployCollection")).find(({ nonce }) => nonce === 1)
+    expect(BigInt(second?.gas ?? 0) * BigInt(second?.max_fee_per_gas ?? 0)).toBeLessThan(balance)
+  }, 30_000)
+
+  test("that it gave out before, when it takes its nonces from the chain anew", async () => {
+    const hand = await open()
+    const [proxy] = hand.stage.proxies
+    if (proxy) proxy.faults.says_to_sends = "txpool is full"
+    await newCollection(hand)
+    await hand.tick()
+    await hand.turn(({ tx }) =>
+      tx.update(lanes).set({ next_nonce: null }).where(eq(lanes.address, signers[1])),
+    )
+    await newCollection(hand)
+    await hand.mine()
+    await hand.tick()
+    const nonces = (await hand.transactionsOf("deployCollection")).map(({ nonce }) => nonce)
+    expect(nonces.toSorted()).toEqual([0, 1])
+  }, 30_000)
+})
+
+describe("one transaction", () => {
+  test("holds a bulk request alone, without what comes next", async () => {
+    const hand = await open()
+    const { id } = await activeCollection(hand)
+    const { turn, caller, world } = hand
+    const secret = world.context.config.service_secret
+    const [one, two, three] = await Promise.all([1, 2, 3].map(() => newUnit(hand, id)))
+    const chips = [one, two].map((unit_id) => ({ unit_id: unit_id as string, is_test: true }))
+    await turn((t) => pairChipsInBulk(t, secret, caller, { chips }))
+    await turn((t) => pairChip(t, secret, caller, { unit_id: three as string, is_test: true }))
+    await hand.tick()
+    const rows = await world.context.db.read.select().from(effects).where(eq(effects.src, "issueUnit"))
+    const sizes = Map.groupBy(rows, ({ transaction_id }) => transaction_id)
+    expect([...sizes.values()].map((members) => members.length).toSorted()).toEqual([1, 2])
+  }, 30_000)
+
+  test("hands each unit over in its own collection", async () => {
+    const hand = await open()
+    const made = [await issuedUnit(hand), await issuedUnit(hand)]
+    for (const [index, { unit_id }] of made.entries()) await relayClaim(hand, unit_id, index + 6)
+    await hand.settle()
+    for (const [index, { address }] of made.entries()) {
+      const owner = await hand.stage.anvil.client.readContract({
+        ...{ address: address as Hex, abi: collectionAbi, functionName: "ownerOf", args: [1n] },
+      })
+      expect(owner).toBe(accountAt(index + 6).address)
+    }
+    const rows = await hand.world.context.db.read.select().from(claims)
+    expect(rows.map(({ status }) => status)).toEqual(["claimed", "claimed"])
+    // Neither had to be tried again.
+    const done = await hand.world.context.db.read.select().from(effects).where(eq(effects.src, "relayClaim"))
+    expect(done.map(({ attempts }) => attempts)).toEqual([0, 0])
+  }, 30_000)
+})
+
+describe("a nonce that the chain used and no provider has a receipt for", () => {
+  test("is called somebody else's only when every provider has said so", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
+    const [first, second] = hand.stage.proxies
+    if (!first || !second) throw new Error("there are two providers")
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    await hand.mine(2)
+    // One provider cannot be asked for receipts and the other one is behind: nobody has stolen anything.
+    const { chain, lanes: own } = hand
+    const askAll: typeof chain.providers.askAll = async (question) =>
+      question.method === "eth_getTransactionReceipt" ? [null] : await chain.providers.askAll(question)
+    const request = async (question: { method: string }) =>
+      question.method === "eth_getTransactionReceipt" ? null : await chain.rpc.request(question as never)
+    const half = {
+      ...chain,
+      providers: { ...chain.providers, askAll },
+      rpc: { ...chain.rpc, request } as typeof chain.rpc,
+    }
+    await Bun.sleep(25)
+    await tickLane({ ...own[1], chain: half })
+    const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
+    expect(row?.status).not.toBe("halted")
+    await hand.settle()
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+})
+
+describe("a chain that replaces what was final", () => {
+  test("halts the lane that knows of it", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 2 })
+    await newCollection(hand)
+    await hand.settle()
+    await newCollection(hand)
+    await hand.tick()
+    await hand.mine(4)
+    await hand.tick()
+    const { client } = hand.stage.anvil
+    // The same transactions are in other blocks: no nonce tells.
+    const mined = await hand.transactionsOf("deployCollection")
+    const lowest = Math.min(...mined.map(({ block_number }) => block_number ?? 0))
+    const attempts = await hand.world.context.db.read.select().from(transactionAttempts)
+    const { number: head } = await client.getBlock()
+    const instead = mined
+      .toSorted((one, other) => one.nonce - other.nonce)
+      .map(({ hash }, index) => [attempts.find((each) => each.hash === hash)?.raw, index])
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [Number(head) - lowest + 1, instead] })
+    await newCollection(hand)
+    await hand.mine(3)
+    await hand.tick()
+    const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
+    expect(row).toMatchObject({ status: "halted" })
+    expect(row?.reason).toContain("which was final")
+  }, 30_000)
+})
+
+describe("a nonce that somebody else used after its results were given and its block replaced", () => {
+  test("halts the lane, which does again what was done when a person lets it go on", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+    const { id, address } = await activeCollection(hand)
+    const { client } = hand.stage.anvil
+    const [given] = await hand.transactionsOf("deployCollection")
+    const { number: head } = await client.getBlock()
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [Number(head) - (given?.block_number ?? 0) + 1, []] })
+    const thief = accountAt(2)
+    await client.sendTransaction({ account: thief, chain: null, to: thief.address, nonce: given?.nonce ?? 0 })
+    await hand.mine(3)
+    for (let round = 0; round < 2; round++) await hand.tick()
+    const { read } = hand.world.context.db
+    const laneNow = async () => (await read.select().from(lanes).where(eq(lanes.address, thief.address)))[0]
+    expect(await laneNow()).toMatchObject({
+      status: "halted",
+      reason: expect.stringContaining("nonce 0 of"),
+    })
+
+    await hand.turn((t) => retryById(t, String(given?.lane_id)))
+    for (let round = 0; round < 4; round++) {
+      await hand.tick()
+      await hand.mine()
+    }
+    expect(await laneNow()).toMatchObject({ status: "open", reason: null })
+    expect(await client.getCode({ address: address as Hex })).toBeString()
+    const [first, second] = await hand.transactionsOf("deployCollection")
+    expect([first, second].map((each) => each?.status)).toEqual(["final", "confirmed"])
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+})
+
+describe("a chip replacement that the contract refuses", () => {
+  test("is tried again before it fails", async () => {
+    const hand = await open({ confirmation_depth: 3, finality_depth: 8 })
+    const { unit_id, address } = await issuedUnit(hand)
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: accountAt(1), chain: null, address: address as Hex, abi: collectionAbi },
+      ...{ functionName: "claim", args: [1n, accountAt(7).address] },
+    })
+    await hand.mine()
+    // The nonce that the claim used is the lane's own: it is taken from the chain again.
+    await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
+    const { id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    const { read } = hand.world.context.db
+    const [effect] = await read.select().from(effects).where(eq(effects.actor_id, id))
+    expect(effect).toMatchObject({ status: "open", attempts: 1 })
+    expect(effect?.last_error).toContain("ChipLocked")
+  }, 30_000)
+
+  test("fails only when no reorganization can turn it into a success any more", async () => {
+    const hand = await open({ confirmation_depth: 2, finality_depth: 20 })
+    const { unit_id, address } = await issuedUnit(hand)
+    const { client } = hand.stage.anvil
+    const [proxy] = hand.stage.proxies
+    const factory = hand.chain.config.factory_address
+    const stranger = accountAt(8)
+    await client.writeContract({
+      ...{ account: accountAt(0), chain: null, address: factory, abi: factoryAbi },
+      ...{ functionName: "setRoles", args: [stranger.address, 4n] },
+    })
+    await hand.mine()
+    // Signed while nothing is in the way, and taken by the pool after somebody else's replacement.
+    if (proxy) proxy.faults.says_to_sends = "txpool is full"
+    const replacement = await replaceChip(hand, unit_id)
+    await hand.tick()
+    await client.writeContract({
+      ...{ account: stranger, chain: null, address: address as Hex, abi: collectionAbi },
+      ...{
+        functionName: "replaceChip",
+        args: [1n, Number.parseInt(replacement.previous_chip_id, 16), 99],
+      },
+    })
+    await hand.mine()
+    const { number: before } = await client.getBlock()
+    if (proxy) proxy.faults.says_to_sends = null
+    await hand.tick()
+    await hand.mine(4)
+    for (let round = 0; round < 3; round++) await hand.tick()
+    const { read } = hand.world.context.db
+    const [sent] = await hand.transactionsOf("replaceChip")
+    const [attempt] = await read
+      .select()
+      .from(transactionAttempts)
+      .where(eq(transactionAttempts.transaction_id, sent?.id ?? ""))
+    expect(await client.getTransactionReceipt({ hash: attempt?.hash as Hex })).toMatchObject({
+      status: "reverted",
+    })
+    expect(await replacementStatus(hand, replacement.id)).toBe("submitted")
+
+    const { number: head } = await client.getBlock()
+    const request = client.request as (call: object) => Promise<unknown>
+    const depth = Number(head - before) + 1
+    await request({ method: "anvil_reorg", params: [depth, [[attempt?.raw, 0]]] })
+    await hand.settle()
+    expect(await replacementStatus(hand, replacement.id)).toBe("confirmed")
+  }, 30_000)
+})
+
+describe("a collection of which nothing can be planned", () => {
+  test("keeps back nobody else's work, however much of it waits", async () => {
+    const hand = await open()
+    const blocked = await activeCollection(hand)
+    const well = await activeCollection(hand)
+    const unit_id = await pairedUnit(hand, well.id)
+    const { read } = hand.world.context.db
+    const [example] = await read.select().from(effects).where(eq(effects.actor_id, unit_id))
+    if (!example) throw new Error("the unit waits to be issued")
+    const tomorrow = new Date(hand.world.context.clock().getTime() + 300_000)
+    await hand.turn(async ({ tx }) => {
+      for (let from = 0; from < 1_700; from += 100)
+        await tx.insert(effects).values(
+          Array.from({ length: 100 }, (_, index) => ({
+            ...example,
+            id: `00000000-0000-7000-8000-${String(from + index).padStart(12, "0")}`,
+            invoke_id: `blocked ${from + index}`,
+            input: { ...example.input, collection_id: blocked.id },
+            attempts: from + index === 0 ? 1 : 0,
+            due_at: tomorrow,
+          })),
+        )
+    })
+    await hand.tick()
+    const [effect] = await read.select().from(effects).where(eq(effects.id, example.id))
+    expect(effect?.transaction_id).not.toBeNull()
+  }, 60_000)
+})
+
+describe("lanes with nothing to do", () => {
+  test("ask their chain nothing at all", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 2 })
+    await issuedUnit(hand)
+    for (let round = 0; round < 4; round++) {
+      await hand.mine()
+      await hand.tick()
+    }
+    const before = hand.stage.proxies[0]?.asked
+    for (let round = 0; round < 5; round++) {
+      await hand.mine()
+      await hand.tick()
+    }
+    expect(hand.stage.proxies[0]?.asked).toBe(before)
+  }, 30_000)
+})
+
+describe("a watch with nobody to watch for", () => {
+  test("asks for the newest block once in a block's time, however often it looks", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 2, block_time_seconds: 0.5 })
+    const { context } = hand.world
+    const [proxy] = hand.stage.proxies
+    await watchAuthorizations(context, hand.chain, () => {})
+    const [begin, before] = [performance.now(), proxy?.asked ?? 0]
+    for (let round = 0; round < 50; round++) await watchAuthorizations(context, hand.chain, () => {})
+    const blockTimes = Math.ceil((performance.now() - begin) / 500)
+    expect((proxy?.asked ?? 0) - before).toBeLessThanOrEqual(blockTimes)
+  }, 30_000)
+})
+
+/** What waits is signed, and mined after another key with the role has made the same call. */
+async function sendAfter(
+  hand: ByHand,
+  role: bigint,
+  call: Pick<ContractFunctionParameters, "address" | "abi" | "functionName" | "args">,
+) {
+  const { client } = hand.stage.anvil
+  const [proxy] = hand.stage.proxies
+  if (!proxy) throw new Error("there is a provider")
+  const other = accountAt(8)
+  await client.writeContract({
+    ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
+    ...{ functionName: "setRoles", args: [other.address, role] },
+  })
+  await hand.mine()
+  proxy.faults.says_to_sends = "txpool is full"
+  await hand.tick()
+  await client.writeContract({ ...call, account: other, chain: null })
+  await hand.mine()
+  proxy.faults.says_to_sends = null
+  await hand.tick()
+  await hand.mine(3)
+}
+
+/** A round of every lane; once it has begun, whoever is asked for the newest block is behind. */
+async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
+  const { rpc, headers } = chain
+  const old = {
+    ...rpc,
+    getCode: (question: object) => rpc.getCode({ blockNumber: behind, ...question } as never),
+    readContract: (question: object) => rpc.readContract({ blockNumber: behind, ...question } as never),
+  } as typeof rpc
+  await Bun.sleep(25)
+  for (const lane of own) {
+    let asked = 0
+    const follow = async () => (asked++ === 0 ? await headers.follow() : await headers.at(behind))
+    await tickLane({ ...lane, chain: { ...chain, rpc: old, headers: { ...headers, follow } } })
+  }
+}
+
+async function newCollection(hand: ByHand, caller = hand.caller) {
+  return await hand.turn((t) => createCollection(t, hand.world.context.chains, caller, { name: "Autumn" }))
+}
+
+async function activeCollection(hand: ByHand) {
+  const collection = await newCollection(hand)
+  await hand.settle()
+  return collection
+}
+
+async function newUnit(hand: ByHand, collection_id: string): Promise<string> {
+  return (await hand.turn((t) => createUnit(t, hand.caller, { collection_id }))).id
+}
+
+async function pairedUnit(hand: ByHand, collection_id: string): Promise<string> {
+  const unit_id = await newUnit(hand, collection_id)
+  const secret = hand.world.context.config.service_secret
+  await hand.turn((t) => pairChip(t, secret, hand.caller, { unit_id, is_test: true }))
+  return unit_id
+}
+
+async function issuedUnit(hand: ByHand) {
+  const { id, address } = await activeCollection(hand)
+  const unit_id = await pairedUnit(hand, id)
+  await hand.settle()
+  const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+  expect(unit?.token_status).toBe("active")
+  return { unit_id, address }
+}
+
+async function relayClaim(hand: ByHand, unit_id: string, account: number) {
+  const body = { recipient: accountAt(account).address, execution: "service_relay" } as const
+  const prepared = await prepareClaim(hand.world.context, hand.caller, unit_id, body)
+  return await hand.turn((t) => createClaim(t, hand.caller, { unit_id, body, prepared }))
+}
+
+async function replaceChip(hand: ByHand, unit_id: string) {
+  const { config, chains } = hand.world.context
+  const services = { secret: config.service_secret, chains }
+  const body = { is_test: true } as const
+  return await hand.turn((t) => createChipReplacement(t, services, hand.caller, { unit_id, body }))
+}
+
+async function statusOf(hand: ByHand, collectionId: string) {
+  const [row] = await hand.world.context.db.read
+    .select()
+    .from(collections)
+    .where(eq(collections.id, collectionId))
+  return row?.status ?? ""
+}
+
+async function replacementStatus(hand: ByHand, id: string) {
+  const [row] = await hand.world.context.db.read
+    .select()
+    .from(chipReplacements)
+    .where(eq(chipReplacements.id, id))
+  return row?.status
+}

@@ -1,0 +1,101 @@
+import { afterEach, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { collections, effects, transactions, units } from "../../src/db/schema.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Lane } from "../../src/engine/lanes/held-lane.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { openWorld } from "../../src/engine/world.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import { jobs } from "../../workers/jobs/jobs.ts"
+import { accountAt, keyAt, signers } from "../faults/stage.ts"
+import { type ByHand, openByHand } from "../harness/by-hand.ts"
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+test("a collection follows the keys as soon as nothing of it is on its way by the one it had", async () => {
+  const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6 })
+  closers.push(hand.close)
+  const { read } = hand.world.context.db
+  await giveAllRoles(hand)
+  const { id } = await hand.turn((t) =>
+    createCollection(t, hand.world.context.chains, hand.caller, { name: "Autumn" }),
+  )
+  await hand.settle()
+  const first = await pairedUnit(hand, id)
+  await hand.tick()
+  const second = await pairedUnit(hand, id)
+
+  const lanes = await exchangedLanes(hand)
+  const [issuing] = lanes.filter(({ signer }) => signer.purpose === "issuance")
+  expect(issuing?.signer.address).toBe(signers[0])
+  const tick = async () => {
+    await Bun.sleep(25)
+    for (const lane of lanes) await tickLane(lane)
+  }
+  await tick()
+  await tick()
+  const queueOf = async (unitId: string) => {
+    const [effect] = await read.select().from(effects).where(eq(effects.actor_id, unitId))
+    return effect?.queue
+  }
+  expect(await queueOf(first)).toBe(laneQueue(`31337:${signers[1]}`))
+  expect(await queueOf(second)).toBe(laneQueue(`31337:${signers[0]}`))
+  const [collection] = await read.select().from(collections).where(eq(collections.id, id))
+  expect(collection?.lane_id).toBe(`31337:${signers[0]}`)
+  // The first one may still revert, and take the second one's serial.
+  const sent = () => read.select().from(transactions).where(eq(transactions.kind, "issueUnit"))
+  expect(await sent()).toHaveLength(1)
+
+  for (let round = 0; round < 8; round++) {
+    await hand.mine()
+    await tick()
+  }
+  const rows = await read.select().from(units).where(eq(units.collection_id, id))
+  const serials = new Map(rows.map((unit) => [unit.id, unit.serial]))
+  expect([serials.get(first), serials.get(second)]).toEqual([1, 2])
+  expect((await sent()).map(({ lane_id }) => lane_id)).toEqual([`31337:${signers[1]}`, `31337:${signers[0]}`])
+}, 30_000)
+
+async function giveAllRoles(hand: ByHand): Promise<void> {
+  for (const address of signers)
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
+      ...{ functionName: "setRoles", args: [address, 15n] },
+    })
+  await hand.mine()
+}
+
+async function pairedUnit({ turn, world, caller }: ByHand, collection_id: string): Promise<string> {
+  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
+  const secret = world.context.config.service_secret
+  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
+  return unit_id
+}
+
+/** The lanes of a process that was given the same keys in the other order. */
+async function exchangedLanes(hand: ByHand): Promise<Lane[]> {
+  const SIGNER_KEYS = [keyAt(2), keyAt(1)].join(",")
+  const world = await openWorld(
+    loadConfig({ ...hand.stage.environment, SIGNER_KEYS, LOG_LEVEL: "silent" }),
+    tell,
+  )
+  closers.push(() => world.close())
+  const chain = world.chains.get(31_337)
+  if (!chain) throw new Error("the chain is configured")
+  const claimant = { owner: "by hand", lease_milliseconds: 60_000 }
+  return chain.signers.map(
+    (signer): Lane => ({
+      ...{ context: world.context, chain, signer, claimant, jobs },
+      checkpoint() {},
+      memory: {},
+    }),
+  )
+}

@@ -1,0 +1,40 @@
+import { beforeAll, describe, expect, test } from "bun:test"
+import { type Mutation, mutations, playMutation } from "../faults/mutations.ts"
+import { outdated } from "../harness/project-copy.ts"
+import { seedOf } from "../harness/seed.ts"
+
+// Rules of workers and chain broken one at a time, each in a copy of the tree: a test that passes there proves nothing.
+// A third of them is played each day. bun test/faults/mutations.ts plays all, those too that a whole scenario notices,
+// which takes a minute each.
+const byTest = mutations
+  .filter(({ noticed_by }) => "test" in noticed_by)
+  .filter((_each, index) => index % 3 === seedOf("MUTATIONS_SEED") % 3)
+const outcomes = new Map(byTest.map(({ name }) => [name, Promise.withResolvers<string[]>()]))
+
+beforeAll(() => {
+  const waiting = [...byTest]
+  const work = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) await settle(next)
+  }
+  void work()
+  void work()
+})
+
+async function settle(mutation: Mutation): Promise<void> {
+  const outcome = outcomes.get(mutation.name)
+  await playMutation(mutation).then(outcome?.resolve, outcome?.reject)
+}
+
+test("every rule that is broken is still there to be broken", () => {
+  expect(outdated(mutations)).toEqual([])
+})
+
+describe("is noticed:", () => {
+  test.each(byTest)(
+    "$name",
+    async ({ name }) => {
+      expect(await outcomes.get(name)?.promise).not.toEqual([])
+    },
+    120_000,
+  )
+})

@@ -1,0 +1,135 @@
+import { describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { keccak256 } from "viem"
+import { privateKeyToAccount } from "viem/accounts"
+import type { AttemptRow } from "../../src/db/schema.ts"
+import { sendOutcomes } from "../../src/db/statuses.ts"
+import type { FeeLimits } from "../../src/engine/chain/fees.ts"
+import { nextMove } from "../../src/engine/lanes/next-move.ts"
+
+const account = privateKeyToAccount(`0x${"11".repeat(32)}`)
+const market = { base_fee_per_gas: 1_000n, priority_fee_per_gas: 10n }
+const limits: FeeLimits = {
+  max_fee_per_gas: 1_000_000n,
+  max_priority_fee_per_gas: 1_000n,
+  transaction_cost: 10n ** 18n,
+}
+const gas = 100_000n
+
+type Said = Partial<Pick<AttemptRow, "last_outcome" | "first_sent_block" | "is_cancel">> & {
+  fee?: bigint
+  gas?: bigint
+}
+
+async function attempt(said: Said): Promise<AttemptRow> {
+  const { fee = 1_300n, gas: limit = gas, ...rest } = said
+  const raw = await account.signTransaction({
+    ...{ type: "eip1559", chainId: 1, nonce: 0, to: account.address, gas: limit },
+    ...{ maxFeePerGas: fee, maxPriorityFeePerGas: 10n },
+  })
+  return {
+    ...{ hash: keccak256(raw), transaction_id: "t", kind: "first", raw, number: 1 },
+    ...{ max_fee_per_gas: String(fee), max_priority_fee_per_gas: "10", first_sent_block: null },
+    ...{ send_count: 1, last_error: null, last_outcome: null, is_cancel: false, created_at: new Date(0) },
+    ...rest,
+  }
+}
+
+async function moveFor(said: Said[], changes: { gas?: bigint; waits?: boolean; given?: boolean } = {}) {
+  const attempts = await Promise.all(said.map(attempt))
+  const { gas: needed = gas, waits: is_waiting_long = false, given: is_given_up = false } = changes
+  const move = nextMove({ attempts, is_given_up, gas: needed, is_waiting_long }, market, limits)
+  return move.do === "offer"
+    ? { ...move.fees, do: move.do }
+    : { do: move.do, of: attempts.indexOf(move.attempt) }
+}
+
+describe("the next move for a nonce", () => {
+  const teachNothing = [
+    "wait",
+    "rate_limited",
+    "refused",
+    "unclear",
+    "no_answer",
+    "nonce_high",
+    null,
+  ] as const
+
+  test("is the same bytes after every answer that says nothing of the price, however long it waits", async () => {
+    for (const last_outcome of teachNothing)
+      expect(await moveFor([{ last_outcome }])).toEqual({ do: "resend", of: 0 })
+  })
+
+  test("never offers more than the limits, whatever was said and offered", async () => {
+    const fee = fc.bigInt({ min: 10n, max: 2_000_000n })
+    const outcome = fc.constantFrom(...sendOutcomes)
+    await fc.assert(
+      fc.asyncProperty(
+        fee,
+        outcome,
+        fc.boolean(),
+        fc.boolean(),
+        async (offered, last_outcome, waits, held) => {
+          const move = await moveFor([{ fee: offered, last_outcome, first_sent_block: held ? 1 : null }], {
+            waits,
+          })
+          if (!("max_fee_per_gas" in move)) return
+          expect(move.max_fee_per_gas <= limits.max_fee_per_gas).toBe(true)
+          expect(move.max_fee_per_gas * gas <= limits.transaction_cost).toBe(true)
+          expect(move.max_priority_fee_per_gas <= move.max_fee_per_gas).toBe(true)
+        },
+      ),
+    )
+  })
+
+  test("is today's price where no pool had it and it was too cheap or cannot be mined", async () => {
+    const todays = { do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n } as const
+    expect(await moveFor([{ fee: 900n, last_outcome: "fee_too_low" }])).toEqual(todays)
+    expect(await moveFor([{ fee: 900n, last_outcome: "unclear" }])).toEqual(todays)
+  })
+
+  test("is down again where what was refused was dearer than today's price", async () => {
+    const move = await moveFor([{ fee: 500_000n, last_outcome: "no_funds" }])
+    expect(move).toEqual({ do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n })
+  })
+
+  test("is a tenth more and enough for six full blocks where a pool holds what is too cheap now", async () => {
+    const move = await moveFor([{ fee: 900n, last_outcome: "known", first_sent_block: 5 }])
+    expect(move).toMatchObject({ do: "offer", max_priority_fee_per_gas: 11n })
+    expect("max_fee_per_gas" in move && move.max_fee_per_gas > 2_000n).toBe(true)
+  })
+
+  test("is a tenth above the dearest attempt where a pool has another one, whichever that is", async () => {
+    const move = await moveFor([
+      { fee: 5_000n, last_outcome: "no_answer" },
+      { fee: 1_300n, last_outcome: "underpriced" },
+    ])
+    expect(move).toMatchObject({ do: "offer", max_fee_per_gas: 5_500n })
+  })
+
+  test("is never dearer than what a node found too dear, and what a pool holds is kept", async () => {
+    const alone = await moveFor([{ fee: 1_270n, last_outcome: "fee_too_high" }])
+    expect("max_fee_per_gas" in alone && alone.max_fee_per_gas <= 1_143n).toBe(true)
+    const held = { fee: 1_300n, last_outcome: "known", first_sent_block: 5 } as const
+    expect(await moveFor([held, { fee: 2_000n, last_outcome: "fee_too_high" }])).toEqual({
+      do: "resend",
+      of: 0,
+    })
+  })
+
+  test("is the same price with more gas where the gas was too low", async () => {
+    const move = await moveFor([{ fee: 1_276n, last_outcome: "gas_too_low" }], { gas: 2n * gas })
+    expect(move).toEqual({ do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n })
+  })
+
+  test("waits at the highest price rather than pass the limits, also for a nonce that is given up", async () => {
+    const held = { fee: 999_999n, last_outcome: "known", first_sent_block: 5 } as const
+    expect(await moveFor([held], { waits: true })).toEqual({ do: "keep", of: 0 })
+    expect(await moveFor([held], { given: true })).toEqual({ do: "keep", of: 0 })
+  })
+
+  test("replaces whatever may be in a pool where the nonce is given up", async () => {
+    const move = await moveFor([{ fee: 3_000n, last_outcome: "no_answer" }], { given: true })
+    expect(move).toMatchObject({ do: "offer", max_fee_per_gas: 3_300n })
+  })
+})

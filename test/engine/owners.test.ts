@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { asc, eq } from "drizzle-orm"
+import { type Address, encodeFunctionData, type Hex } from "viem"
+import { events } from "../../src/db/event-schema.ts"
+import { units } from "../../src/db/schema.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { presentUnit } from "../../src/resources/units/present.ts"
+import { getUnit } from "../../src/resources/units/service.ts"
+import { accountAt, type Stage } from "../faults/stage.ts"
+import { issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const holder = accountAt(7)
+const friend = accountAt(8).address
+
+describe("who owns a unit is what the chain says at the confirmation depth", () => {
+  test("after a claim that nobody asked of the service, and after holders' own transfers, each told of once", async () => {
+    const running = await open()
+    const { stage } = running
+    const { unit_id, address } = await issuedUnit(running)
+    expect((await ownershipOf(running, unit_id)).status).toBe("custody")
+    await claimBesideTheService(stage, address)
+    await until(async () => (await ownershipOf(running, unit_id)).owner === holder.address)
+    const [unit] = await rowsOf(running, unit_id)
+    expect(unit?.claimed).toBe(true)
+
+    await release(stage, address)
+    await send(stage, address, transferCall(friend))
+    await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
+    expect(await toldOwners(running, unit_id)).toEqual([holder.address, friend])
+  }, 60_000)
+
+  test("also when a reorganization deeper than that takes a transfer back", async () => {
+    const running = await open(40)
+    const { stage } = running
+    const { unit_id, address } = await issuedUnit(running)
+    await claimBesideTheService(stage, address)
+    await release(stage, address)
+    const hash = await send(stage, address, transferCall(friend))
+    await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
+    await lose(stage, hash)
+    await until(async () => (await ownershipOf(running, unit_id)).owner === holder.address)
+    await send(stage, address, transferCall(friend))
+    await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
+    expect(await toldOwners(running, unit_id)).toEqual([holder.address, friend, holder.address, friend])
+  }, 60_000)
+})
+
+async function open(finality_depth = 6): Promise<RunningWorkers> {
+  const running = await openEngine({}, { finality_depth })
+  closers.push(running.close)
+  return running
+}
+
+async function ownershipOf({ context, caller }: RunningWorkers, unitId: string) {
+  return presentUnit(await getUnit(context.db.read, caller, unitId)).ownership
+}
+
+function rowsOf({ context }: RunningWorkers, unitId: string) {
+  return context.db.read.select().from(units).where(eq(units.id, unitId))
+}
+
+/** The owners that the feed has told of, in order. */
+async function toldOwners({ context }: RunningWorkers, unitId: string): Promise<unknown[]> {
+  const rows = await context.db.read
+    .select()
+    .from(events)
+    .where(eq(events.unit_id, unitId))
+    .orderBy(asc(events.id))
+  return rows
+    .filter(({ type }) => type === "ownership.changed")
+    .map(({ data }) => (data.ownership as { owner: string | null }).owner)
+}
+
+async function claimBesideTheService({ world, anvil }: Stage, contract: Address): Promise<void> {
+  const deadline_at = new Date("2100-01-01T00:00:00.000Z")
+  const claim = { contract, serial: 1, recipient: holder.address, deadline_at, authorization_nonce: 0 }
+  const signed = await world.chains.get(31_337)?.authorizeClaim(claim)
+  await send({ anvil }, contract, signed?.transaction.data as Hex)
+}
+
+function transferCall(to: Address): Hex {
+  return encodeFunctionData({
+    abi: collectionAbi,
+    functionName: "transferFrom",
+    args: [holder.address, to, 1n],
+  })
+}
+
+/** The service has ended: its admin announced it, and a week is over. */
+async function release({ anvil: { client }, world }: Stage, contract: Address): Promise<void> {
+  const factory = world.chains.get(31_337)?.config.factory_address as Address
+  const admin = await client.readContract({ address: factory, abi: factoryAbi, functionName: "admin" })
+  await client.impersonateAccount({ address: admin })
+  await client.setBalance({ address: admin, value: 10n ** 18n })
+  const data = encodeFunctionData({ abi: factoryAbi, functionName: "announceRelease" })
+  await client.sendTransaction({ account: admin, to: factory, data })
+  await until(
+    async () =>
+      (await client.readContract({ address: factory, abi: factoryAbi, functionName: "releaseAt" })) > 0n,
+  )
+  await client.increaseTime({ seconds: 8 * 24 * 60 * 60 })
+  await until(
+    async () =>
+      !(await client.readContract({
+        address: contract,
+        abi: collectionAbi,
+        functionName: "locked",
+        args: [1n],
+      })),
+  )
+}
+
+async function send({ anvil: { client } }: Pick<Stage, "anvil">, to: Address, data: Hex): Promise<Hex> {
+  const hash = await client.sendTransaction({ account: holder, to, data, gas: 300_000n })
+  await until(
+    async () => (await client.getTransactionReceipt({ hash }).catch(() => null))?.status === "success",
+  )
+  return hash
+}
+
+/** The blocks from a transaction's own on are replaced; again where one was made between question and answer. */
+async function lose({ anvil: { client } }: Stage, hash: Hex): Promise<void> {
+  const request = client.request as (call: object) => Promise<unknown>
+  const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
+  for (let receipt = await receiptNow(); receipt; receipt = await receiptNow()) {
+    const depth = Number((await client.getBlock()).number - receipt.blockNumber) + 1
+    await request({ method: "anvil_reorg", params: [depth, []] }).catch(() => {})
+    await client.dropTransaction({ hash }).catch(() => {})
+  }
+}

@@ -1,0 +1,458 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { type Address, createPublicClient, encodeErrorResult } from "viem"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { createProviders, type Timing } from "../../src/engine/chain/providers.ts"
+import { CallReverted, ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+
+type Call = { id: number; method: string; params?: unknown[] }
+type FakeProvider = { url: string; asked: Call[]; answer: (call: Call) => Response | Promise<Response> }
+
+const servers: Bun.Server<undefined>[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.stop(true)
+})
+
+const says = (result: unknown) => (call: Call) => Response.json({ jsonrpc: "2.0", id: call.id, result })
+const refuses =
+  (code: number, message: string, status = 200, data?: string) =>
+  (call: Call) =>
+    Response.json({ jsonrpc: "2.0", id: call.id, error: { code, message, data } }, { status })
+const fails = (status: number) => () => new Response("", { status })
+const isSilent = () => new Promise<Response>(() => {})
+
+function startProvider(answer: FakeProvider["answer"]): FakeProvider {
+  const provider: FakeProvider = { url: "", asked: [], answer }
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const call = (await request.json()) as Call
+      provider.asked.push(call)
+      return await provider.answer(call)
+    },
+  })
+  servers.push(server)
+  provider.url = `http://127.0.0.1:${server.port}`
+  return provider
+}
+
+type Options = Partial<Timing> & { send_url?: string }
+
+function clientOf(providers: FakeProvider[], { send_url, ...timing }: Options = {}) {
+  const { transport, ...rest } = createProviders(
+    { rpc_urls: providers.map(({ url }) => url), send_url: send_url ?? null, block_time_seconds: 1 },
+    { timeout_milliseconds: 1_000, ...timing },
+  )
+  return { client: createPublicClient({ transport, cacheTime: 0 }), ...rest }
+}
+
+/** A clock that goes on when it is told to. */
+function startClock() {
+  const clock = { milliseconds: 1_000_000, now: () => clock.milliseconds }
+  return clock
+}
+
+describe("the next provider is asked when what the first one says is no answer:", () => {
+  const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
+  const noAnswers: [what: string, answer: FakeProvider["answer"]][] = [
+    ["the status 500", fails(500)],
+    ["an answer that begins and never ends", endless],
+    ["a page of HTML", () => new Response("<html>down for maintenance</html>")],
+    ["an empty body", () => new Response("")],
+    ["JSON that is no answer", () => Response.json({ ok: true })],
+    ["null", () => Response.json(null)],
+    ["a JSON error under 402", refuses(-32_000, "payment required", 402)],
+    ["a JSON error under 403", refuses(-32_001, "inactive app", 403)],
+    ["a JSON error under 429", refuses(-32_007, "15/second request limit reached", 429)],
+    ["a JSON error under 503", refuses(-32_011, "no backends available for method", 503)],
+    ["a word of the pool under 500", refuses(-32_000, "nonce too low", 500)],
+    ["a revert under 503", refuses(3, "execution reverted", 503)],
+    ["a request limit under 200", refuses(-32_007, "15/second request limit reached")],
+    ["a pool that is full", refuses(-32_000, "txpool is full")],
+    ["-32601", refuses(-32_601, "the method does not exist")],
+    ["-32603", refuses(-32_603, "internal error")],
+    ["header not found", refuses(-32_000, "header not found")],
+    ["missing trie node", refuses(-32_000, "missing trie node 5f (path )")],
+    ["a plan without the method", refuses(35, "method is not available on freetier")],
+    ["an error without words", () => Response.json({ error: {} })],
+    ["an error that is a text", () => Response.json({ error: "forbidden" })],
+  ]
+  for (const [what, answer] of noAnswers)
+    test(what, async () => {
+      const [broken, good] = [startProvider(answer), startProvider(says("0x7"))]
+      expect(await clientOf([broken, good]).client.getBlockNumber()).toBe(7n)
+    })
+
+  const status = fc.integer({ min: 400, max: 599 })
+  const code = fc.integer({ min: -33_000, max: 5_000 }).filter((number) => number !== 3)
+  const riddle = fc
+    .array(fc.constantFrom(..."bcdfghjklmnpqrstvwxz "), { minLength: 1, maxLength: 40 })
+    .map((letters) => letters.join(""))
+
+  test("whatever words under whatever status of 400 or above", async () => {
+    const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
+    await fc.assert(
+      fc.asyncProperty(status, code, fc.string(), async (httpStatus, rpcCode, words) => {
+        broken.answer = refuses(rpcCode, words, httpStatus)
+        expect(await clientOf([broken, good]).client.getBlockNumber()).toBe(7n)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test("words that nobody knows, under whatever code", async () => {
+    const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
+    await fc.assert(
+      fc.asyncProperty(code, riddle, async (rpcCode, words) => {
+        broken.answer = refuses(rpcCode, words)
+        expect(await clientOf([broken, good]).client.getBlockNumber()).toBe(7n)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe("a provider that is slow", () => {
+  const slowly = (milliseconds: number, result: unknown) => async (call: Call) => {
+    await Bun.sleep(milliseconds)
+    return says(result)(call)
+  }
+
+  test("is not waited for: the next one is asked beside it", async () => {
+    const [silent, good] = [startProvider(isSilent), startProvider(says("0x7"))]
+    const { client } = clientOf([silent, good], { timeout_milliseconds: 60_000, patience_milliseconds: 10 })
+    expect(await client.getBlockNumber()).toBe(7n)
+  })
+
+  test("is not waited for where all are asked", async () => {
+    const [silent, good] = [startProvider(isSilent), startProvider(says({ hash: "0x01" }))]
+    const providers = clientOf([silent, good], { timeout_milliseconds: 60_000, patience_milliseconds: 10 })
+    expect(await providers.blockHashes(5n)).toEqual(["0x01"])
+  })
+
+  test("is waited for where nobody else answers what is asked of all", async () => {
+    const [slow, broken] = [startProvider(slowly(60, { hash: "0x01" })), startProvider(fails(500))]
+    expect(await clientOf([slow, broken], { patience_milliseconds: 10 }).blockHashes(5n)).toEqual(["0x01"])
+  })
+
+  test("keeps back no verdict on signed bytes", async () => {
+    const [silent, full] = [startProvider(isSilent), startProvider(refuses(-32_000, "txpool is full"))]
+    const { send } = clientOf([silent, full], { timeout_milliseconds: 60_000, patience_milliseconds: 10 })
+    expect(await send("0x02abcd")).toEqual({ outcome: "wait", said: "txpool is full" })
+  })
+
+  test("is asked last from then on, until it answers", async () => {
+    const order: string[] = []
+    const isOver = Promise.withResolvers<void>()
+    const slow = startProvider(async (call) => {
+      order.push("slow")
+      await isOver.promise
+      return says("0x8")(call)
+    })
+    const quick = startProvider((call) => {
+      order.push("quick")
+      return says("0x7")(call)
+    })
+    const { client, health } = clientOf([slow, quick], {
+      timeout_milliseconds: 60_000,
+      patience_milliseconds: 10,
+    })
+    const firstAsked = async () => {
+      order.length = 0
+      await client.getBlockNumber()
+      return order[0]
+    }
+    expect(await firstAsked()).toBe("slow")
+    expect(await firstAsked()).toBe("quick")
+    expect(await firstAsked()).toBe("quick")
+    isOver.resolve()
+    await until(() => health().every(({ state }) => state === "healthy"))
+    expect(await firstAsked()).toBe("slow")
+  })
+
+  test("is listened to all the same, where the next one fails or is slower", async () => {
+    for (const other of [fails(500), isSilent]) {
+      const [slow, second] = [startProvider(slowly(60, "0x7")), startProvider(other)]
+      const { client } = clientOf([slow, second], { patience_milliseconds: 10 })
+      expect(await client.getBlockNumber()).toBe(7n)
+      expect(second.asked).toHaveLength(1)
+    }
+  })
+
+  test("is asked alone while it answers in time", async () => {
+    const [quick, second] = [startProvider(says("0x7")), startProvider(says("0x7"))]
+    const { client } = clientOf([quick, second], { patience_milliseconds: 500 })
+    for (let round = 0; round < 20; round++) await client.getBlockNumber()
+    expect(second.asked).toEqual([])
+  })
+})
+
+describe("what is known to be an answer is passed on, and is nobody's fault:", () => {
+  const answers: [what: string, answer: FakeProvider["answer"], words: string][] = [
+    ["a word of the pool", refuses(-32_603, "nonce too low"), "nonce too low"],
+    ["a revert by its code", refuses(3, "something of the contract"), "something of the contract"],
+    ["a revert by its words", refuses(-32_000, "execution reverted"), "execution reverted"],
+    ["a revert of Nethermind", refuses(-32_015, "VM execution error."), "VM execution error."],
+  ]
+  for (const [what, answer, words] of answers)
+    test(what, async () => {
+      const [first, second] = [startProvider(answer), startProvider(says("0x7"))]
+      const { client, health } = clientOf([first, second])
+      for (let round = 0; round < 8; round++) await expect(client.getBlockNumber()).rejects.toThrow(words)
+      expect(second.asked).toEqual([])
+      expect(health()[0]).toEqual({ number: 1, state: "healthy", troubled_seconds: 0, said: null })
+    })
+})
+
+describe("a read of a contract", () => {
+  const token = {
+    address: `0x${"11".repeat(20)}` as Address,
+    abi: collectionAbi,
+    functionName: "ownerOf",
+  } as const
+
+  test("that ends in an internal error of the node is not taken for a revert", async () => {
+    const { client } = clientOf([startProvider(refuses(-32_603, "internal error"))])
+    const asked = reach(() => client.readContract({ ...token, args: [1n] }))
+    await expect(asked).rejects.toThrow(new ChainUnreachable("internal error"))
+  })
+
+  test.each([
+    ["geth", 3, "execution reverted", ""],
+    ["besu", -32_000, "Execution reverted", ""],
+    ["nethermind", -32_015, "VM execution error.", "Reverted "],
+  ])("that reverts on %s names the contract's error", async (_client, code, words, before) => {
+    const bytes = encodeErrorResult({ abi: collectionAbi, errorName: "NotIssued", args: [1n] })
+    const { client } = clientOf([startProvider(refuses(code, words, 200, `${before}${bytes}`))])
+    const asked = reach(() => client.readContract({ ...token, args: [1n] }))
+    await expect(asked).rejects.toEqual(new CallReverted("NotIssued"))
+  })
+})
+
+describe("a provider that fails", () => {
+  test("is asked last, for twice as long each time", async () => {
+    const clock = startClock()
+    const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
+    const { client } = clientOf([broken, good], { now: clock.now })
+    const askedAfter: number[] = []
+    for (const end = clock.milliseconds + 20_000; clock.milliseconds < end; clock.milliseconds += 500) {
+      const before = broken.asked.filter(({ method }) => method === "eth_getBlockByNumber").length
+      await client.getBlock().catch(() => {})
+      if (broken.asked.length > before) askedAfter.push(clock.milliseconds - 1_000_000)
+    }
+    expect(askedAfter).toEqual([0, 1_000, 3_000, 7_000, 15_000])
+  })
+
+  test("is asked all the same when nobody else answers", async () => {
+    const [one, other] = [startProvider(fails(500)), startProvider(fails(500))]
+    const { client } = clientOf([one, other])
+    await client.getBlockNumber().catch(() => {})
+    one.answer = says("0x7")
+    expect(await client.getBlockNumber()).toBe(7n)
+  })
+
+  test("is well again as soon as it answers what it is asked on the way", async () => {
+    const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
+    const { client, rank, health } = clientOf([broken, good])
+    await client.getBlockNumber()
+    broken.answer = says("0x8")
+    expect(health()[0]).toMatchObject({ state: "resting", said: "http 500: " })
+    await rank()
+    expect(await client.getBlockNumber()).toBe(8n)
+  })
+
+  test("counts once where many questions failed at the same time", async () => {
+    const clock = startClock()
+    const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
+    const { client, health } = clientOf([broken, good], { now: clock.now })
+    await Promise.all(Array.from({ length: 20 }, () => client.getBlockNumber()))
+    clock.milliseconds += 1_000
+    expect(health()[0]?.state).toBe("healthy")
+  })
+
+  test("with silence is not waited for again where all are asked", async () => {
+    const [silent, good] = [startProvider(isSilent), startProvider(says({ hash: "0x01" }))]
+    const { blockHashes, health } = clientOf([silent, good], { timeout_milliseconds: 50 })
+    expect(await blockHashes(5n)).toEqual(["0x01"])
+    await until(() => health()[0]?.state === "resting")
+    expect(await blockHashes(5n)).toEqual(["0x01"])
+    expect(silent.asked).toHaveLength(1)
+  })
+
+  test("for an hour is gone: its voice is not needed any more, and that is said", async () => {
+    const clock = startClock()
+    const [silent, good] = [startProvider(fails(502)), startProvider(says("0x7"))]
+    const { client, health, voices } = clientOf([silent, good], { now: clock.now })
+    await client.getBlockNumber()
+    clock.milliseconds += 3_599_000
+    expect(voices()).toBe(2)
+    clock.milliseconds += 1_000
+    expect(voices()).toBe(1)
+    expect(health()[0]).toEqual({ number: 1, state: "gone", troubled_seconds: 3_600, said: "http 502: " })
+  })
+
+  test("with a quota that is used up is gone after an hour, too", async () => {
+    const clock = startClock()
+    const providers = [
+      startProvider(refuses(-32_000, "daily request limit reached")),
+      startProvider(says("0x7")),
+    ]
+    const { client, voices } = clientOf(providers, { now: clock.now })
+    for (let quarter = 0; quarter < 5; quarter++) {
+      await client.getBlockNumber()
+      clock.milliseconds += 900_000
+    }
+    expect(voices()).toBe(1)
+  })
+
+  test("is counted again when it comes back", async () => {
+    const clock = startClock()
+    const [back, good] = [startProvider(fails(502)), startProvider(says("0x7"))]
+    const { client, rank, voices } = clientOf([back, good], { now: clock.now })
+    await client.getBlockNumber()
+    clock.milliseconds += 3_600_000
+    back.answer = says("0x7")
+    await rank()
+    expect(voices()).toBe(2)
+  })
+})
+
+describe("too many requests", () => {
+  test.each([
+    ["the status 429", fails(429)],
+    ["the code -32005", refuses(-32_005, "limit exceeded")],
+    ["words", refuses(-32_000, "You've exceeded the RPS limit available on the current plan")],
+  ])("in %s: the provider is left in peace for a while", async (_what, answer) => {
+    const limited = startProvider(answer)
+    const { client } = clientOf([limited])
+    for (let round = 0; round < 5; round++) await client.getBlockNumber().catch(() => {})
+    expect(limited.asked).toHaveLength(1)
+  })
+
+  test.each([
+    "query returned more than 10000 results",
+    "requested range exceeds limit",
+    "range 1000000 exceeds limit of 10000",
+    "Requested block range exceeds maximum RPC range limit",
+  ])("is not what “%s” of logs means, though the code is the same", async (words) => {
+    const wide = startProvider(refuses(-32_005, words))
+    const { client, health } = clientOf([wide])
+    for (let round = 0; round < 5; round++) await client.getBlockNumber().catch(() => {})
+    expect(wide.asked).toHaveLength(5)
+    expect(health()[0]?.state).toBe("healthy")
+  })
+})
+
+describe("several providers", () => {
+  test("one that is more than three blocks behind is asked after the others", async () => {
+    const [behind, ahead] = [startProvider(says("0x3")), startProvider(says("0x8"))]
+    const { client, rank, health } = clientOf([behind, ahead])
+    expect(await client.getBlockNumber()).toBe(3n)
+    await rank()
+    expect(await client.getBlockNumber()).toBe(8n)
+    expect(health().map(({ state }) => state)).toEqual(["behind", "healthy"])
+  })
+
+  test("are ranked from time to time where more is asked than the newest block", async () => {
+    const clock = startClock()
+    const [one, other] = [startProvider(says("0x7")), startProvider(says("0x7"))]
+    const { client } = clientOf([one, other], { now: clock.now })
+    for (let second = 0; second < 60; second++) {
+      clock.milliseconds += 1_000
+      await client.getBlock().catch(() => {})
+    }
+    expect(other.asked).toEqual([])
+    await client.getChainId()
+    await until(() => other.asked.length > 0)
+    expect(other.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
+  })
+
+  test("a block's hash is asked of all of them, and one that does not have it yet says null", async () => {
+    const answers = [says({ hash: "0x01" }), says(null), fails(500)]
+    expect(await clientOf(answers.map(startProvider)).blockHashes(5n)).toEqual(["0x01", null])
+  })
+})
+
+describe("signed bytes", () => {
+  const raw = "0x02abcd"
+  const taken = says(`0x${"ab".repeat(32)}`)
+
+  test("go to every provider", async () => {
+    const providers = [startProvider(taken), startProvider(taken), startProvider(taken)]
+    expect(await clientOf(providers).send(raw)).toEqual({ outcome: "known", said: null })
+    await until(() => providers.every(({ asked }) => asked.length === 1))
+    for (const { asked } of providers)
+      expect(asked).toMatchObject([{ method: "eth_sendRawTransaction", params: [raw] }])
+  })
+
+  test("are on their way as soon as one pool has them, however long another one takes", async () => {
+    const [silent, good] = [startProvider(isSilent), startProvider(taken)]
+    const { send } = clientOf([silent, good], { timeout_milliseconds: 60_000 })
+    expect(await send(raw)).toEqual({ outcome: "known", said: null })
+  })
+
+  test("go to those that are not at rest", async () => {
+    const [broken, good] = [startProvider(fails(500)), startProvider(taken)]
+    const { client, send } = clientOf([broken, good])
+    await client.getBlockNumber()
+    await send(raw)
+    expect(broken.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
+  })
+
+  test("go to the private pool alone where there is one", async () => {
+    const [open, hidden] = [startProvider(taken), startProvider(taken)]
+    const { client, send } = clientOf([open], { send_url: hidden.url })
+    await send(raw)
+    await client.sendRawTransaction({ serializedTransaction: raw })
+    expect(open.asked).toEqual([])
+    expect(hidden.asked).toHaveLength(2)
+  })
+
+  type Told = [what: string, answers: FakeProvider["answer"][], outcome: string, said: string]
+  const told: Told[] = [
+    [
+      "the best of what is said",
+      [refuses(-32_000, "txpool is full"), refuses(-32_000, "Nonce too low")],
+      "nonce_low",
+      "nonce too low",
+    ],
+    [
+      "a word that is known before one that is not",
+      [refuses(-32_000, "gnarfl"), refuses(-32_000, "replacement transaction underpriced")],
+      "underpriced",
+      "replacement transaction underpriced",
+    ],
+    ["words that nobody knows", [refuses(-32_000, "gnarfl")], "unclear", "gnarfl"],
+    [
+      "nothing, under a bad status",
+      [refuses(-32_000, "already known", 503)],
+      "no_answer",
+      "http 503: already known",
+    ],
+    [
+      "a rate limit",
+      [refuses(-32_007, "15/second request limit reached", 429)],
+      "rate_limited",
+      "http 429: 15/second request limit reached",
+    ],
+    ["nothing, from an empty body", [() => new Response("")], "no_answer", "the answer is empty"],
+  ]
+  for (const [what, answers, outcome, said] of told)
+    test(`that nobody took are judged by ${what}`, async () => {
+      const { send } = clientOf(answers.map(startProvider))
+      expect(await send(raw)).toEqual({ outcome, said } as Awaited<ReturnType<typeof send>>)
+    })
+
+  test("that find nobody at all are met with silence, without the address of a provider", async () => {
+    const gone = startProvider(taken)
+    for (const server of servers.splice(0)) server.stop(true)
+    const { outcome, said } = await clientOf([gone]).send(raw)
+    expect(outcome).toBe("no_answer")
+    expect(said).not.toContain(gone.url)
+  })
+})
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await Bun.sleep(5)
+}

@@ -1,0 +1,162 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import type { Address, Hex } from "viem"
+import { foundSerials } from "../../src/db/chain-schema.ts"
+import { claims, units } from "../../src/db/schema.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
+import { accountAt } from "../faults/stage.ts"
+import { type ByHand, openByHand } from "../harness/by-hand.ts"
+
+// At which block something counts as having happened, block by block.
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const open: typeof openByHand = async (...settings) => {
+  const hand = await openByHand(...settings)
+  closers.push(hand.close)
+  return hand
+}
+
+describe("an authorization", () => {
+  test("is used at the confirmation depth and not a block before, and the unit's other one never was", async () => {
+    const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
+    const unit_id = await issuedUnit(hand)
+    const [unused, used] = [await ownClaim(hand, unit_id, 6), await ownClaim(hand, unit_id, 7)]
+    await watch(hand)
+    await send(hand, used)
+    const seen: string[][] = []
+    for (let depth = 1; depth <= 3; depth++) {
+      await hand.mine()
+      await watch(hand)
+      seen.push([(await claimNow(hand, unused.id)).status, (await claimNow(hand, used.id)).status])
+    }
+    expect(seen).toEqual([
+      ["claiming", "claiming"],
+      ["claiming", "claiming"],
+      ["failed", "claimed"],
+    ])
+    expect((await claimNow(hand, unused.id)).failure?.code).toBe("claim.superseded")
+  }, 30_000)
+
+  test("may be used in the very second of its deadline, and expires with the next one", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { id, expires_at } = await ownClaim(hand, await issuedUnit(hand), 7)
+    const deadline = BigInt(Math.floor((expires_at?.getTime() ?? 0) / 1_000))
+    const seen: string[] = []
+    for (const timestamp of [deadline, deadline + 1n]) {
+      await hand.stage.anvil.client.setNextBlockTimestamp({ timestamp })
+      await hand.mine()
+      await watch(hand)
+      seen.push((await claimNow(hand, id)).status)
+    }
+    expect(seen).toEqual(["claiming", "expired"])
+  }, 30_000)
+
+  test("whose use a reorganization puts into a block that was read before is found all the same", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { client } = hand.stage.anvil
+    const claim = await ownClaim(hand, await issuedUnit(hand), 7)
+    await hand.mine(3)
+    await watch(hand)
+    const { to, data } = claim.transaction as Payload
+    const raw = await accountAt(7).signTransaction({
+      ...{ to, data, gas: 300_000n, nonce: 0, chainId: 31_337, type: "eip1559" },
+      ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
+    })
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [2, [[raw, 0]]] })
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  }, 30_000)
+})
+
+test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {
+  const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
+  const { client } = hand.stage.anvil
+  const { id, address } = await activeCollection(hand)
+  // Somebody else who may issue, as the service once did itself.
+  const other = accountAt(8)
+  await client.writeContract({
+    ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
+    ...{ functionName: "setRoles", args: [other.address, 15n] },
+  })
+  await hand.mine()
+  await client.writeContract({
+    ...{ account: other, chain: null, address: address as Address, abi: collectionAbi },
+    ...{ functionName: "issue", args: [1n, "0x0000000063", false] },
+  })
+  const unit_id = await pairedUnit(hand, id)
+  const { read } = hand.world.context.db
+  const seen: [found: number, sent: number][] = []
+  for (let depth = 1; depth <= 3; depth++) {
+    await hand.mine()
+    await hand.tick()
+    const found = await read.select().from(foundSerials).where(eq(foundSerials.collection_id, id))
+    seen.push([found.length, (await hand.transactionsOf("issueUnit")).length])
+  }
+  expect(seen.slice(0, 2)).toEqual([
+    [0, 0],
+    [0, 0],
+  ])
+  expect(seen[2]?.[0]).toBe(1)
+  await hand.settle()
+  const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
+  expect(unit?.serial).toBe(2)
+}, 30_000)
+
+type Payload = { to: Address; data: Hex }
+
+async function watch({ world, chain }: ByHand): Promise<void> {
+  // The newest block is remembered for a part of a block's time.
+  await Bun.sleep(25)
+  await watchAuthorizations(world.context, chain, () => {})
+}
+
+async function activeCollection(hand: ByHand) {
+  const { turn, world, caller } = hand
+  const collection = await turn((t) => createCollection(t, world.context.chains, caller, { name: "Autumn" }))
+  await hand.settle()
+  return collection
+}
+
+async function pairedUnit({ turn, world, caller }: ByHand, collection_id: string): Promise<string> {
+  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
+  const secret = world.context.config.service_secret
+  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
+  return unit_id
+}
+
+async function issuedUnit(hand: ByHand): Promise<string> {
+  const { id } = await activeCollection(hand)
+  const unit_id = await pairedUnit(hand, id)
+  await hand.settle()
+  return unit_id
+}
+
+async function ownClaim({ turn, world, caller }: ByHand, unit_id: string, account: number) {
+  const body = { recipient: accountAt(account).address, execution: "client_broadcast" } as const
+  const prepared = await prepareClaim(world.context, caller, unit_id, body)
+  const { id } = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+  return { ...(await claimNow({ world }, id)), account }
+}
+
+async function send({ stage }: ByHand, claim: { account: number; transaction: unknown }): Promise<void> {
+  const { to, data } = claim.transaction as Payload
+  const account = accountAt(claim.account)
+  await stage.anvil.client.sendTransaction({ account, chain: null, to, data, gas: 300_000n })
+}
+
+async function claimNow({ world }: Pick<ByHand, "world">, id: string) {
+  const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))
+  if (!row) throw new Error(`there is no claim ${id}`)
+  return row
+}

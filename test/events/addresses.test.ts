@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { loadConfig } from "../../src/platform/config.ts"
+import { checkedAddresses } from "../../src/platform/public-address.ts"
+import { checkedUrl } from "../../src/resources/webhook-endpoints/address.ts"
+import { sendWebhook } from "../../workers/webhooks/send.ts"
+
+const SERVICE_SECRET = "a secret of tests that is long enough"
+const publicService = loadConfig({ SERVICE_SECRET, API_BASE_URL: "https://api.brand.test" })
+const localService = loadConfig({ SERVICE_SECRET, API_BASE_URL: "http://localhost:3000" })
+
+const nowhere = async () => {
+  throw new Error("no name is known here")
+}
+const always =
+  (...addresses: string[]) =>
+  async () =>
+    addresses
+
+/** Addresses that lead into a private network, to this machine or to nothing, in every spelling. */
+const hosts = [
+  ...[
+    "127.0.0.1",
+    "127.0.0.1.",
+    "127.255.255.254",
+    "127.1",
+    "127.0.1",
+    "10.1",
+    "①⑨②.168.0.1",
+    "%31%32%37.0.0.1",
+  ],
+  // As one number, hexadecimal, octal and mixed.
+  ...["2130706433", "3232235521", "0x7f000001", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "0300.0250.0.1"],
+  ...["0xc0.0250.1.1", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254"],
+  ...["100.64.0.1", "100.127.255.255", "192.0.0.8", "192.0.0.170", "192.0.2.1", "198.18.0.1", "198.51.100.1"],
+  ...["203.0.113.1", "192.88.99.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[::1]", "[::]"],
+  // Mapped, translated and compatible with IPv4, NAT64, 6to4 and Teredo, whatever they lead to.
+  ...["[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[::ffff:0:127.0.0.1]", "[::7f00:1]", "[::127.0.0.1]"],
+  ...[
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b::808:808]",
+    "[64:ff9b:1::7f00:1]",
+    "[2002:7f00:1::]",
+    "[2002:808:808::1]",
+  ],
+  ...["[2001::1]", "[2001:0:4136:e378:8000:63bf:3fff:fdd2]"],
+  // Of this link, of this site, of this network, of many, of documents, of nobody.
+  ...["[fe80::1]", "[fec0::1]", "[fc00::1]", "[fd00:ec2::254]", "[ff02::1]", "[ff0e::1]", "[2001:db8::1]"],
+  ...[
+    "[2001:2::1]",
+    "[2001:10::1]",
+    "[2001:20::1]",
+    "[3fff::1]",
+    "[5f00::1]",
+    "[100::1]",
+    "[1000::1]",
+    "[4000::1]",
+  ],
+]
+
+describe("an address of a webhook endpoint that is not reached from the Internet", () => {
+  test.each(hosts)("https://%s/ is refused", async (host) => {
+    await expect(checkedUrl(publicService, `https://${host}/`, nowhere)).rejects.toMatchObject({
+      code: "validation.failed",
+    })
+  })
+
+  test.each(["10.0.0.7", "127.0.0.1", "::1", "::ffff:192.168.0.1", "169.254.169.254", "fd00::1"])(
+    "is refused behind a name that leads to %s, beside whatever else it leads to",
+    async (address) => {
+      for (const resolve of [always(address), always("93.184.216.34", address)])
+        await expect(checkedUrl(publicService, "https://hook.test/", resolve)).rejects.toMatchObject({
+          code: "validation.failed",
+        })
+    },
+  )
+
+  test.each([
+    "http://hook.test/",
+    "http://localhost/",
+    "ftp://hook.test/",
+    "https://user:pw@hook.test/",
+    "https://hook.test\\@localhost/",
+    "https://hook.test/ x",
+    "//hook.test/",
+    "https://hook.test/#part",
+  ])("%s is refused", async (url) => {
+    await expect(checkedUrl(publicService, url, always("93.184.216.34"))).rejects.toMatchObject({
+      code: "validation.failed",
+    })
+  })
+
+  test("one that is reached, and a name that nobody knows yet, are taken", async () => {
+    for (const host of ["93.184.216.34", "[2606:4700::1111]", "[2001:4860:4860::8888]", "hook.test"])
+      expect(await checkedUrl(publicService, `https://${host}/in`, nowhere)).toBe(`https://${host}/in`)
+  })
+
+  test("this machine is taken by a service that is on it itself, and a private network never", async () => {
+    for (const url of ["http://localhost:9/", "http://127.0.0.1:9/", "http://[::1]:9/"])
+      expect(await checkedUrl(localService, url, always("127.0.0.1"))).toBe(url)
+    for (const url of ["http://10.0.0.1/", "https://10.0.0.1/", "http://hook.test/"])
+      await expect(checkedUrl(localService, url, always("10.0.0.1"))).rejects.toMatchObject({
+        code: "validation.failed",
+      })
+  })
+})
+
+describe("an attempt", () => {
+  const message = { event_id: "x", body: "{}", secrets: ["whsec_AAAA"], at: new Date(0) }
+  const usual = { allowLoopback: false, resolve: nowhere, patience_milliseconds: 2_000 }
+  let server: Bun.Server<undefined>
+  let seen: { host: string | null; path: string }[] = []
+  beforeAll(() => {
+    server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      idleTimeout: 30,
+      async fetch(request) {
+        const { pathname } = new URL(request.url)
+        seen.push({ host: request.headers.get("host"), path: pathname })
+        if (pathname === "/redirect") return Response.redirect(`http://127.0.0.1:${server.port}/inside`, 307)
+        if (pathname === "/never") await Bun.sleep(20_000)
+        if (pathname === "/endless")
+          return new Response(
+            new ReadableStream({
+              async pull(controller) {
+                controller.enqueue(new Uint8Array(8_192))
+                await Bun.sleep(1)
+              },
+            }),
+          )
+        return new Response("taken")
+      },
+    })
+  })
+  afterAll(() => server.stop(true))
+
+  test("at a name that has come to lead inside sends nothing", async () => {
+    seen = []
+    for (const address of ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1"]) {
+      const url = `http://hook.test:${server.port}/`
+      const answer = await sendWebhook({ ...message, url }, { ...usual, resolve: always(address) })
+      expect(answer).toMatchObject({ response_status: null, error: expect.stringContaining("not routable") })
+    }
+    expect(seen).toEqual([])
+  })
+
+  test("connects to the address that was checked, whatever the name leads to a moment later", async () => {
+    seen = []
+    let asked = 0
+    // Whoever resolved it once more would be led to where nobody listens.
+    const resolve = async () => [asked++ === 0 ? "127.0.0.1" : "127.0.0.2"]
+    const url = `http://rebound.test:${server.port}/in?x=1`
+    const answer = await sendWebhook({ ...message, url }, { ...usual, allowLoopback: true, resolve })
+    expect(answer).toMatchObject({ response_status: 200, error: null })
+    expect(asked).toBe(1)
+    expect(seen).toEqual([{ host: `rebound.test:${server.port}`, path: "/in" }])
+  })
+
+  test("follows no redirect, waits no longer than it may and reads no endless answer", async () => {
+    seen = []
+    const to = (path: string) => ({ ...message, url: `http://127.0.0.1:${server.port}${path}` })
+    const local = { ...usual, allowLoopback: true, patience_milliseconds: 1_000 }
+    expect(await sendWebhook(to("/redirect"), local)).toMatchObject({ response_status: 307 })
+    expect((await sendWebhook(to("/never"), local)).error).toMatch(/no answer within 1 second/)
+    expect(await sendWebhook(to("/endless"), local)).toMatchObject({ response_status: 200, error: null })
+    expect(seen.map(({ path }) => path)).toEqual(["/redirect", "/never", "/endless"])
+  })
+
+  test("asks for the certificate of the name, not of the address", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "webhooks-"))
+    const { key, cert } = makeCertificate(folder, "hook.test")
+    let requests = 0
+    const secure = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      tls: { key: Bun.file(key), cert: Bun.file(cert) },
+      fetch: () => {
+        requests++
+        return new Response()
+      },
+    })
+    const url = `https://hook.test:${secure.port}/`
+    const answer = await sendWebhook(
+      { ...message, url },
+      { ...usual, allowLoopback: true, resolve: always("127.0.0.1") },
+    )
+    // Nobody vouches for it: it is its own authority.
+    expect(answer).toMatchObject({ response_status: null, error: expect.stringContaining("certificate") })
+    expect(requests).toBe(0)
+    await secure.stop(true)
+    rmSync(folder, { recursive: true })
+  })
+
+  test("uses a connection again, but never one that was opened for another name", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "webhooks-"))
+    for (const name of ["a.test", "b.test"]) makeCertificate(folder, name)
+    const authorities = join(folder, "authorities.pem")
+    await Bun.write(
+      authorities,
+      await Bun.$`cat ${join(folder, "a.test.crt")} ${join(folder, "b.test.crt")}`.text(),
+    )
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "two-names.ts"), folder], {
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: authorities },
+      stderr: "inherit",
+    })
+    // Each request: the connection's number, the name it was opened for, and the host that was asked.
+    expect(JSON.parse(await child.stdout.text())).toEqual([
+      [1, "a.test", "a.test"],
+      [1, "a.test", "a.test"],
+      [2, "b.test", "b.test"],
+      [1, "a.test", "a.test"],
+      [2, "b.test", "b.test"],
+    ])
+    rmSync(folder, { recursive: true })
+  })
+
+  test("takes the addresses of a name only where all of them may be connected to", async () => {
+    const both = always("93.184.216.34", "2606:4700::1111")
+    expect(await checkedAddresses("hook.test", { allowLoopback: false, resolve: both })).toHaveLength(2)
+    await expect(checkedAddresses("hook.test", { allowLoopback: false, resolve: always() })).rejects.toThrow(
+      "no address",
+    )
+  })
+})
+
+/** A certificate of a name that vouches for itself. */
+function makeCertificate(folder: string, name: string): { key: string; cert: string } {
+  const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.crt`)]
+  const asked = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+  const named = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`]
+  const made = Bun.spawnSync(["openssl", "req", "-x509", ...asked, ...named, "-keyout", key, "-out", cert])
+  expect(made.exitCode).toBe(0)
+  return { key, cert }
+}

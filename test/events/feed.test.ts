@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { recordEvent } from "../../src/engine/events/record.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import {
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  startService,
+} from "../harness/api.ts"
+import { engines } from "../harness/engines.ts"
+import { settle } from "../harness/services.ts"
+
+type Told = {
+  id: string
+  type: string
+  unit_id: string | null
+  is_test: boolean
+  data: Record<string, unknown>
+}
+
+const recipient = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+const friend = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+
+describe.each(engines)("on $name the feed of events", (engine) => {
+  let service: HttpService
+  beforeAll(async () => {
+    service = await startService(engine)
+  }, 60_000)
+  afterAll(() => service.close())
+
+  async function eventsOf(customer: Customer, query = ""): Promise<Told[]> {
+    const { status, body } = await ask(service, `GET /v1/events?limit=100${query}`, { as: customer.key })
+    expect(status).toBe(200)
+    return body.events as Told[]
+  }
+
+  /** All of the feed, a small page after the other. */
+  async function readAll(customer: Customer, limit: number): Promise<Told[]> {
+    const all: Told[] = []
+    for (;;) {
+      const after = all.at(-1)?.id ?? "0"
+      const { body } = await ask(service, `GET /v1/events?after=${after}&limit=${limit}`, {
+        as: customer.key,
+      })
+      const page = body.events as Told[]
+      all.push(...page)
+      if (page.length < limit) return all
+    }
+  }
+
+  test("tells each step of a unit's way once, in order, as its GET shows it", async () => {
+    const customer = await createCustomer(service)
+    const { unit_id, chip_id, token } = await createVisitor(service, customer)
+    const path = `/v1/units/${unit_id}/claims`
+    const created = await ask(service, `POST ${path}`, { as: token, body: { recipient } })
+    const claimId = String(created.body.id)
+    await settle(service.behind, claimId, { transaction_hash: `0x${"ab".repeat(32)}` })
+    service.chain.owner = recipient
+    const transfer = await ask(service, `POST /v1/units/${unit_id}/transfers`, {
+      as: token,
+      body: { recipient: friend },
+    })
+    await settle(service.behind, String(transfer.body.id), { outcome: "expired" })
+    service.chain.owner = null
+
+    const told = await readAll(customer, 3)
+    expect(told.map(({ type }) => type)).toEqual([
+      "collection.active",
+      "unit.created",
+      "chip.paired",
+      "unit.issued",
+      "tap.recorded",
+      "claim.created",
+      "ownership.changed",
+      "claim.claimed",
+      "transfer.created",
+      "transfer.expired",
+    ])
+    const get = async (address: string) => (await ask(service, `GET ${address}`, { as: customer.key })).body
+    const dataOf = (type: string) => told.find((each) => each.type === type)?.data
+    expect(dataOf("claim.created")).toEqual(created.body)
+    expect(dataOf("claim.claimed")).toEqual(await get(`${path}/${claimId}`))
+    expect(dataOf("transfer.expired")).toEqual(
+      await get(`/v1/units/${unit_id}/transfers/${transfer.body.id}`),
+    )
+    expect(dataOf("ownership.changed")).toEqual(await get(`/v1/units/${unit_id}`))
+    const taps = (await get("/v1/taps?is_test=true")) as { taps: Record<string, unknown>[] }
+    expect(dataOf("tap.recorded")).toEqual(taps.taps[0])
+    expect(dataOf("chip.paired")).toMatchObject({ chip_id, is_test: true })
+    expect(JSON.stringify(told)).not.toContain("end_sess_")
+    expect(told.map(({ is_test }) => is_test)).toEqual([false, false, ...Array(8).fill(true)])
+    expect((await eventsOf(customer)).map(({ id }) => id)).toEqual(told.map(({ id }) => id).reverse())
+    const one = told[5] as Told
+    expect((await ask(service, `GET /v1/events/${one.id}`, { as: customer.key })).body).toEqual(one)
+  })
+
+  test("is filtered by type, unit, collection and tests", async () => {
+    const customer = await createCustomer(service)
+    const { unit_id } = await createVisitor(service, customer)
+    await createVisitor(service, customer)
+    expect((await eventsOf(customer, "&type=tap.recorded")).length).toBe(2)
+    expect((await eventsOf(customer, `&unit_id=${unit_id}`)).length).toBe(4)
+    expect((await eventsOf(customer, `&unit_id=${unit_id}&type=tap.recorded&after=0`)).length).toBe(1)
+    expect((await eventsOf(customer, "&is_test=false")).map(({ type }) => type)).toEqual([
+      "unit.created",
+      "collection.active",
+      "unit.created",
+      "collection.active",
+    ])
+    expect((await eventsOf(customer, `&collection_id=${newId()}`)).length).toBe(0)
+  })
+
+  test("goes on by cursor in either direction", async () => {
+    const customer = await createCustomer(service)
+    await createVisitor(service, customer)
+    for (const query of ["", "&after=0"]) {
+      const whole = (await eventsOf(customer, query)).map(({ id }) => id)
+      const pieces: string[] = []
+      let cursor = ""
+      do {
+        const { body } = await ask(service, `GET /v1/events?limit=1${query}${cursor}`, { as: customer.key })
+        pieces.push(...(body.events as Told[]).map(({ id }) => id))
+        const { next_cursor } = body.pagination as { next_cursor: string | null }
+        cursor = next_cursor ? `&cursor=${next_cursor}` : ""
+      } while (cursor !== "")
+      expect(pieces).toEqual(whole)
+    }
+  })
+
+  test("shows another organization nothing, and takes none of its ids", async () => {
+    const customer = await createCustomer(service)
+    const stranger = await createCustomer(service)
+    await createVisitor(service, stranger)
+    const [theirs] = await eventsOf(stranger)
+    expect(await eventsOf(customer)).toEqual([])
+    const one = await ask(service, `GET /v1/events/${theirs?.id}`, { as: customer.key })
+    expect([one.status, one.code]).toEqual([404, "event.not_found"])
+    for (const after of [theirs?.id, newId(), "x"]) {
+      const answer = await ask(service, `GET /v1/events?after=${after}`, { as: customer.key })
+      expect([answer.status, answer.fields]).toEqual([400, ["after"]])
+    }
+  })
+
+  test("is written with what it tells or not at all", async () => {
+    const customer = await createCustomer(service)
+    const { organization_id } = customer.caller
+    const undone = inTurn(service.context, null, async (turn) => {
+      await recordEvent(turn, {
+        type: "unit.created",
+        organization_id,
+        unit_id: newId(),
+        collection_id: null,
+        is_test: false,
+        data: {},
+        endpoint_id: null,
+      })
+      throw new Error("undone")
+    })
+    expect(undone).rejects.toThrow("undone")
+    await undone.catch(() => {})
+    expect(await eventsOf(customer)).toEqual([])
+  })
+})

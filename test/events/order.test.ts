@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { and, asc, eq, gt } from "drizzle-orm"
+import { events } from "../../src/db/event-schema.ts"
+import { numberEvents } from "../../src/engine/events/numbering.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { eventsAfter } from "../../src/resources/events/service.ts"
+import { engines } from "../harness/engines.ts"
+import { createCaller, openService, type TestService } from "../harness/services.ts"
+
+// Sixteen writers in three processes. FEED_EVENTS says how many events they tell: 1000000 takes about a quarter of an hour.
+
+const wanted = Number(process.env.FEED_EVENTS ?? 1_600)
+const writersOf = [6, 5, 5]
+const writers = writersOf.reduce((sum, each) => sum + each)
+const ofEach = wanted / writers
+const isLong = wanted > 100_000
+const atOnce = isLong ? 100 : 2
+const pages = isLong ? ([100, 500, 1_000] as const) : ([7, 100, 1_000] as const)
+
+/** What a writer tells and does not undo. */
+const kept = Array.from({ length: ofEach }, (_, number) => number).filter(
+  (number) => Math.floor(number / atOnce) % 13 !== 5,
+)
+
+describe.each(engines)("on $name", (engine) => {
+  let service: TestService & { database_url: string }
+  let caller: Caller
+  beforeAll(async () => {
+    service = await openService(engine)
+    caller = await createCaller(service)
+  }, 60_000)
+  afterAll(() => service.close())
+
+  test(
+    "readers beside sixteen writers in three processes meet each event once, those of a writer in its order",
+    async () => {
+      const { organization_id } = caller
+      const order = { url: service.database_url, organization_id, events: ofEach, at_once: atOnce }
+      const children = writersOf.map((writers) =>
+        Bun.spawn(
+          [process.execPath, join(import.meta.dir, "write-events.ts"), JSON.stringify({ ...order, writers })],
+          { stderr: "inherit" },
+        ),
+      )
+      let isOver = false
+      const written = Promise.all(children.map(({ exited }) => exited)).then((codes) => {
+        isOver = true
+        expect(codes).toEqual(children.map(() => 0))
+      })
+      // Each looks by itself, and all of them number what they find.
+      const [small, usual, large, skipping] = await Promise.all([
+        read(pages[0], feed(), () => isOver),
+        read(pages[1], feed(), () => isOver),
+        read(pages[2], feed(), () => isOver),
+        read(100, byIds, () => isOver),
+      ])
+      await written
+      expect([small, usual, large].map(faultsOf)).toEqual([[], [], []])
+      // SQLite has one writer, so its ids are in the order of commits; on Postgres whoever goes by them skips.
+      if (engine.name === "postgres") expect(faultsOf(skipping)).not.toEqual([])
+    },
+    isLong ? 3_600_000 : 120_000,
+  )
+
+  /** From where it stands, by what it gives positions to itself. */
+  function feed(): ReadOn {
+    let position = 0
+    return async (_last, limit, isLast) => {
+      await numberEvents(service.context, isLast ? null : caller.organization_id)
+      const rows = await eventsAfter(service.context.db.read, caller, { position, limit })
+      position = rows.at(-1)?.position ?? position
+      return rows
+    }
+  }
+
+  /** The control: what a reader that goes on after the greatest id it has seen would meet. */
+  async function byIds(last: Seen | undefined, limit: number): Promise<Seen[]> {
+    return await service.context.db.read
+      .select({ id: events.id, unit_id: events.unit_id, data: events.data })
+      .from(events)
+      .where(and(eq(events.organization_id, caller.organization_id), last && gt(events.id, last.id)))
+      .orderBy(asc(events.id))
+      .limit(limit)
+  }
+})
+
+type Seen = { id: string; unit_id: string | null; data: Record<string, unknown> }
+type ReadOn = (last: Seen | undefined, limit: number, isLast: boolean) => Promise<Seen[]>
+
+/** What a reader notes of each event. */
+type Noted = { unit_id: string | null; number: number }
+
+async function read(limit: number, readOn: ReadOn, isOver: () => boolean): Promise<Noted[]> {
+  const noted: Noted[] = []
+  let last: Seen | undefined
+  for (;;) {
+    const isLast = isOver()
+    const rows = await readOn(last, limit, isLast)
+    for (const { unit_id, data } of rows) noted.push({ unit_id, number: Number(data.number) })
+    last = rows.at(-1) ?? last
+    if (rows.length === 0 && isLast) return noted
+    if (rows.length === 0) await Bun.sleep(1)
+  }
+}
+
+/** What was skipped, met twice or met out of its writer's order. */
+function faultsOf(noted: Noted[]): string[] {
+  const faults: string[] = []
+  const ofUnits = Map.groupBy(noted, ({ unit_id }) => unit_id)
+  if (ofUnits.size !== writers) faults.push(`met ${ofUnits.size} writers of ${writers}`)
+  for (const [unitId, ofUnit] of ofUnits) {
+    const wrong = kept.findIndex((number, index) => ofUnit[index]?.number !== number)
+    if (wrong >= 0) faults.push(`unit ${unitId}: met ${ofUnit[wrong]?.number} for ${kept[wrong]}`)
+    if (ofUnit.length > kept.length) faults.push(`unit ${unitId}: met ${ofUnit.length} of ${kept.length}`)
+  }
+  return faults
+}

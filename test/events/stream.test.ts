@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { createClient } from "../../clients/typescript/client.ts"
+import { createApp } from "../../src/api/app.ts"
+import { routes } from "../../src/api/routes.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { revokeApiKey } from "../../src/resources/organizations/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import {
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  startService,
+} from "../harness/api.ts"
+import { activeCollection } from "../harness/services.ts"
+
+let service: HttpService
+let customer: Customer
+let collection_id: string
+beforeAll(async () => {
+  service = await startService()
+  customer = await createCustomer(service)
+  collection_id = (await activeCollection(service.behind, customer.caller)).id
+})
+afterAll(() => service.close())
+
+const makeUnit = () => service.behind.turn((turn) => createUnit(turn, customer.caller, { collection_id }))
+
+async function open(
+  query = "",
+  headers: Record<string, string> = {},
+  key = customer.key,
+  base = service.base_url,
+) {
+  const response = await fetch(`${base}/v1/events/stream${query}`, {
+    headers: { authorization: `Bearer ${key}`, ...headers },
+  })
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  let text = ""
+  return {
+    response,
+    /** All text so far, once it holds the words. */
+    async until(words: string) {
+      while (!text.includes(words)) {
+        const { value, done } = await reader.read()
+        if (done) throw new Error(`the stream ended without ${words}: ${text}`)
+        text += new TextDecoder().decode(value)
+      }
+      return text
+    },
+    async end() {
+      while (!(await reader.read()).done);
+    },
+    close: () => reader.cancel(),
+  }
+}
+
+test("the stream tells what happens from now on, as server-sent events", async () => {
+  const before = await makeUnit()
+  const stream = await open()
+  expect(stream.response.headers.get("content-type")).toStartWith("text/event-stream")
+  expect(stream.response.headers.get("cache-control")).toBe("no-store")
+  await stream.until(": the feed")
+  const unit = await makeUnit()
+  const text = await stream.until("unit.created")
+  const { body } = await ask(service, "GET /v1/events?limit=1", { as: customer.key })
+  const [event] = body.events as { id: string }[]
+  expect(text).toContain(`id: ${event?.id}\nevent: unit.created\ndata: ${JSON.stringify(event)}\n\n`)
+  expect(text).toContain(unit.id)
+  expect(text).not.toContain(before.id)
+  await stream.close()
+})
+
+test("a stream goes on after the event that it is told, of the types it asks for", async () => {
+  const { body } = await ask(service, "GET /v1/events?after=0&limit=1", { as: customer.key })
+  const [first] = body.events as { id: string }[]
+  const one = await makeUnit()
+  for (const [query, headers] of [
+    [`?after=${first?.id}`, {}],
+    ["?after=0", { "last-event-id": String(first?.id) }],
+  ] as const) {
+    const stream = await open(query, headers)
+    expect(await stream.until(one.id)).not.toContain("collection.active")
+    await stream.close()
+  }
+  const filtered = await open("?after=0&type=collection.active")
+  const text = await filtered.until("collection.active")
+  expect(text).not.toContain("unit.created")
+  await filtered.close()
+})
+
+test("a stream says where it begins, so that whoever is cut off before the first event misses nothing", async () => {
+  await makeUnit()
+  const first = await open()
+  const [, id] = /^id: (\S+)$/m.exec(await first.until("\n\n")) ?? []
+  await first.close()
+  const missed = await makeUnit()
+  const again = await open("", { "last-event-id": String(id) })
+  expect(await again.until(missed.id)).toContain("unit.created")
+  await again.close()
+  // Where nothing has happened yet, it begins at the beginning.
+  const newcomer = await createCustomer(service)
+  const empty = await open("", {}, newcomer.key)
+  expect(await empty.until("\n\n")).toContain("id: 0\n\n")
+  await empty.close()
+})
+
+test("a stream that cannot be opened is refused as any request", async () => {
+  expect((await ask(service, "GET /v1/events/stream")).code).toBe("auth.unauthorized")
+  const unknown = await ask(service, `GET /v1/events/stream?after=${newId()}`, { as: customer.key })
+  expect([unknown.status, unknown.fields]).toEqual([400, ["after"]])
+  const { token } = await createVisitor(service, customer)
+  expect((await ask(service, "GET /v1/events/stream", { as: token })).status).toBe(401)
+})
+
+test("a stream ends when its key is revoked, and when the process stops", async () => {
+  const other = await createCustomer(service)
+  const stream = await open("", {}, other.key)
+  await stream.until(": the feed")
+  await service.behind.turn((turn) => revokeApiKey(turn, other.key_id))
+  await stream.end()
+
+  const stopping = new AbortController()
+  const app = createApp(service.context, routes, stopping.signal).listen({ hostname: "127.0.0.1", port: 0 })
+  const last = await open("", {}, customer.key, `http://127.0.0.1:${app.server?.port}`)
+  await last.until(": the feed")
+  stopping.abort()
+  await last.end()
+  await app.stop(true)
+}, 30_000)
+
+test("the client lists what happened, and watches what happens", async () => {
+  const api = createClient({ base_url: service.base_url, token: customer.key })
+  const listed: string[] = []
+  for await (const event of api.events.list({ type: "unit.created" })) listed.push(event.id)
+  const { body } = await ask(service, "GET /v1/events?type=unit.created&after=0&limit=100", {
+    as: customer.key,
+  })
+  expect(listed).toEqual((body.events as { id: string }[]).map(({ id }) => id))
+  const leave = new AbortController()
+  const watched: string[] = []
+  const since = String(listed.at(-2))
+  for await (const event of api.events.stream(
+    { after: since, type: "unit.created" },
+    { signal: leave.signal },
+  )) {
+    watched.push(event.id)
+    if (watched.length === 1) await makeUnit()
+    if (watched.length === 2) leave.abort()
+  }
+  expect(watched[0]).toBe(String(listed.at(-1)))
+  expect(watched.length).toBe(2)
+  expect(api.events.stream({ after: newId() }).next()).rejects.toThrow("validation.failed")
+})

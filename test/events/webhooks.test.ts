@@ -1,0 +1,328 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { createHmac } from "node:crypto"
+import { eq } from "drizzle-orm"
+import { Webhook } from "standardwebhooks"
+import { verifyWebhook } from "../../clients/typescript/webhooks.ts"
+import { webhookQueue } from "../../src/db/event-schema.ts"
+import { recordEvent } from "../../src/engine/events/record.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { followEvents } from "../../workers/watches/follow-events.ts"
+import { createDeliverer, type Deliverer } from "../../workers/webhooks/deliver.ts"
+import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
+import { until } from "../harness/engine.ts"
+import { engines } from "../harness/engines.ts"
+
+type Received = { id: string; unit_id: string | null; body: string; headers: Headers }
+
+/** A receiver on this machine that notes what it is sent and answers as it is told to. */
+function openReceiver(answer: (received: Received, nth: number) => Response | Promise<Response> = taken) {
+  const received: Received[] = []
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 60,
+    async fetch(request) {
+      const body = await request.text()
+      const { id, unit_id } = JSON.parse(body) as { id: string; unit_id: string | null }
+      const one = { id, unit_id, body, headers: request.headers }
+      received.push(one)
+      return await answer(one, received.length)
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}/hook`, received, close: () => server.stop(true) }
+}
+
+const taken = () => new Response(null, { status: 204 })
+
+type Endpoint = { id: string; secret: string }
+
+describe.each(engines)("on $name webhooks", (engine) => {
+  let service: HttpService
+  let workers: Deliverer[]
+  const closers: (() => unknown)[] = []
+
+  beforeAll(async () => {
+    service = await startService(engine)
+    workers = Array.from({ length: 3 }, () =>
+      createDeliverer(service.context, { owner: newId(), checkpoint: () => {} }),
+    )
+  }, 60_000)
+  afterAll(async () => {
+    await Promise.all(workers.map((worker) => worker.stop()))
+    for (const close of closers) close()
+    await service.close()
+  })
+
+  function receiver(answer?: Parameters<typeof openReceiver>[0]) {
+    const opened = openReceiver(answer)
+    closers.push(opened.close)
+    return opened
+  }
+
+  async function endpointFor({ key }: Customer, url: string, changes: object = {}): Promise<Endpoint> {
+    const { status, body } = await ask(service, "POST /v1/webhook-endpoints", {
+      as: key,
+      body: { url, ...changes },
+    })
+    expect(status).toBe(201)
+    return body as Endpoint
+  }
+
+  async function tellAbout({ caller }: Customer, unit_id: string, n = 0): Promise<string> {
+    const { organization_id } = caller
+    const event = {
+      type: "unit.issued" as const,
+      organization_id,
+      unit_id,
+      collection_id: null,
+      is_test: false,
+      data: { n },
+      endpoint_id: null,
+    }
+    return (await service.behind.turn((turn) => recordEvent(turn, event))).id
+  }
+
+  /** What the workers do, once. */
+  async function work(): Promise<void> {
+    await followEvents(service.context)
+    await Promise.all(workers.map((worker) => worker.tick()))
+  }
+
+  async function workUntil(isSo: () => boolean | Promise<boolean>): Promise<void> {
+    await until(async () => {
+      await work()
+      return await isSo()
+    })
+  }
+
+  const queued = async (endpoint: Endpoint) =>
+    await service.context.db.read.select().from(webhookQueue).where(eq(webhookQueue.endpoint_id, endpoint.id))
+
+  const deliveriesOf = async ({ key }: Customer, endpoint: Endpoint) =>
+    (await ask(service, `GET /v1/webhook-endpoints/${endpoint.id}/deliveries?limit=100`, { as: key })).body
+      .deliveries as Record<string, unknown>[]
+
+  test("are sent once by three workers, in order per unit, with a signature that others verify", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    const unitIds = Array.from({ length: 7 }, newId)
+    const told = new Map(unitIds.map((id) => [id, [] as string[]]))
+    for (let n = 0; n < 140; n++) {
+      const unitId = unitIds[n % 7] as string
+      told.get(unitId)?.push(await tellAbout(customer, unitId, n))
+      if (n % 20 === 0) await work()
+    }
+    await workUntil(async () => received.length >= 140 && (await queued(endpoint)).length === 0)
+    expect(received.length).toBe(140)
+    for (const [unitId, ids] of told)
+      expect(received.filter(({ unit_id }) => unit_id === unitId).map(({ id }) => id)).toEqual(ids)
+    for (const { body, headers, id } of received.slice(0, 10)) {
+      // The packages look at the clock of this machine, the service at one that stands still.
+      const plain = Object.fromEntries(headers)
+      const timestamp = new Date(Number(plain["webhook-timestamp"]) * 1_000)
+      expect(new Webhook(endpoint.secret).sign(id, timestamp, body)).toBe(String(plain["webhook-signature"]))
+      const key = Buffer.from(endpoint.secret.replace("whsec_", ""), "base64")
+      const byHand = createHmac("sha256", key).update(`${id}.${plain["webhook-timestamp"]}.${body}`)
+      expect(plain["webhook-signature"]).toBe(`v1,${byHand.digest("base64")}`)
+      const event = await verifyWebhook(body, plain, endpoint.secret, { now: timestamp })
+      expect(event.id).toBe(id)
+      expect(verifyWebhook(`${body} `, plain, endpoint.secret, { now: timestamp })).rejects.toThrow()
+      expect(verifyWebhook(body, plain, endpoint.secret)).rejects.toThrow("too old")
+    }
+    const [latest] = await deliveriesOf(customer, endpoint)
+    expect(latest).toMatchObject({ attempt: 1, status: "delivered", response_status: 204, error: null })
+  })
+
+  const refusals: [string, () => Response | Promise<Response>, number | null, RegExp][] = [
+    ["answers 500", () => new Response("no", { status: 500 }), 500, /answered 500/],
+    [
+      "answers 301",
+      () => new Response(null, { status: 301, headers: { location: "http://127.0.0.1:9/" } }),
+      301,
+      /redirects are not followed/,
+    ],
+    ["answers 410", () => new Response("gone", { status: 410 }), 410, /answered 410/],
+  ]
+  test.each(refusals)(
+    "that a receiver %s are tried again and hold up their unit alone",
+    async (_how, refuse, status, error) => {
+      const customer = await createCustomer(service)
+      const [held, free] = [newId(), newId()]
+      let isMended = false
+      const { url, received } = receiver(({ unit_id }) =>
+        unit_id === held && !isMended ? refuse() : taken(),
+      )
+      const endpoint = await endpointFor(customer, url)
+      const first = await tellAbout(customer, held)
+      const second = await tellAbout(customer, held)
+      const other = await tellAbout(customer, free)
+      await workUntil(async () => (await queued(endpoint)).length === 2 && received.length === 2)
+      await work()
+      expect(received.map(({ id }) => id).sort()).toEqual([first, other].sort())
+      const failed = (await deliveriesOf(customer, endpoint)).find(({ event_id }) => event_id === first)
+      expect(failed).toMatchObject({ attempt: 1, status: "failed", response_status: status })
+      expect(failed?.error).toMatch(error)
+      isMended = true
+      service.advance(5_500)
+      await workUntil(async () => (await queued(endpoint)).length === 0)
+      expect(received.filter(({ unit_id }) => unit_id === held).map(({ id }) => id)).toEqual([
+        first,
+        first,
+        second,
+      ])
+    },
+  )
+
+  test("to a receiver that resets or talks nonsense fail and are tried again", async () => {
+    const customer = await createCustomer(service)
+    let connections = 0
+    const nonsense = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          if (connections++ === 0) socket.terminate()
+          else socket.end("what is HTTP?\r\n\r\n")
+        },
+      },
+    })
+    closers.push(() => nonsense.stop(true))
+    const endpoint = await endpointFor(customer, `http://127.0.0.1:${nonsense.port}/`)
+    await tellAbout(customer, newId())
+    await workUntil(async () => (await queued(endpoint)).some(({ attempts }) => attempts === 1))
+    service.advance(5_500)
+    await workUntil(async () => (await queued(endpoint)).some(({ attempts }) => attempts === 2))
+    for (const { status, response_status } of await deliveriesOf(customer, endpoint))
+      expect([status, response_status]).toEqual(["failed", null])
+  })
+
+  test("to one slow endpoint delay no other", async () => {
+    const customer = await createCustomer(service)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const slow = receiver(async () => {
+      await promise
+      return taken()
+    })
+    const quick = receiver()
+    const slowEndpoint = await endpointFor(customer, slow.url)
+    await endpointFor(customer, quick.url)
+    for (let n = 0; n < 60; n++) await tellAbout(customer, newId(), n)
+    await workUntil(() => quick.received.length === 60)
+    expect((await queued(slowEndpoint)).length).toBe(60)
+    resolve()
+    await workUntil(async () => (await queued(slowEndpoint)).length === 0)
+    expect(slow.received.length).toBe(60)
+  })
+
+  test("that failed ten times pause the endpoint, which an event tells, and go on when it is enabled", async () => {
+    const customer = await createCustomer(service)
+    let isMended = false
+    const { url, received } = receiver(() => (isMended ? taken() : new Response(null, { status: 503 })))
+    const endpoint = await endpointFor(customer, url)
+    const eventId = await tellAbout(customer, newId())
+    for (let attempt = 1; attempt <= 10; attempt++) {
+      await workUntil(async () => (await queued(endpoint))[0]?.attempts === attempt)
+      service.advance(27 * 60 * 60_000)
+    }
+    const path = `/v1/webhook-endpoints/${endpoint.id}`
+    expect((await ask(service, `GET ${path}`, { as: customer.key })).body.status).toBe("paused")
+    const { body } = await ask(service, "GET /v1/events?type=webhook_endpoint.paused", { as: customer.key })
+    expect(body.events).toMatchObject([{ data: { id: endpoint.id, status: "paused" } }])
+    await work()
+    expect(received.length).toBe(10)
+    isMended = true
+    await ask(service, `PATCH ${path}`, { as: customer.key, body: { status: "enabled" } })
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    expect(received.at(-1)?.id).toBe(eventId)
+  })
+
+  test("are only of the types that are asked for, and a test reaches its endpoint alone", async () => {
+    const customer = await createCustomer(service)
+    const [narrow, wide] = [receiver(), receiver()]
+    const endpoint = await endpointFor(customer, narrow.url, { event_types: ["claim.claimed"] })
+    await endpointFor(customer, wide.url)
+    await tellAbout(customer, newId())
+    const path = `/v1/webhook-endpoints/${endpoint.id}`
+    const { status, body } = await ask(service, `POST ${path}/tests`, { as: customer.key })
+    expect(status).toBe(201)
+    await workUntil(() => narrow.received.length > 0 && wide.received.length > 0)
+    expect(narrow.received.map(({ id }) => id)).toEqual([String(body.id)])
+    expect(wide.received.length).toBe(1)
+    expect(narrow.received[0]?.body).not.toContain("whsec_")
+  })
+
+  test("that were missed are sent again on request", async () => {
+    const customer = await createCustomer(service)
+    const before = await tellAbout(customer, newId())
+    service.advance(1_000)
+    const since = service.context.clock().toISOString()
+    const missed = [await tellAbout(customer, newId()), await tellAbout(customer, newId())]
+    await work()
+    let isMended = true
+    const { url, received } = receiver(() => (isMended ? taken() : new Response(null, { status: 500 })))
+    const endpoint = await endpointFor(customer, url)
+    const path = `POST /v1/webhook-endpoints/${endpoint.id}/replays`
+    const made = await ask(service, path, { as: customer.key, body: { created_after: since } })
+    expect(made.status).toBe(201)
+    await workUntil(() => received.length === 2)
+    expect(received.map(({ id }) => id).sort()).toEqual(missed.sort())
+    await ask(service, path, { as: customer.key, body: { event_id: before } })
+    await workUntil(() => received.length === 3)
+    expect(received[2]?.id).toBe(before)
+    await tellAbout(customer, newId())
+    isMended = false
+    await workUntil(async () => (await queued(endpoint))[0]?.attempts === 1)
+    isMended = true
+    // Nobody who asks for a replay waits for the next attempt's time.
+    await ask(service, path, { as: customer.key, body: { event_id: before } })
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    const unknown = await ask(service, path, { as: customer.key, body: { event_id: newId() } })
+    expect([unknown.status, unknown.code]).toEqual([404, "event.not_found"])
+    for (const body of [{}, { event_id: before, created_after: since }])
+      expect((await ask(service, path, { as: customer.key, body })).status).toBe(400)
+  })
+
+  test("are signed with a new secret and for a day with the old one too", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    const { status, body } = await ask(service, `POST /v1/webhook-endpoints/${endpoint.id}/secrets`, {
+      as: customer.key,
+    })
+    expect(status).toBe(201)
+    await tellAbout(customer, newId())
+    await workUntil(() => received.length === 1)
+    service.advance(24 * 60 * 60_000 + 1)
+    await tellAbout(customer, newId())
+    await workUntil(() => received.length === 2)
+    const signedBy = (index: number, secret: string) => {
+      const { body: text, headers, id } = received[index] as Received
+      const at = new Date(Number(headers.get("webhook-timestamp")) * 1_000)
+      return headers
+        .get("webhook-signature")
+        ?.split(" ")
+        .includes(new Webhook(secret).sign(id, at, text))
+    }
+    expect([signedBy(0, endpoint.secret), signedBy(0, String(body.secret))]).toEqual([true, true])
+    expect([signedBy(1, endpoint.secret), signedBy(1, String(body.secret))]).toEqual([false, true])
+  })
+
+  test("have at most 20 endpoints in an organization, whose secrets are shown once", async () => {
+    const customer = await createCustomer(service)
+    const url = "https://203.0.112.9/hook"
+    const made = await Promise.all(
+      Array.from({ length: 22 }, () =>
+        ask(service, "POST /v1/webhook-endpoints", { as: customer.key, body: { url } }),
+      ),
+    )
+    expect(made.filter(({ status }) => status === 201).length).toBe(20)
+    expect(made.filter(({ code }) => code === "quota.exceeded").length).toBe(2)
+    const list = await ask(service, "GET /v1/webhook-endpoints", { as: customer.key })
+    expect(list.text).not.toContain("whsec_")
+    const [one] = list.body.webhook_endpoints as Endpoint[]
+    const path = `/v1/webhook-endpoints/${one?.id}`
+    expect((await ask(service, `DELETE ${path}`, { as: customer.key })).status).toBe(204)
+    expect((await ask(service, `GET ${path}`, { as: customer.key })).code).toBe("webhook_endpoint.not_found")
+  })
+})

@@ -1,0 +1,66 @@
+import { mkdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { newFolder, removeDevServices, startDev } from "../harness/dev-service.ts"
+import type { Calls } from "./walk.ts"
+import { walk } from "./walk.ts"
+
+/**
+ * Lets other people's generators make clients from the document that a running service hands out, compiles them, and
+ * walks the journey with each. It takes about half a minute and installs 250 MB, so it is no part of `verify`.
+ */
+const generators: Record<string, (document: string, folder: string) => string[]> = {
+  "openapi-typescript": (document, folder) => ["openapi-typescript", document, "-o", `${folder}/api.ts`],
+  "hey-api": (document, folder) => ["openapi-ts", "-i", document, "-o", folder],
+  orval: (_document, folder) => ["orval", "--config", `${folder}.config.mjs`],
+  "swagger-typescript-api": (document, folder) => [
+    "swagger-typescript-api",
+    "generate",
+    "-p",
+    document,
+    "-o",
+    folder,
+    "-n",
+    "api.ts",
+  ],
+}
+
+const here = import.meta.dir
+const generated = join(here, "generated")
+
+try {
+  rmSync(generated, { recursive: true, force: true })
+  mkdirSync(generated)
+  await run([process.execPath, "install", "--frozen-lockfile", "--silent"])
+  const { service } = await startDev(newFolder())
+  const document = join(generated, "openapi.json")
+  await Bun.write(document, await fetch(`${service.base_url}/openapi.json`))
+  await Bun.write(
+    join(generated, "orval.config.mjs"),
+    `export default { service: {
+      input: ${JSON.stringify(document)},
+      output: { target: ${JSON.stringify(join(generated, "orval/api.ts"))}, client: "fetch",
+        baseUrl: { getBaseUrlFromSpecification: true } },
+    } }`,
+  )
+  for (const [name, command] of Object.entries(generators)) {
+    const [tool = "", ...args] = command(document, join(generated, name))
+    await run(["node", join(here, "node_modules/.bin", tool), ...args])
+  }
+  await run(["node", join(here, "node_modules/.bin/tsc"), "-p", "."])
+  process.stdout.write("every generated client compiles\n")
+  for (const name of Object.keys(generators)) {
+    const { calls } = (await import(`./clients/${name}.ts`)) as {
+      calls(apiKey: string, baseUrl: string): Calls
+    }
+    const status = await walk(calls(service.api_key, service.base_url), service.wallets[0]?.address ?? "")
+    process.stdout.write(`${name}: ${status}\n`)
+  }
+} finally {
+  await removeDevServices()
+}
+
+async function run(command: string[]): Promise<void> {
+  const child = Bun.spawn(command, { cwd: here, stdout: "pipe", stderr: "pipe" })
+  const printed = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}\n${printed.join("")}`)
+}

@@ -1,0 +1,105 @@
+import { afterAll } from "bun:test"
+import { join } from "node:path"
+import axe from "axe-core"
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core"
+
+/** Opens pages for the tests of the `describe` that calls this; nothing but this machine has a name in its browser. */
+export function useBrowser(): { newPage(options?: PageOptions): Promise<VisitedPage> } {
+  const contexts: BrowserContext[] = []
+  users += 1
+  afterAll(async () => {
+    for (const context of contexts) await context.close()
+    users -= 1
+    if (users === 0) await closeBrowser()
+  })
+  return {
+    async newPage({ width = 1280, scheme = "light" } = {}) {
+      const browser = await sharedBrowser()
+      const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
+      contexts.push(context)
+      const requested: string[] = []
+      const complaints: string[] = []
+      context.on("request", (request) => requested.push(request.url()))
+      const page = await context.newPage()
+      page.on("console", (message) => {
+        if (message.type() === "error") complaints.push(message.text())
+      })
+      page.on("pageerror", (error) => complaints.push(error.message))
+      return { page, requested, complaints }
+    },
+  }
+}
+
+// One Chromium, Debian's, serves all who use it at the same time. The process could not end beside one that is open.
+let browser: Promise<Browser> | undefined
+let users = 0
+
+async function sharedBrowser(): Promise<Browser> {
+  if ((await browser)?.isConnected() === false) browser = undefined
+  browser ??= chromium.launch({ executablePath: findChromium(), args: flags })
+  return await browser
+}
+
+async function closeBrowser(): Promise<void> {
+  const open = browser
+  browser = undefined
+  await (await open)?.close()
+}
+
+export type PageOptions = { width?: number; scheme?: "light" | "dark" }
+
+/** A page with the addresses it asked for and the errors it wrote to its console. */
+export type VisitedPage = { page: Page; requested: string[]; complaints: string[] }
+
+/**
+ * What is wrong with the page that is open, in words: whether it is wider than its window, on a phone and on a desk, in
+ * light and in dark, and whatever axe calls a violation. Colours do not depend on the width, and nothing else that axe
+ * looks at on the colours, so it looks at each once. Pictures are left in `build/pictures`, by the name.
+ */
+export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string): Promise<string[]> {
+  const flaws: string[] = []
+  await page.evaluate(axe.source)
+  for (const { width, scheme, withAxe } of looks) {
+    await page.emulateMedia({ colorScheme: scheme })
+    await page.setViewportSize({ width, height: 900 })
+    const path = join(import.meta.dir, "../../build/pictures", `${name}-${width}-${scheme}.jpeg`)
+    await page.screenshot({ path, type: "jpeg", quality: 60, fullPage: true })
+    const found: string[] = []
+    const excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    if (excess !== 0) found.push(`${excess} pixels too wide`)
+    if (withAxe) {
+      const { violations } = (await page.evaluate(runAxe)) as Pick<axe.AxeResults, "violations">
+      for (const { id, nodes } of violations)
+        found.push(...nodes.map(({ target }) => `${id} at ${target.join(" ")}`))
+    }
+    flaws.push(...found.map((flaw) => `${name}, ${width} pixels, ${scheme}: ${flaw}`))
+  }
+  return flaws
+}
+
+const looks = [
+  { width: 390, scheme: "light", withAxe: true },
+  { width: 390, scheme: "dark", withAxe: false },
+  { width: 1280, scheme: "light", withAxe: false },
+  { width: 1280, scheme: "dark", withAxe: true },
+] as const
+
+/** Without asking for the style sheets anew, and for what is wrong alone: half the time. */
+const runAxe = `axe.run({ preload: false, resultTypes: ["violations"] })`
+
+const flags = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+]
+
+function findChromium(): string {
+  const path = Bun.which("chromium") ?? Bun.which("chromium-browser") ?? Bun.which("google-chrome")
+  if (!path) throw new Error("these tests need Chromium: apt-get install chromium")
+  return path
+}

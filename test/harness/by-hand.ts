@@ -1,0 +1,89 @@
+import { and, eq } from "drizzle-orm"
+import { effects, lanes, transactions } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import type { Lane } from "../../src/engine/lanes/held-lane.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { openWorld, type World } from "../../src/engine/world.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { jobs } from "../../workers/jobs/jobs.ts"
+import { type Depths, openStage, type Stage } from "../faults/stage.ts"
+
+/** A chain and lanes in which nothing happens but what a test does: each block and each round is asked for. */
+export type ByHand = {
+  stage: Stage
+  /** The workers' world, which speaks to the chain through the stage's proxies. */
+  world: World
+  chain: ConnectedChain
+  /** One for each signer, the owning one first. */
+  lanes: [Lane, Lane]
+  caller: Caller
+  turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
+  newCaller(): Promise<Caller>
+  /** One round of every lane. */
+  tick(): Promise<void>
+  mine(blocks?: number): Promise<void>
+  /** Blocks and rounds, until nothing is on its way. */
+  settle(): Promise<void>
+  transactionsOf(kind: string): Promise<(typeof transactions.$inferSelect)[]>
+  close(): Promise<void>
+}
+
+export async function openByHand(
+  depths: Depths = { confirmation_depth: 2, finality_depth: 6 },
+  providers = 1,
+): Promise<ByHand> {
+  const stage = await openStage(depths, providers)
+  const world = await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent" }), tell)
+  const { context } = world
+  const chain = world.chains.get(31_337)
+  const [owning, issuing] = chain?.signers ?? []
+  if (!chain || !owning || !issuing) throw new Error("the stage has a chain with two signers")
+  const claimant = { owner: "by hand", lease_milliseconds: 60_000 }
+  const laneOf = (signer: typeof owning): Lane => ({
+    ...{ context, chain, signer, claimant, jobs, checkpoint() {}, memory: {} },
+  })
+  const own: [Lane, Lane] = [laneOf(owning), laneOf(issuing)]
+  const turn: ByHand["turn"] = (work) => inTurn(context, null, work)
+  const newCaller = async (): Promise<Caller> => {
+    const { id: organization_id } = await turn((t) =>
+      createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
+    )
+    return { organization_id, kind: "api_key", credential_id: newId(), session: null }
+  }
+  const tick = async () => {
+    // The newest block is remembered for a part of a block's time.
+    await Bun.sleep(25)
+    for (const lane of own) await tickLane(lane)
+  }
+  const mine = (blocks = 1) => stage.anvil.client.mine({ blocks })
+  return {
+    ...{ stage, world, chain, lanes: own, caller: await newCaller(), turn, newCaller, tick, mine },
+    async settle() {
+      for (let round = 0; round < 40; round++) {
+        await tick()
+        await mine()
+        const { read } = context.db
+        const waiting = await read.select().from(effects).where(eq(effects.status, "open"))
+        if (waiting.every(({ src }) => src === "watchAuthorization")) return
+      }
+      const rows = await context.db.read.select().from(lanes)
+      throw new Error(`work is left after 40 rounds: ${rows.map(({ reason }) => reason).join("; ")}`)
+    },
+    async transactionsOf(kind) {
+      return await context.db.read
+        .select()
+        .from(transactions)
+        .where(and(eq(transactions.kind, kind)))
+    },
+    async close() {
+      await world.close()
+      await stage.close()
+    },
+  }
+}

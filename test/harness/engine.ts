@@ -1,0 +1,97 @@
+import { and, eq } from "drizzle-orm"
+import type { Address } from "viem"
+import { collections, units } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
+import { startWorkers, type Workers } from "../../workers/start.ts"
+import { type Depths, openStage, type Stage } from "../faults/stage.ts"
+
+/** The workers in this process on a chain that makes a block ten times a second, and an organization. */
+export type RunningWorkers = {
+  stage: Stage
+  context: Context
+  workers: Workers
+  caller: Caller
+  turn: RunTurn
+  close(): Promise<void>
+}
+
+export type RunTurn = <T>(work: (turn: Turn) => Promise<T>, requestId?: string) => Promise<T>
+
+/** Starts them; `changes` to the world's context are for what a test wants to see of it. */
+export async function openEngine(
+  changes: Partial<Context> = {},
+  depths: Partial<Depths> = {},
+): Promise<RunningWorkers> {
+  const stage = await openStage({ confirmation_depth: 2, finality_depth: 6, ...depths }, 1)
+  const context = { ...stage.world.context, ...changes }
+  const workers = startWorkers({ ...stage.world, context })
+  const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
+  const turn: RunTurn = (work, requestId) => inTurn(context, requestId ?? null, work)
+  const { id: organization_id } = await turn((t) =>
+    createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
+  )
+  return {
+    stage,
+    context,
+    workers,
+    caller: { organization_id, kind: "api_key", credential_id: newId(), session: null },
+    turn,
+    async close() {
+      clearInterval(blocks)
+      await workers.stop()
+      await stage.close()
+    },
+  }
+}
+
+/** A unit with a test chip as serial 1 of a new collection, both on the chain. */
+export async function issuedUnit(
+  running: RunningWorkers,
+  requestId?: string,
+): Promise<{ unit_id: string; collection_id: string; address: Address }> {
+  const { context, caller, turn } = running
+  const { id: collection_id, address } = await turn(
+    (t) => createCollection(t, context.chains, caller, { name: "Autumn" }),
+    requestId,
+  )
+  await until(async () => {
+    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collection_id))
+    return row?.status === "active"
+  })
+  const unit_id = await anotherUnit(running, collection_id, requestId)
+  return { unit_id, collection_id, address: address as Address }
+}
+
+/** One more unit of a collection, with a test chip and on the chain. */
+export async function anotherUnit(
+  { context, caller, turn }: RunningWorkers,
+  collection_id: string,
+  requestId?: string,
+): Promise<string> {
+  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
+  const secret = context.config.service_secret
+  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }), requestId)
+  await until(async () => {
+    const [row] = await context.db.read
+      .select()
+      .from(units)
+      .where(and(eq(units.id, unit_id), eq(units.token_status, "active")))
+    return row !== undefined
+  })
+  return unit_id
+}
+
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 15_000
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error("it did not happen in time")
+    await Bun.sleep(30)
+  }
+}

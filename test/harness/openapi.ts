@@ -1,0 +1,30 @@
+import Ajv from "ajv/dist/2020.js"
+import type { Document, Example } from "../../src/api/openapi/document.ts"
+import type { JsonSchema } from "../../src/api/openapi/schemas.ts"
+
+/** What is wrong with a value by a schema of the document, checked by a validator that is not ours. */
+export function validatorOf(document: Document, schema: JsonSchema): (value: unknown) => string[] {
+  const known = validators.get(document) ?? new Ajv({ strict: false, allErrors: true, formats })
+  validators.set(document, known)
+  const whole = { ...schema, components: { schemas: document.components.schemas } }
+  const validate = known.compile(whole)
+  return (value) =>
+    validate(value) ? [] : (validate.errors ?? []).map((each) => `${each.instancePath} ${each.message}`)
+}
+
+/** The values of examples, those that stand elsewhere in the document included. */
+export function examplesOf(document: Document, examples: Record<string, Example>): unknown[] {
+  return Object.values(examples).map(({ value, $ref }) => {
+    if (!$ref) return value
+    const shared = document.components.examples?.[$ref.replace("#/components/examples/", "")]
+    return (shared as Example | undefined)?.value
+  })
+}
+
+const validators = new WeakMap<Document, Ajv>()
+
+const formats = {
+  uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+  "date-time": (text: string) => new Date(text).toISOString() === text,
+  uri: (text: string) => URL.canParse(text),
+}

@@ -1,0 +1,21 @@
+import { type Database, type Queries, queriesOver } from "../../src/db/database.ts"
+
+/** A statement that was asked, and the rows that came back. */
+export type Watched = { text: string; params: unknown[]; rows: unknown[][] }
+
+/** The same database, telling of every statement when it was answered. */
+export function watchedDatabase(db: Database, tell: (watched: Watched) => void): Database {
+  const over = (queries: Queries) =>
+    queriesOver(async (statement, params) => {
+      const rows = await queries.ask(statement, params)
+      tell({ text: statement.text, params, rows })
+      return rows
+    })
+  const { engine, read, transaction, close } = db
+  return {
+    engine,
+    read: over(read),
+    transaction: (work, isolation) => transaction((tx) => work(over(tx)), isolation),
+    close,
+  }
+}

@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { parseJsonObject } from "../../src/http/json.ts"
+import {
+  type Answer,
+  ask,
+  type Customer,
+  createCustomer,
+  type HttpService,
+  sendRaw,
+  startService,
+} from "../harness/api.ts"
+
+let service: HttpService
+let customer: Customer
+
+beforeAll(async () => {
+  service = await startService()
+  customer = await createCustomer(service)
+})
+afterAll(() => service.close())
+
+const collections = "POST /v1/collections"
+const post = (body: unknown, headers: Record<string, string> = {}) =>
+  ask(service, collections, { as: customer.key, body, headers })
+const seen = ({ status, code, fields }: Answer) => ({ status, code, fields })
+const refusedOn = (...fields: string[]) => ({ status: 400, code: "validation.failed", fields })
+
+describe("a body of 64 KiB", () => {
+  const most = 64 * 1024
+  const bodyOf = (bytes: number) => {
+    const frame = JSON.stringify({ name: "" })
+    return `${frame.slice(0, -2)}${"x".repeat(bytes - frame.length)}"}`
+  }
+  const streamed = (text: string) => {
+    const half = text.length / 2
+    const parts = [text.slice(0, half), text.slice(half)]
+    return new ReadableStream({
+      pull(controller) {
+        const part = parts.shift()
+        if (part === undefined) controller.close()
+        else controller.enqueue(new TextEncoder().encode(part))
+      },
+    })
+  }
+  const statusOf = async (body: string | ReadableStream) => {
+    const headers = { authorization: `Bearer ${customer.key}`, "content-type": "application/json" }
+    return (await fetch(`${service.base_url}/v1/collections`, { method: "POST", headers, body })).status
+  }
+
+  test("is read to the last byte, and one byte more is too large, its length declared or not", async () => {
+    const statuses = await Promise.all(
+      [most, most + 1].flatMap((bytes) => [statusOf(bodyOf(bytes)), statusOf(streamed(bodyOf(bytes)))]),
+    )
+    expect(statuses).toEqual([400, 400, 413, 413])
+  })
+})
+
+test("a value may be the same text as a key", async () => {
+  expect((await post('{"name":"name"}')).status).toBe(201)
+})
+
+test("what is wrong with a field that may be null is said of what it is otherwise", async () => {
+  const { fields, body } = await post({ name: "Autumn", redirect_url: 7 })
+  expect(fields).toEqual(["redirect_url"])
+  expect(JSON.stringify(body)).not.toContain("union")
+})
+
+test("what is wrong with a body as a whole is said of the whole", async () => {
+  const unit = `/v1/units/${crypto.randomUUID()}` as const
+  const changed = await ask(service, `PATCH ${unit}`, { as: customer.key, body: {} })
+  const { error } = changed.body as { error: { details: { formErrors: string[]; fieldErrors: object } } }
+  expect(changed.status).toBe(400)
+  expect(error.details.formErrors).toHaveLength(1)
+  expect(error.details.fieldErrors).toEqual({})
+})
+
+describe("nothing counts as an empty object:", () => {
+  test.each([
+    ["an empty body", ""],
+    ["white space", " \n\t"],
+  ])("%s", async (_name, body) => {
+    expect(seen(await post(body))).toEqual(refusedOn("name"))
+  })
+
+  test("no body and no content type", async () => {
+    expect(seen(await ask(service, collections, { as: customer.key }))).toEqual(refusedOn("name"))
+  })
+})
+
+describe("a body that is no JSON object is refused as a whole:", () => {
+  const deep = (levels: number) => `{"attributes":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`
+  test.each([
+    ["broken JSON", "{bad"],
+    ["text after the object", '{"name":"a"} x'],
+    ["an array", "[]"],
+    ["null", "null"],
+    ["text", '"x"'],
+    ["a number", "3"],
+    ["a key that comes twice", '{"name":"a","name":"b"}'],
+    ["a key that comes twice, spelled differently", '{"name":"a","n\\u0061me":"b"}'],
+    ["a key that comes twice further in", '{"attributes":{"list":[{"a":1,"a":2}]}}'],
+    ["__proto__", '{"__proto__":{"name":"a"}}'],
+    ["constructor", '{"attributes":{"constructor":{}}}'],
+    ["prototype, spelled differently", '{"attributes":{"prototyp\\u0065":1}}'],
+    ["33 levels", deep(33)],
+    ["thousands of levels", deep(20_000)],
+    ["bytes that are no UTF-8", Uint8Array.of(0x7b, 0xff, 0x7d)],
+  ])("%s", async (_name, body) => {
+    const answer = await post(body)
+    expect(seen(answer)).toEqual(refusedOn())
+    expect(answer.formErrors).toHaveLength(1)
+  })
+})
+
+test("32 levels are allowed", () => {
+  expect(() => parseJsonObject(`{"a":${"[".repeat(31)}${"]".repeat(31)}}`)).not.toThrow()
+})
+
+test("an unknown key is refused by its name", async () => {
+  expect(seen(await post({ name: "a", colour: "red" }))).toEqual(refusedOn("colour"))
+})
+
+test("a byte order mark is allowed", async () => {
+  expect((await post(new TextEncoder().encode('\ufeff{"name":"Marked"}'))).status).toBe(201)
+})
+
+describe("what is not plain JSON is refused with 415:", () => {
+  test.each([
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/xml",
+    "text/plain",
+    "application/merge-patch+json",
+    "application/jsonx",
+    "application/json, application/json",
+    "",
+  ])("as %p", async (type) => {
+    const { status, code } = await post('{"name":"a"}', { "content-type": type })
+    expect({ status, code }).toEqual({ status: 415, code: "request.unsupported_media_type" })
+  })
+
+  test("a body that is compressed", async () => {
+    const { status } = await post(Bun.gzipSync('{"name":"a"}'), { "content-encoding": "gzip" })
+    expect(status).toBe(415)
+  })
+})
+
+test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/json ;x=y"])(
+  "%s is JSON",
+  async (type) => {
+    expect((await post('{"name":"Typed"}', { "content-type": type })).status).toBe(201)
+  },
+)
+
+describe("a body of more than 64 KiB is refused with 413", () => {
+  const large = `{"name":"${"x".repeat(70_000)}"}`
+
+  test("by the length it declares", async () => {
+    const { status, code } = await post(large)
+    expect({ status, code }).toEqual({ status: 413, code: "request.too_large" })
+  })
+
+  test("by what it streams", async () => {
+    const received = await sendRaw(
+      service,
+      `POST /v1/collections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${customer.key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`,
+    )
+    expect(received).toStartWith("HTTP/1.1 413")
+    expect(received).toContain('"request.too_large"')
+  })
+
+  test("though another media type is refused first", async () => {
+    expect((await post(large, { "content-type": "text/plain" })).status).toBe(415)
+  })
+
+  test("and one of just 64 KiB is read", async () => {
+    const body = `{"name":"Padded"}${" ".repeat(65_536 - 17)}`
+    expect((await post(body)).status).toBe(201)
+  })
+})
+
+describe("a field of the wrong form is refused by its name:", () => {
+  test.each([
+    ["text of no characters", { name: "" }, ["name"]],
+    ["text of 257 characters", { name: "x".repeat(257) }, ["name"]],
+    ["control characters", { name: "a\u0007b" }, ["name"]],
+    ["half a surrogate pair", '{"name":"\\ud800"}', ["name"]],
+    ["a number for text", { name: 3 }, ["name"]],
+    ["null for text", { name: null }, ["name"]],
+    ["text for a number", { name: "a", chain_id: "1" }, ["chain_id"]],
+    ["a broken number", { name: "a", chain_id: 1.5 }, ["chain_id"]],
+    ["true for a number", { name: "a", chain_id: true }, ["chain_id"]],
+    ["a number beyond all numbers", '{"name":"a","chain_id":1e400}', ["chain_id"]],
+    ["a symbol of 5 characters", { name: "a", symbol: "ABCDE" }, ["symbol"]],
+    ["a symbol of none", { name: "a", symbol: "" }, ["symbol"]],
+    ["a chain that is not allowed", { name: "a", chain_id: 1 }, ["chain_id"]],
+    ["a redirect to a script", { name: "a", redirect_url: "javascript:alert(1)" }, ["redirect_url"]],
+    ["a redirect with a password", { name: "a", redirect_url: "https://u:p@example.com" }, ["redirect_url"]],
+    ["several at once", { symbol: "ABCDE", external_id: "" }, ["external_id", "name", "symbol"]],
+  ])("%s", async (_name, body, fields) => {
+    const answer = await post(body)
+    expect(seen({ ...answer, fields: answer.fields.sort() })).toEqual(refusedOn(...fields))
+  })
+
+  test("nothing to change", async () => {
+    const { fields } = await ask(service, "PATCH /v1/settings", { as: customer.key, body: {} })
+    expect(fields).toEqual(["default_redirect_url"])
+  })
+})
+
+test("what is refused deep inside a field is placed in the message", async () => {
+  const unit_id = "01890000-0000-7000-8000-000000000000"
+  const chips = Array.from({ length: 60 }, () => ({ unit_id, is_test: true }) as Record<string, unknown>)
+  chips[56] = { unit_id, chip_id: "0123456789", e: "too short" }
+  const { body } = await ask(service, "POST /v1/chips/bulk", { as: customer.key, body: { chips } })
+  expect(body).toMatchObject({
+    error: { details: { formErrors: [], fieldErrors: { chips: [expect.stringMatching(/^\[56\]\.e: /)] } } },
+  })
+})
+
+test("no more than 20 messages are given", async () => {
+  const chips = Array.from({ length: 100 }, () => ({ unit_id: "nobody", is_test: "perhaps" }))
+  const { body } = await ask(service, "POST /v1/chips/bulk", { as: customer.key, body: { chips } })
+  const { error } = body as { error: { details: { fieldErrors: { chips: string[] } } } }
+  expect(error.details.fieldErrors.chips).toHaveLength(20)
+})
+
+test("a refusal does not repeat what was sent", async () => {
+  const secret = "5ECRE75ECRE75ECRE75ECRE75ECRE7xx"
+  const body = { chip_id: "0123456789", e: secret, c: secret, ttl: secret }
+  const answer = await ask(service, "POST /v1/taps", { as: customer.key, body })
+  expect(answer.fields.sort()).toEqual(["c", "e", "ttl"])
+  expect(answer.text).not.toContain(secret)
+})
+
+describe("the JSON reader", () => {
+  const key = fc.string().filter((text) => !["__proto__", "constructor", "prototype"].includes(text))
+  const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5, depthSize: "small" },
+      fc.constant(null),
+      fc.boolean(),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.string({ unit: "grapheme" }),
+      fc.array(tie("value")),
+      fc.dictionary(key, tie("value")),
+    ),
+  }))
+
+  test("reads what JSON.stringify writes, as JSON.parse does", () => {
+    fc.assert(
+      fc.property(fc.dictionary(key, value), fc.constantFrom(0, 2), (object, indent) => {
+        const text = JSON.stringify(object, null, indent)
+        expect(parseJsonObject(text)).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+
+  test("refuses every object with a key that comes again, wherever it stands", () => {
+    fc.assert(
+      fc.property(key, value, value, (name, one, other) => {
+        const [written, first, second] = [name, one, other].map((each) => JSON.stringify(each))
+        expect(() => parseJsonObject(`{"x":[{${written}:${first},"y y":0,${written}:${second}}]}`)).toThrow()
+      }),
+    )
+  })
+})

@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { canonicalCorsOrigins, entriesFor } from "../../src/resources/settings/cors-entry.ts"
+import {
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  startService,
+} from "../harness/api.ts"
+
+const preflight = {
+  "access-control-request-method": "POST",
+  "access-control-request-headers": "authorization",
+}
+
+let service: HttpService
+let maker: Customer
+let other: Customer
+
+beforeAll(async () => {
+  service = await startService()
+  maker = await createCustomer(service)
+  other = await createCustomer(service)
+  await register(maker, ["https://*.brand.test", "http://localhost:*"])
+  await register(other, ["https://other.test"])
+})
+afterAll(() => service.close())
+
+describe("a preflight", () => {
+  for (const origin of [
+    "https://shop.brand.test",
+    "https://a.b.brand.test",
+    "http://localhost:5173",
+    "https://other.test",
+  ])
+    test(`from ${origin}, which somebody registered, is allowed without a credential`, async () => {
+      const { status, headers, text } = await ask(service, "OPTIONS /v1/taps", {
+        headers: { origin, ...preflight },
+      })
+      expect([status, text]).toEqual([204, ""])
+      expect(headers.get("access-control-allow-origin")).toBe(origin)
+      expect(headers.get("access-control-allow-headers")).toBe("Authorization, Content-Type, Idempotency-Key")
+      expect(headers.get("access-control-allow-methods")).toBe("GET, POST, PATCH, PUT, DELETE")
+      expect(headers.get("access-control-max-age")).toBe("60")
+      expect(headers.has("access-control-allow-credentials")).toBe(false)
+      expect(headers.get("vary")).toBe("Origin")
+      expect(headers.get("x-request-id")).toMatch(/^req_/)
+    })
+
+  const foreign = [
+    "https://brand.test",
+    "https://evil-brand.test",
+    "https://brand.test.evil.com",
+    "https://a.brand.test.evil.com",
+    "http://a.brand.test",
+    "https://a.brand.test:8443",
+    "https://a.brand.test.",
+    "https://A.brand.test",
+    "https://x@a.brand.test",
+    "https://.brand.test",
+    "https://a.brandxtest",
+    "https://localhost:3000",
+    "http://localhost.evil.com:3000",
+    "http://127.0.0.1:3000",
+    "http://sub.localhost:3000",
+    "http://localhost:3000@evil.com",
+    "null",
+    "*",
+    "https://nobody.test",
+  ]
+  for (const origin of foreign)
+    test(`from ${origin}, which nobody registered, is answered without permission`, async () => {
+      const { status, headers } = await ask(service, "OPTIONS /v1/taps", {
+        headers: { origin, ...preflight },
+      })
+      expect(status).toBe(204)
+      expect(headers.has("access-control-allow-origin")).toBe(false)
+    })
+
+  test("is what asks for permission: any other OPTIONS is a method that nothing answers to", async () => {
+    const { status, headers } = await ask(service, "OPTIONS /v1/taps", {
+      headers: { origin: "https://other.test" },
+    })
+    expect([status, headers.get("allow")]).toEqual([405, "POST, GET"])
+  })
+})
+
+describe("a request from a page", () => {
+  test("of the caller's own list can be read, with the headers that are named", async () => {
+    const origin = "https://shop.brand.test"
+    const { token } = await createVisitor(service, maker)
+    const { status, headers } = await ask(service, "GET /v1/session-tokens/current", {
+      as: token,
+      headers: { origin },
+    })
+    expect([status, headers.get("access-control-allow-origin")]).toEqual([200, origin])
+    expect(headers.get("access-control-expose-headers")).toBe(
+      "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Idempotent-Replayed",
+    )
+    expect(headers.has("access-control-allow-credentials")).toBe(false)
+  })
+
+  test("of another organization's list is refused, and cannot read why", async () => {
+    const { token } = await createVisitor(service, maker)
+    const headers = { origin: "https://other.test" }
+    const answer = await ask(service, "GET /v1/session-tokens/current", { as: token, headers })
+    expect([answer.code, answer.headers.has("access-control-allow-origin")]).toEqual([
+      "auth.forbidden",
+      false,
+    ])
+  })
+
+  test("with an API key is not refused, but can be read only by pages of the own list", async () => {
+    const allowed = async (origin: string) => {
+      const answer = await ask(service, "GET /v1/settings", { as: maker.key, headers: { origin } })
+      return [answer.status, answer.headers.get("access-control-allow-origin")]
+    }
+    expect(await allowed("http://localhost:8080")).toEqual([200, "http://localhost:8080"])
+    expect(await allowed("https://other.test")).toEqual([200, null])
+  })
+
+  for (const [what, question, code] of [
+    ["an unknown credential", "GET /v1/units", "auth.unauthorized"],
+    ["an unknown address", "GET /v1/nothing", "not_found.resource"],
+    ["a wrong method", "PUT /v1/units", "request.method_not_allowed"],
+  ] as const)
+    test(`of any list can read that it was refused for ${what}`, async () => {
+      const origin = "https://other.test"
+      const answer = await ask(service, question, { headers: { origin } })
+      expect([answer.code, answer.headers.get("access-control-allow-origin")]).toEqual([code, origin])
+      expect(answer.headers.get("access-control-expose-headers")).toContain("X-Request-Id")
+    })
+
+  test("that has no Origin has no permission either, and caches are told what it depends on", async () => {
+    const { headers } = await ask(service, "GET /health")
+    expect([headers.get("vary"), headers.has("access-control-allow-origin")]).toEqual(["Origin", false])
+  })
+})
+
+describe("a change of the list", () => {
+  const allows = async (origin: string) =>
+    (await ask(service, "OPTIONS /v1/taps", { headers: { origin, ...preflight } })).headers.has(
+      "access-control-allow-origin",
+    )
+
+  test("holds at once where it was made", async () => {
+    const customer = await createCustomer(service)
+    await register(customer, ["https://new.test"])
+    expect(await allows("https://new.test")).toBe(true)
+    await register(customer, [])
+    expect(await allows("https://new.test")).toBe(false)
+    const { body } = await ask(service, "GET /v1/settings/cors-origins", { as: customer.key })
+    expect(body).toEqual({ cors_origins: [] })
+  })
+
+  test("made by another process holds after 15 seconds", async () => {
+    expect(await allows("https://elsewhere.test")).toBe(false)
+    await createCustomer(service, { cors_origins: ["https://elsewhere.test"] })
+    service.advance(14_999)
+    expect(await allows("https://elsewhere.test")).toBe(false)
+    service.advance(1)
+    expect(await allows("https://elsewhere.test")).toBe(true)
+  })
+})
+
+describe("an entry", () => {
+  const forms: [typed: string, stored: string][] = [
+    ["https://example.com/", "https://example.com"],
+    ["HTTPS://Shop.Example.COM:443", "https://shop.example.com"],
+    ["http://example.com:80", "http://example.com"],
+    ["http://example.com:443", "http://example.com:443"],
+    ["https://xn--exmple-cua.com", "https://xn--exmple-cua.com"],
+    ["https://*.Example.com:443", "https://*.example.com"],
+    ["https://*.example.com:8443", "https://*.example.com:8443"],
+    ["https://*.example.co.uk", "https://*.example.co.uk"],
+    ["http://[0:0:0:0:0:0:0:1]:3000", "http://[::1]:3000"],
+    ["http://127.0.0.1:*", "http://127.0.0.1:*"],
+  ]
+  for (const [typed, stored] of forms)
+    test(`${typed} is stored as ${stored}, which is stored as itself`, () => {
+      expect(canonicalCorsOrigins([typed])).toEqual([stored])
+      expect(canonicalCorsOrigins([stored])).toEqual([stored])
+    })
+
+  for (const domain of [
+    "amazonaws.com",
+    "azure.com",
+    "cloudapp.azure.com",
+    "westus2.cloudapp.azure.com",
+    "windows.net",
+    "on.aws",
+    "platform.sh",
+  ])
+    test(`https://*.${domain} is refused: its owner gives names below it to strangers`, () => {
+      expect(() => canonicalCorsOrigins([`https://*.${domain}`])).toThrow()
+    })
+
+  test("over a domain of one owner is taken, and lets in no name that a shared domain gave away", () => {
+    expect(canonicalCorsOrigins(["https://*.brand.s3.amazonaws.com"])).toEqual([
+      "https://*.brand.s3.amazonaws.com",
+    ])
+    expect(entriesFor("https://brand.s3.amazonaws.com")).not.toContain("https://*.amazonaws.com")
+    expect(entriesFor("https://a.brand.s3.amazonaws.com")).toContain("https://*.brand.s3.amazonaws.com")
+  })
+
+  test("that is an exact origin lets in that origin and no other", () => {
+    const label = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/)
+    const origin = fc
+      .tuple(
+        fc.constantFrom("http", "https"),
+        fc.array(label, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 1, max: 65_535 }),
+      )
+      .map(([scheme, labels, port]) => new URL(`${scheme}://${labels.join(".")}:${port}`).origin)
+    fc.assert(
+      fc.property(origin, origin, (entry, asked) => {
+        expect(canonicalCorsOrigins([entry])).toEqual([entry])
+        expect(entriesFor(asked).includes(entry)).toBe(asked === entry)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test("is never stored in a form that lets no page in", () => {
+    const parts = [
+      "https://",
+      "http://",
+      "*.",
+      "*",
+      "a.",
+      "example",
+      ".com",
+      ":",
+      "443",
+      "80",
+      "8443",
+      "/",
+      "[::1]",
+      "-",
+      "1.2.3.4",
+      ".co.uk",
+      "@",
+      "%",
+      "\\",
+    ]
+    const text = fc.array(fc.constantFrom(...parts), { maxLength: 6 }).map((chosen) => chosen.join(""))
+    fc.assert(
+      fc.property(text, (typed) => {
+        let stored: string | undefined
+        try {
+          stored = canonicalCorsOrigins([typed])[0]
+        } catch {
+          return
+        }
+        const page = String(stored).replace("://*.", "://www.").replace(":*", ":3000")
+        expect(entriesFor(page)).toContain(String(stored))
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+})
+
+async function register({ key }: Customer, cors_origins: string[]): Promise<void> {
+  const answer = await ask(service, "PUT /v1/settings/cors-origins", { as: key, body: { cors_origins } })
+  expect([answer.status, answer.body]).toEqual([200, { cors_origins }])
+}

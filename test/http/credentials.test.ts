@@ -1,0 +1,228 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { routes } from "../../src/api/routes.ts"
+import { sessionTokens } from "../../src/db/schema.ts"
+import type { CredentialKind } from "../../src/platform/caller.ts"
+import { newCredential } from "../../src/platform/credentials.ts"
+import { revokeApiKey } from "../../src/resources/organizations/service.ts"
+import {
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  publishableKeyOf,
+  sendRaw,
+  startService,
+  type Visitor,
+} from "../harness/api.ts"
+
+let service: HttpService
+let customer: Customer
+let visitor: Visitor
+let publishableKey: string
+
+beforeAll(async () => {
+  service = await startService()
+  customer = await createCustomer(service)
+  visitor = await createVisitor(service, customer)
+  publishableKey = await publishableKeyOf(service, customer)
+})
+afterAll(() => service.close())
+
+const kinds: CredentialKind[] = ["api_key", "session_token", "publishable_key"]
+const jwt = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln"
+const tokenOf = (kind: CredentialKind) =>
+  ({ api_key: customer.key, session_token: visitor.token, publishable_key: publishableKey })[kind]
+
+/** A question to a route with ids that nobody has, and with a body that is broken. */
+function questionTo({ method, path }: (typeof routes)[number]) {
+  const id = "01890000-0000-7000-8000-000000000000"
+  const address = path.replace("{chip_id}", "0123456789").replaceAll(/\{\w+\}/g, id)
+  return { question: `${method} ${address}`, body: method === "GET" ? undefined : "{broken" }
+}
+
+describe("credentials of each kind:", () => {
+  const closed = routes.filter(({ credentials }) => credentials.length > 0)
+
+  test("only the welcome and the health of the service ask for none", () => {
+    const open = routes.filter(({ credentials }) => credentials.length === 0)
+    expect(open.map(({ path }) => path).filter((path) => path.startsWith("/v1"))).toEqual([])
+  })
+
+  const refused = closed.flatMap((route) =>
+    kinds
+      .filter((kind) => !route.credentials.includes(kind))
+      .map((kind) => [route.operation, kind, route] as const),
+  )
+  test.each(refused)("%s refuses a valid %s before it looks at the body", async (_operation, kind, route) => {
+    const { question, body } = questionTo(route)
+    const { status, code, headers } = await ask(service, question, { as: tokenOf(kind), body })
+    expect({ status, code }).toEqual({ status: 401, code: "auth.unauthorized" })
+    expect(headers.get("www-authenticate")).toBe("Bearer")
+  })
+
+  test.each(closed.map((route) => [route.operation, route] as const))(
+    "%s refuses a JWT and whoever sends nothing",
+    async (_operation, route) => {
+      const { question, body } = questionTo(route)
+      expect((await ask(service, question, { body })).code).toBe("auth.unauthorized")
+      expect((await ask(service, question, { as: jwt, body })).code).toBe("auth.unauthorized")
+    },
+  )
+
+  const accepted = closed
+    .filter(({ method }) => method !== "DELETE")
+    .flatMap((route) => route.credentials.map((kind) => [route.operation, kind, route] as const))
+  test.each(accepted)("%s lets a valid %s in", async (_operation, kind, route) => {
+    const { question, body } = questionTo(route)
+    if (route.run.kind === "stream") return await opensStream(route.path, tokenOf(kind))
+    expect((await ask(service, question, { as: tokenOf(kind), body })).status).not.toBe(401)
+  })
+
+  /** A stream has no end that could be waited for. */
+  async function opensStream(path: string, token: string): Promise<void> {
+    const headers = { authorization: `Bearer ${token}` }
+    const { status, body } = await fetch(service.base_url + path, { headers })
+    await body?.cancel()
+    expect(status).toBe(200)
+  }
+
+  test("a refusal says what is needed and what was sent", async () => {
+    const { body } = await ask(service, "GET /v1/session-tokens/current", { as: customer.key })
+    expect(body).toMatchObject({
+      error: {
+        message: "This operation needs a session token (end_sess_…); you sent an API key.",
+      },
+    })
+  })
+})
+
+describe("the header of a credential", () => {
+  const statusWith = async (headers: string) => {
+    const received = await sendRaw(service, `GET /v1/units HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n\r\n`)
+    return Number(received.slice(9, 12))
+  }
+
+  test.each(["Bearer", "bearer", "BEARER"])("takes the scheme as %s", async (scheme) => {
+    expect(await statusWith(`Authorization: ${scheme} ${customer.key}`)).toBe(200)
+  })
+
+  test.each([
+    ["another scheme", () => `Authorization: Basic ${customer.key}`],
+    ["no scheme", () => `Authorization: ${customer.key}`],
+    ["no token", () => "Authorization: Bearer"],
+    ["two spaces", () => `Authorization: Bearer  ${customer.key}`],
+    ["a tab", () => `Authorization: Bearer\t${customer.key}`],
+    ["two tokens", () => `Authorization: Bearer ${customer.key} ${customer.key}`],
+    ["a comma", () => `Authorization: Bearer ${customer.key},`],
+    [
+      "a second header",
+      () => `Authorization: Bearer ${customer.key}\r\nAuthorization: Bearer ${customer.key}`,
+    ],
+  ])("is refused with %s", async (_name, headers) => {
+    expect(await statusWith(headers())).toBe(401)
+  })
+})
+
+describe("an API key", () => {
+  test("that nobody has is refused", async () => {
+    const { code } = await ask(service, "GET /v1/units", { as: newCredential("api_key").token })
+    expect(code).toBe("auth.unauthorized")
+  })
+
+  test("with a typing error is refused", async () => {
+    const mistyped = customer.key.replace(/.$/, (last) => (last === "a" ? "b" : "a"))
+    expect((await ask(service, "GET /v1/units", { as: mistyped })).code).toBe("auth.unauthorized")
+  })
+
+  test("is refused 5 seconds after its revocation, though it was just used", async () => {
+    const { key, key_id } = await createCustomer(service)
+    expect((await ask(service, "GET /v1/units", { as: key })).status).toBe(200)
+    await service.behind.turn((turn) => revokeApiKey(turn, key_id))
+    service.advance(5_000)
+    expect((await ask(service, "GET /v1/units", { as: key })).code).toBe("auth.unauthorized")
+  })
+
+  test("in the query is no credential, and is not logged", async () => {
+    const { key } = await createCustomer(service)
+    const answer = await ask(service, `GET /v1/units?access_token=${key}`)
+    expect(answer.code).toBe("auth.unauthorized")
+    expect(service.logged.join("\n")).not.toContain(key)
+  })
+})
+
+describe("a session token", () => {
+  const current = "/v1/session-tokens/current"
+  const statusOf = async (token: string) => {
+    const rows = service.context.db.read.select({ status: sessionTokens.status }).from(sessionTokens)
+    const [row] = await rows.where(
+      eq(sessionTokens.hash, new Bun.CryptoHasher("sha256").update(token).digest("hex")),
+    )
+    return row?.status
+  }
+
+  test("tells what it is for", async () => {
+    const { status, body } = await ask(service, `GET ${current}`, { as: visitor.token })
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      expires_at: expect.any(String),
+      scope: {
+        chip_id: visitor.chip_id,
+        unit_id: visitor.unit_id,
+        organization_id: customer.caller.organization_id,
+      },
+    })
+  })
+
+  test("that nobody has is refused", async () => {
+    const { status, code } = await ask(service, `GET ${current}`, {
+      as: newCredential("session_token").token,
+    })
+    expect({ status, code }).toEqual({ status: 401, code: "session_token.invalid_or_expired" })
+  })
+
+  test("is valid until the last moment of its time", async () => {
+    const { token } = await createVisitor(service, customer, 60)
+    service.advance(59_999)
+    expect((await ask(service, `GET ${current}`, { as: token })).status).toBe(200)
+  })
+
+  test("is refused at the moment its time is over, and recorded as expired", async () => {
+    const { token } = await createVisitor(service, customer, 60)
+    service.advance(60_000)
+    const { status, code } = await ask(service, `GET ${current}`, { as: token })
+    expect({ status, code }).toEqual({ status: 401, code: "session_token.invalid_or_expired" })
+    expect(await statusOf(token)).toBe("expired")
+  })
+
+  test("can be handed back once, and is refused from then on", async () => {
+    const { token } = await createVisitor(service, customer)
+    const first = await ask(service, `DELETE ${current}`, { as: token })
+    expect({ status: first.status, text: first.text }).toEqual({ status: 204, text: "" })
+    const second = await ask(service, `DELETE ${current}`, { as: token })
+    expect({ status: second.status, code: second.code }).toEqual({
+      status: 401,
+      code: "session_token.invalid_or_expired",
+    })
+    expect(await statusOf(token)).toBe("revoked")
+  })
+
+  test("of another unit's chip is refused with session_token.wrong_chip", async () => {
+    const [one, other] = [await createVisitor(service, customer), await createVisitor(service, customer)]
+    const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" }
+    for (const kind of ["claims", "transfers"]) {
+      const question = `POST /v1/units/${other.unit_id}/${kind}`
+      const { status, code } = await ask(service, question, { as: one.token, body })
+      expect({ status, code }).toEqual({ status: 403, code: "session_token.wrong_chip" })
+    }
+  })
+
+  test("does not learn that another organization has a unit", async () => {
+    const stranger = await createVisitor(service, await createCustomer(service))
+    const one = await createVisitor(service, customer)
+    const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" }
+    const question = `POST /v1/units/${stranger.unit_id}/claims`
+    expect((await ask(service, question, { as: one.token, body })).code).toBe("unit.not_found")
+  })
+})

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { count, eq } from "drizzle-orm"
+import { effects } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import { createOpenWorkLimit } from "../../src/engine/actors/open-work.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
+import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
+import { startBeside } from "../harness/service-beside.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
+
+let service: HttpService
+let limited: HttpService
+let maker: Customer
+beforeAll(async () => {
+  service = await startService()
+  limited = startBeside(service, { open_work_limit: 2 })
+  maker = await createCustomer(service)
+})
+afterAll(async () => {
+  await limited.close()
+  await service.close()
+})
+
+const newCollection = (by: Customer, to = limited) =>
+  ask(to, "POST /v1/collections", { as: by.key, body: { name: "Autumn" } })
+
+describe("an organization with as much work for the chain as may wait", () => {
+  test("is told to wait before it adds more, and nothing of that is recorded", async () => {
+    for (let each = 0; each < 2; each++) expect((await newCollection(maker)).status).toBe(201)
+    const refused = await newCollection(maker)
+    expect([refused.status, refused.code]).toEqual([429, "rate_limit.exceeded"])
+    expect(refused.headers.get("retry-after")).toBe("5")
+    expect(await openEffects()).toBe(2)
+  })
+
+  test("may do what adds none, and stops nobody else", async () => {
+    expect((await ask(limited, "GET /v1/collections", { as: maker.key })).status).toBe(200)
+    const product = await ask(limited, "POST /v1/products", { as: maker.key, body: { name: "Jacket" } })
+    expect(product.status).not.toBe(429)
+    const other = await createCustomer(service)
+    expect((await newCollection(other)).status).toBe(201)
+  })
+
+  test("goes on when some of it is done", async () => {
+    const { db } = service.context
+    const [one] = await db.read.select().from(effects).where(eq(effects.status, "open"))
+    await service.behind.turn(({ tx }) =>
+      tx
+        .update(effects)
+        .set({ status: "done" })
+        .where(eq(effects.id, one?.id ?? "")),
+    )
+    expect((await newCollection(maker)).status).toBe(201)
+  })
+})
+
+test("several processes that count only now and then together let no more wait than may", async () => {
+  const processes = [0, 1, 2].map(() => startBeside(service, { open_work_limit: 40 }))
+  const busy = await createCustomer(service)
+  const statuses: number[] = []
+  while (statuses.length < 3 || (statuses.length < 60 && statuses.slice(-3).includes(201)))
+    statuses.push((await newCollection(busy, processes[statuses.length % 3])).status)
+  expect(statuses.filter((status) => status === 201)).toHaveLength(40)
+  for (const each of processes) await each.close()
+})
+
+test("what waits is not counted for each request", async () => {
+  let counted = 0
+  const db = watchedDatabase(service.context.db, ({ text }) => {
+    if (text.startsWith("select count(*)") && text.includes('"effects"')) counted += 1
+  })
+  const turn = <T>(work: (turn: Turn) => Promise<T>) => inTurn({ ...service.context, db }, null, work)
+  const within = createOpenWorkLimit(1_000)
+  const { organization_id } = maker.caller
+  const add = async ({ wake }: Turn) => wake(laneQueue("any"))
+  for (let each = 0; each < 20; each++)
+    await turn((t) => within({ ...t, at: new Date(0) }, organization_id, add))
+  expect(counted).toBe(1)
+  await turn((t) => within({ ...t, at: new Date(1_001) }, organization_id, add))
+  expect(counted).toBe(2)
+})
+
+async function openEffects(): Promise<number> {
+  const [row] = await service.context.db.read
+    .select({ open: count() })
+    .from(effects)
+    .where(eq(effects.status, "open"))
+  return Number(row?.open)
+}

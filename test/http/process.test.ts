@@ -1,0 +1,160 @@
+import { afterEach, expect, test } from "bun:test"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { migrate } from "../../src/db/migrate.ts"
+import { openDatabase } from "../../src/db/open.ts"
+import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
+
+// The API as a process of its own, as an operator starts and stops it.
+
+const children: Bun.Subprocess[] = []
+const folders: string[] = []
+
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL")
+    await child.exited
+  }
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "service-api-"))
+  folders.push(folder)
+  return folder
+}
+
+function start(settings: Record<string, string>) {
+  const { SERVICE_SECRET, DATA_DIR, ...rest } = {
+    SERVICE_SECRET: "a secret of tests that is long enough",
+    DATA_DIR: newFolder(),
+    ...settings,
+  }
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main.ts")], {
+    env: { PATH: String(process.env.PATH), HOST: "127.0.0.1", SERVICE_SECRET, DATA_DIR, ...rest },
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  children.push(child)
+  return child
+}
+
+function holdPort() {
+  return Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
+}
+
+function freePort(): number {
+  const held = holdPort()
+  held.stop(true)
+  return held.port
+}
+
+async function failureOf(settings: Record<string, string>) {
+  const child = start(settings)
+  const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()])
+  return { exitCode, lines: stderr.trim().split("\n") }
+}
+
+async function untilItAnswers(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    if (await fetch(`http://127.0.0.1:${port}/health`).catch(() => null)) return
+    await Bun.sleep(25)
+  }
+  throw new Error(`nothing answers on port ${port}`)
+}
+
+test("a wrong setting stops the start with one line that names it", async () => {
+  expect(await failureOf({ SERVICE_SECRET: "short" })).toEqual({
+    exitCode: 1,
+    lines: [expect.stringContaining("SERVICE_SECRET")],
+  })
+})
+
+test("a port in use stops the start with one line that names it", async () => {
+  const held = holdPort()
+  const failure = await failureOf({ PORT: `${held.port}` })
+  held.stop(true)
+  expect(failure).toEqual({ exitCode: 1, lines: [expect.stringMatching(new RegExp(`${held.port}.*PORT`))] })
+})
+
+test("a database that cannot be written stops the start with one line that says so", async () => {
+  const file = join(newFolder(), "file")
+  writeFileSync(file, "")
+  expect(await failureOf({ DATABASE_URL: `sqlite:${join(file, "service.db")}` })).toEqual({
+    exitCode: 1,
+    lines: [expect.stringContaining("database")],
+  })
+})
+
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "%s lets a request that has begun have its answer",
+  async (signal) => {
+    const port = freePort()
+    const DATA_DIR = newFolder()
+    const key = await issueKey(DATA_DIR)
+    const child = start({ PORT: `${port}`, DATA_DIR })
+    const log = follow(child.stderr)
+    await untilItAnswers(port)
+
+    const answer = Promise.withResolvers<string>()
+    const begun = Promise.withResolvers<void>()
+    const socket = await Bun.connect({
+      hostname: "127.0.0.1",
+      port,
+      socket: {
+        data(_socket, chunk) {
+          const text = chunk.toString()
+          if (text.startsWith("HTTP/1.1 100")) begun.resolve()
+          else answer.resolve(text)
+        },
+        close: () => answer.resolve("closed without an answer"),
+      },
+    })
+    socket.write(
+      `POST /v1/collections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n`,
+    )
+    await begun.promise
+    child.kill(signal)
+    await log.until("stopping")
+    socket.write('{"name":"a"}')
+    expect(await answer.promise).toStartWith("HTTP/1.1 400")
+    expect(await child.exited).toBe(0)
+    expect(await fetch(`http://127.0.0.1:${port}/health`).catch(() => "gone")).toBe("gone")
+  },
+)
+
+/** An API key of a new organization, which has no network to make a collection on. */
+async function issueKey(folder: string): Promise<string> {
+  const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
+  const at = new Date()
+  await migrate(db, at)
+  const { key } = await db.transaction(async (tx) => {
+    const turn = { tx, at, request_id: null, wake: () => {}, tell: async () => {} }
+    const network = { default_chain_id: null, allowed_chain_ids: [] }
+    const { id: organization_id } = await createOrganization(turn, { name: "Maker", ...network })
+    return await issueApiKey(turn, { organization_id, name: null })
+  })
+  await db.close()
+  return key
+}
+
+/** Reads a stream to its end, as somebody must, and tells when a text has come. */
+function follow(stream: ReadableStream<Uint8Array>) {
+  let printed = ""
+  const waiting: { text: string; resolve: () => void }[] = []
+  const read = async () => {
+    for await (const chunk of stream) {
+      printed += new TextDecoder().decode(chunk)
+      for (const { text, resolve } of waiting) if (printed.includes(text)) resolve()
+    }
+  }
+  read()
+  return {
+    until: (text: string) =>
+      new Promise<void>((resolve) => {
+        if (printed.includes(text)) resolve()
+        waiting.push({ text, resolve })
+      }),
+  }
+}

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { type Address, getAddress, type Hex } from "viem"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { runOperator } from "../../src/operator/commands/run-operator.ts"
+import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
+
+setDefaultTimeout(60_000)
+const admin = accountAt(0)
+const newcomer = accountAt(8).address
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
+})
+afterAll(() => stage.close())
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is whatever the command prints
+type Run = { code: number; document: any; complaint: string }
+
+async function operator(...words: string[]): Promise<Run> {
+  const said = { printed: "", complaint: "" }
+  const terminal = {
+    print: (text: string) => {
+      said.printed += text
+    },
+    complain: (text: string) => {
+      said.complaint += text
+    },
+  }
+  const code = await runOperator(() => stage.environment, terminal, [...words, "--json"])
+  return { code, document: code === 2 ? null : JSON.parse(said.printed), complaint: said.complaint }
+}
+
+/** Signs what was printed as an admin would whose key is elsewhere. */
+async function sign({ document }: Run): Promise<void> {
+  const { to, data } = document as { to: Address; data: Hex }
+  const { client } = stage.anvil
+  const hash = await client.sendTransaction({ account: admin, to, data, gas: 300_000n })
+  await client.mine({ blocks: 1 })
+  expect((await client.getTransactionReceipt({ hash })).status).toBe("success")
+}
+
+function factory(functionName: "paused" | "baseURI" | "baseURIFrozen" | "releaseAt" | "authorizer") {
+  const address = stage.world.context.config.chains[0]?.factory_address as Address
+  return stage.anvil.client.readContract({ address, abi: factoryAbi, functionName })
+}
+
+test("what the service needs is what the factory gives, and whatever is lacking is a call away", async () => {
+  const { document } = await operator("chain", "roles")
+  expect(document).toMatchObject({ chain_id: 31_337, admin: admin.address, paused: false, calls: [] })
+  const desk = stage.world.context.config.chains[0]?.desk_address
+  expect(document.keys).toEqual([
+    { account: signers[0], is: "signer", roles: 6, needed: 6 },
+    { account: signers[1], is: "signer", roles: 9, needed: 9 },
+    { account: desk, is: "desk", roles: 7, needed: 7 },
+  ])
+  await sign(await operator("chain", "call", "revoke", "--account", signers[1], "--roles", "deploy"))
+  const lacking = await operator("chain", "roles")
+  expect(lacking.document.keys[1]).toMatchObject({ account: signers[1], roles: 1, needed: 9 })
+  await sign({ ...lacking, document: lacking.document.calls[0] })
+  expect((await operator("chain", "roles")).document.calls).toEqual([])
+})
+
+test("roles are added to those there are, and taken away one or all", async () => {
+  const rolesNow = async () => {
+    const { document } = await operator("chain", "roles")
+    const found = document.keys.find(({ account }: { account: string }) => account === newcomer)
+    return found?.roles ?? 0
+  }
+  for (const [act, roles, then] of [
+    ["grant", "issue,claim", 3],
+    ["grant", "replace", 7],
+    ["revoke", "issue", 6],
+    ["revoke", null, 0],
+  ] as const) {
+    const words = ["chain", "call", act, "--account", newcomer, ...(roles ? ["--roles", roles] : [])]
+    await sign(await operator(...words))
+    expect(await rolesNow()).toBe(then)
+  }
+})
+
+test("the other calls of the admin do what they say", async () => {
+  const call = async (...words: string[]) => await sign(await operator("chain", "call", ...words))
+  await call("pause")
+  expect(await factory("paused")).toBe(true)
+  await call("resume")
+  expect(await factory("paused")).toBe(false)
+  await call("announce-release")
+  expect(await factory("releaseAt")).toBeGreaterThan(0n)
+  await call("cancel-release")
+  expect(await factory("releaseAt")).toBe(0n)
+  await call("set-metadata-base", "--url", "https://tokens.test/metadata")
+  expect(await factory("baseURI")).toBe("https://tokens.test/metadata")
+  await call("freeze-metadata-base")
+  expect(await factory("baseURIFrozen")).toBe(true)
+  const before = await factory("authorizer")
+  await call("set-authorizer", "--account", newcomer, "--overlap-hours", "2")
+  const { document } = await operator("chain", "roles")
+  expect([document.authorizer, document.previous_authorizer.account]).toEqual([newcomer, before])
+  await call("set-authorizer", "--account", getAddress(String(before)), "--overlap-hours", "0")
+  expect((await operator("chain", "roles")).document.previous_authorizer).toBeNull()
+})
+
+test("wrong words are answered with what is right", async () => {
+  for (const [words, complaint] of [
+    [["grant"], "needs --account, an address"],
+    [["grant", "--account", newcomer], "grant needs --roles"],
+    [["grant", "--account", newcomer, "--roles", "mint"], '"mint" is no role; there are issue, claim'],
+    [["set-authorizer", "--account", newcomer, "--overlap-hours", "200"], "takes at most 168"],
+    [["set-metadata-base", "--url", "https://tokens.test/"], "without a slash at its end"],
+    [["burn"], 'knows no "burn"'],
+  ] as const) {
+    const run = await operator("chain", "call", ...words)
+    expect(run.code).toBe(2)
+    expect(run.complaint).toContain(complaint)
+  }
+  const { code, document, complaint } = await operator("chain", "call", "pause", "--chain", "5")
+  expect(code).toBe(1)
+  expect(JSON.stringify(document) + complaint).toContain("chain 5 is not in CHAINS, which has 31337")
+})

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import {
+  type Address,
+  createPublicClient,
+  createTestClient,
+  getContractAddress,
+  http,
+  parseEther,
+  walletActions,
+} from "viem"
+import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from "viem/accounts"
+import { type DevChain, freePort, startDevChain } from "../../src/dev/chain.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { tiedToParent } from "../harness/child-process.ts"
+
+const authorizer = privateKeyToAddress(generatePrivateKey())
+const operators = [generatePrivateKey(), generatePrivateKey()].map(privateKeyToAddress)
+
+let folder: string
+let chain: DevChain
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "deploy-"))
+  chain = await startDevChain({ folder, port: 0, isAwaited: async () => true, metadata_base_url: "" })
+}, 40_000)
+afterAll(async () => {
+  await chain.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe("the deployment of the factory", () => {
+  test("prints an address that CHAINS takes, of a factory with the admin, authorizer and operators that were named", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const { exitCode, printed } = await deploy(deployer)
+    expect(exitCode).toBe(0)
+    const { factory_address } = chainIn(printed)
+    const read = (functionName: "admin" | "authorizer") =>
+      reader().readContract({ address: factory_address, abi: factoryAbi, functionName })
+    expect(await read("admin")).toBe(deployer.address)
+    expect(await read("authorizer")).toBe(authorizer)
+    // Of two, the first claims and replaces chips, the second issues and deploys.
+    const [first, second] = operators
+    expect(await rolesAt(factory_address, first as Address)).toBe(6n)
+    expect(await rolesAt(factory_address, second as Address)).toBe(9n)
+  }, 20_000)
+
+  test("is done once, however often it is asked for", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const first = await deploy(deployer)
+    const balance = await reader().getBalance(deployer)
+    const again = await deploy(deployer)
+    expect(again).toMatchObject({ exitCode: 0, printed: first.printed })
+    expect(await reader().getTransactionCount(deployer)).toBe(2)
+    expect(await reader().getBalance(deployer)).toBe(balance)
+  }, 20_000)
+
+  test("is done once when it is asked for twice at the same time", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    await Promise.all([deploy(deployer), deploy(deployer)])
+    expect((await deploy(deployer)).exitCode).toBe(0)
+    expect(await reader().getTransactionCount(deployer)).toBe(2)
+  }, 20_000)
+
+  test("has the same address on every chain, the one of the key's first contract", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const { printed } = await deploy(deployer)
+    const first = getContractAddress({ from: deployer.address, nonce: 0n })
+    expect(chainIn(printed).factory_address).toBe(first)
+  }, 20_000)
+})
+
+describe("the deployment ends with one line", () => {
+  test("when the chain does not answer, without saying the provider's address", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const url = `http://127.0.0.1:${await freePort()}/with-a-key`
+    const line = await failure(deployer, { "rpc-url": url })
+    expect(line).toMatch("the chain at --rpc-url does not do it")
+    expect(line).not.toMatch("with-a-key")
+  }, 20_000)
+
+  test("when the account has no money, with what it needs", async () => {
+    const deployer = await newDeployer({ ether: "0" })
+    const line = await failure(deployer)
+    expect(line).toMatch(new RegExp(`^${deployer.address} has 0 ether and needs 0\\.\\d+ for the gas`))
+  })
+
+  test("when the account has too little money", async () => {
+    expect(await failure(await newDeployer({ ether: "0.000001" }))).toMatch(" has 0.000001 ether and needs ")
+  })
+
+  test("when the key has sent something else before", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    await sendSomething(deployer)
+    expect(await failure(deployer)).toMatch("take a key that has sent none")
+  }, 20_000)
+
+  test("when the factory is there with another authorizer", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    await deploy(deployer)
+    const line = await failure(deployer, { authorizer: deployer.address })
+    expect(line).toMatch(`has the authorizer ${authorizer}, not ${deployer.address}`)
+  }, 20_000)
+
+  test("when the factory is there without one of the operators", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    await deploy(deployer)
+    const line = await failure(deployer, { operators: `${operators[0]},${deployer.address}` })
+    expect(line).toMatch(`gives ${deployer.address} no role to issue, deploy`)
+  }, 20_000)
+
+  test.each([
+    ["no key", "not a key"],
+    ["zero", `0x${"0".repeat(64)}`],
+    ["a number that is too high", `0x${"f".repeat(64)}`],
+  ])("when the file holds %s, which it does not repeat", async (_name, text) => {
+    const line = await failure({ file: keyFile(text) })
+    expect(line).toMatch("does not hold a private key, 0x and 64 hexadecimal digits")
+    expect(line).not.toMatch(text)
+  })
+
+  test("when there is no key file", async () => {
+    const file = join(folder, "nothing")
+    expect(await failure({ file })).toMatch(`--key-file names ${file}, which cannot be read`)
+  })
+
+  test.each([
+    ["authorizer", "0x12", '"0x12" is not an address'],
+    ["operators", "", "--operators is missing"],
+    ["rpc-url", "chain", "--rpc-url takes an http or https address"],
+    ["wrong", "1", "--wrong"],
+  ])("when --%s is %s", async (name, value, complaint) => {
+    expect(await failure({ file: keyFile(generatePrivateKey()) }, { [name]: value })).toMatch(complaint)
+  })
+})
+
+test("a deployment that was cut short is what the next runs find, of which one with other roles fails", async () => {
+  const deployer = await newDeployer({ ether: "10" })
+  const interrupted = start(deployer)
+  await untilSent(deployer.address)
+  interrupted.kill("SIGKILL")
+  await interrupted.exited
+  const others = { authorizer: deployer.address }
+  const [same, other] = await Promise.all([deploy(deployer), deploy(deployer, others)])
+  expect([same.exitCode, other.exitCode]).toEqual([0, 1])
+  expect(other.complaint).toMatch(`has the authorizer ${authorizer}, not ${deployer.address}`)
+  expect(await reader().getTransactionCount(deployer)).toBe(2)
+}, 20_000)
+
+type Deployer = { file: string; address: Address; private_key: `0x${string}` }
+
+async function newDeployer({ ether }: { ether: string }): Promise<Deployer> {
+  const private_key = generatePrivateKey()
+  const address = privateKeyToAddress(private_key)
+  await writer().setBalance({ address, value: parseEther(ether) })
+  return { file: keyFile(private_key), address, private_key }
+}
+
+let written = 0
+function keyFile(text: string): string {
+  const path = join(folder, `${++written}.key`)
+  writeFileSync(path, `${text}\n`, { mode: 0o600 })
+  return path
+}
+
+type Options = Record<string, string>
+
+function start({ file }: { file: string }, others: Options = {}) {
+  const options = {
+    "rpc-url": chain.rpc_url,
+    "key-file": file,
+    authorizer,
+    operators: operators.join(","),
+    ...others,
+  }
+  const words = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
+  const program = join(import.meta.dir, "../../src/deploy-factory.ts")
+  return Bun.spawn(tiedToParent([process.execPath, program, ...words]), {
+    cwd: folder,
+    env: { PATH: process.env.PATH },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+}
+
+async function deploy(deployer: { file: string }, others: Options = {}) {
+  const child = start(deployer, others)
+  const [printed, complaint, exitCode] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ])
+  return { printed, complaint, exitCode }
+}
+
+async function failure(deployer: { file: string }, others: Options = {}): Promise<string> {
+  const { printed, complaint, exitCode } = await deploy(deployer, others)
+  expect({ exitCode, printed }).toEqual({ exitCode: 1, printed: "" })
+  const lines = complaint.trim().split("\n")
+  expect(lines).toHaveLength(1)
+  return lines[0] ?? ""
+}
+
+/** The chain as the configuration reads it, where what was printed completes the other settings. */
+function chainIn(printed: string) {
+  const [[id, printedSettings] = []] = Object.entries(JSON.parse(printed) as Record<string, object>)
+  expect(id).toBe(String(chain.chain_id))
+  const path = join(folder, "chains.json")
+  writeFileSync(path, JSON.stringify({ [String(id)]: { rpc_urls: [chain.rpc_url], ...printedSettings } }))
+  const { chains } = loadConfig({ CHAINS: path, SERVICE_SECRET: "a secret of tests that is long enough" })
+  if (!chains[0]) throw new Error("there is no chain in the configuration")
+  return chains[0]
+}
+
+function rolesAt(address: Address, account: Address): Promise<bigint> {
+  return reader().readContract({ address, abi: factoryAbi, functionName: "roles", args: [account] })
+}
+
+async function sendSomething({ private_key, address }: Deployer): Promise<void> {
+  const account = privateKeyToAccount(private_key)
+  const hash = await writer().sendTransaction({ chain: null, account, to: address, value: 1n })
+  await reader().waitForTransactionReceipt({ hash, pollingInterval: 100 })
+}
+
+async function untilSent(address: Address): Promise<void> {
+  while ((await reader().getTransactionCount({ address, blockTag: "pending" })) === 0) await Bun.sleep(5)
+}
+
+function reader() {
+  return createPublicClient({ transport: http(chain.rpc_url) })
+}
+
+function writer() {
+  return createTestClient({ mode: "anvil", transport: http(chain.rpc_url) }).extend(walletActions)
+}

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { lanes, organizations } from "../../src/db/schema.ts"
+import { consolePages } from "../../src/operator/console/routes.ts"
+import { startOperatorServer } from "../../src/operator/port/server.ts"
+import { actsOn } from "../../src/operator/stories/acts.ts"
+import { search } from "../../src/operator/stories/search.ts"
+import { inAct } from "../../src/operator/verbs/acts.ts"
+import { explain } from "../../src/operator/verbs/explain.ts"
+import { findStuck } from "../../src/operator/verbs/stuck.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { engines } from "../harness/engines.ts"
+import { alice, bob, claimedUnit, transfer, useOwnership } from "../harness/ownership.ts"
+import { activeCollection, createCaller, newUnit } from "../harness/services.ts"
+
+describe.each(engines)("on $name an operator", (engine) => {
+  const service = useOwnership(engine)
+  const found = async (text: string) => (await search(service.read(), text)).map(({ id }) => id)
+
+  test("finds what a request has set off by its id, and is told when it set off nothing", async () => {
+    const collection = await activeCollection(service, service.caller)
+    const { id } = await newUnit(service, service.caller, collection)
+    const request = `req_${crypto.randomUUID()}`
+    await inTurn(service.context, request, (turn) =>
+      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
+    )
+    expect(await found(request)).toEqual([id])
+    expect(await explain(service.context, request)).toMatchObject({ id, machine: "unit-token" })
+    const refused = explain(service.context, `req_${crypto.randomUUID()}`)
+    await expect(refused).rejects.toThrow("has set nothing off: where it was refused, its line in the log")
+  })
+
+  test("finds claims and transfers by a wallet, in either case of its letters", async () => {
+    const maker = await createCaller(service)
+    const { unit, session, id } = await claimedUnit(service, maker)
+    const handed = await transfer(service, session, unit.id, { recipient: bob })
+    for (const wallet of [alice, alice.toLowerCase()])
+      expect(await found(wallet)).toEqual(expect.arrayContaining([id, handed.id]))
+    expect(await found(bob)).toContain(handed.id)
+    expect(await found("0x000000000000000000000000000000000000dEaD")).toEqual([])
+  })
+
+  test("finds units and collections by their whole name, and an organization's by its id and name", async () => {
+    const name = `Maker ${newId()}`
+    const maker = await createCaller(service, { name })
+    const collection = await activeCollection(service, maker)
+    const jacket = await newUnit(service, maker, collection, { name: `Jacket ${newId()}` })
+    expect(await found(String(jacket.name))).toEqual([jacket.id])
+    expect(await found(String(jacket.name).slice(0, -1))).toEqual([])
+    for (const text of [maker.organization_id, name])
+      expect((await found(text)).sort()).toEqual([collection.id, jacket.id].sort())
+    const several = await explain(service.context, name)
+    expect(several).toHaveLength(2)
+  })
+
+  test("is told at once what a paused lane holds up, and not of work that is on its way", async () => {
+    const collection = await activeCollection(service, service.caller)
+    const { id } = await newUnit(service, service.caller, collection)
+    await service.turn((turn) =>
+      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
+    )
+    const now = service.context.clock()
+    const held = { lease_owner: "a worker", leased_until: new Date(now.getTime() + 60_000) }
+    const setLane = (change: object) =>
+      service.turn(({ tx }) => tx.update(lanes).set(change).where(eq(lanes.id, "issuance")))
+    const reasonNow = async () => {
+      const stuck = await findStuck(service.read(), now)
+      return stuck.find((each) => each.id === id)?.reason ?? null
+    }
+    await setLane(held)
+    expect(await reasonNow()).toBeNull()
+    await setLane({ status: "paused", reason: "it has no money" })
+    expect(await reasonNow()).toBe("lane issuance is paused: it has no money")
+    await setLane({ status: "open", reason: null, lease_owner: null, leased_until: null })
+    expect(await reasonNow()).toContain("no worker holds lane issuance")
+    await setLane(held)
+    const later = new Date(now.getTime() + 6 * 60_000)
+    await setLane({ leased_until: new Date(later.getTime() + 60_000) })
+    expect((await findStuck(service.read(), later)).map((each) => each.id)).toContain(id)
+  })
+})
+
+describe.each(engines)("on $name the console", (engine) => {
+  const service = useOwnership(engine)
+  let server: ReturnType<typeof startOperatorServer>
+  beforeAll(() => {
+    const context = { ...service.context, config: { ...service.context.config, operator_port: 0 } }
+    server = startOperatorServer(context, [consolePages(context)])
+  })
+  afterAll(() => server.stop())
+  const page = async (path: string) => await (await fetch(server.url + path)).text()
+
+  test("begins with what is wrong, which a paused lane is, with its reason", async () => {
+    await service.turn(({ tx }) => tx.update(lanes).set({ status: "paused", reason: "it has no money" }))
+    const text = await page("/console")
+    expect(text).toContain('<li class="wrong"><b>!</b> lane issuance is paused: it has no money')
+    expect(text.indexOf('class="wrong"')).toBeLessThan(text.indexOf('class="right"'))
+    expect(text.indexOf('class="signs"')).toBeLessThan(text.indexOf("<h1>Lifecycles"))
+  })
+
+  test("lists actors with the names of what they are about", async () => {
+    const maker = await createCaller(service, { name: "Maker & Daughters" })
+    const collection = await activeCollection(service, maker)
+    await newUnit(service, maker, collection, { name: "Jacket <1>", external_id: "J-1" })
+    const units = await page("/console/machines/unit-token/states/pending")
+    for (const cell of ["<td>Jacket &lt;1&gt;</td>", "<td>J-1</td>", "Maker &amp; Daughters</td>"])
+      expect(units).toContain(cell)
+    expect(await page("/console/machines/collection-contract/states/active")).toContain(
+      `<td>${collection.name}</td>`,
+    )
+    const { id } = await claimedUnit(service, maker)
+    const claims = await page("/console/machines/claim/states/claimed")
+    expect(claims).toContain(id)
+    expect(claims).toContain("Maker &amp; Daughters</td>")
+  })
+})
+
+describe.each(engines)("on $name what an operator does", (engine) => {
+  const service = useOwnership(engine)
+  let server: ReturnType<typeof startOperatorServer>
+  beforeAll(() => {
+    const context = { ...service.context, config: { ...service.context.config, operator_port: 0 } }
+    server = startOperatorServer(context, [consolePages(context)])
+  })
+  afterAll(() => server.stop())
+  const act = (name: string, id: string) =>
+    fetch(`${server.url}/console/${name}`, {
+      method: "POST",
+      body: new URLSearchParams({ id }),
+      redirect: "manual",
+    })
+
+  test("is noted with who it was and when, and what is refused is not", async () => {
+    const { organization_id } = await createCaller(service, { name: "Maker & Daughters" })
+    const setLane = (change: object) =>
+      service.turn(({ tx }) => tx.update(lanes).set(change).where(eq(lanes.id, "issuance")))
+    await setLane({ status: "halted", reason: "somebody else uses the key" })
+    expect((await act("retry", "issuance")).status).toBe(303)
+    expect((await act("retry", "issuance")).status).toBe(409)
+    expect((await act("suspend", organization_id)).status).toBe(303)
+    const [suspended] = await service
+      .read()
+      .select()
+      .from(organizations)
+      .where(eq(organizations.id, organization_id))
+    expect(suspended?.suspended_at).toEqual(service.context.clock())
+    expect((await act("resume", organization_id)).status).toBe(303)
+    expect((await act("suspend", newId())).status).toBe(409)
+    expect((await act("cancel", newId())).status).toBe(409)
+    await inAct(service.context, { act: "cancel", subject: "x" }, async () => {}, "maria on desk")
+    const at = service.context.clock()
+    const noted = (await actsOn(service.read(), null)).map(({ id: _id, ...each }) => each)
+    const here = "console, from 127.0.0.1"
+    expect(noted).toEqual([
+      { at, actor: "maria on desk", act: "cancel", subject: "x" },
+      { at, actor: here, act: "resume", subject: organization_id },
+      { at, actor: here, act: "suspend", subject: organization_id },
+      { at, actor: here, act: "retry", subject: "issuance" },
+    ])
+    expect(await actsOn(service.read(), [organization_id])).toHaveLength(2)
+  })
+
+  test("leaves no note where the work itself is undone", async () => {
+    const before = await actsOn(service.read(), null)
+    const broken = inAct(service.context, { act: "retry", subject: "x" }, async () => {
+      throw new Error("it broke")
+    })
+    await expect(broken).rejects.toThrow("it broke")
+    expect(await actsOn(service.read(), null)).toEqual(before)
+  })
+})
+
+describe("the operator port", () => {
+  const [engine] = engines
+  if (!engine) throw new Error("there is no engine")
+  const service = useOwnership(engine)
+  const token = "a token of tests that is long enough: 0123"
+  let server: ReturnType<typeof startOperatorServer>
+  beforeAll(() => {
+    const config = { ...service.context.config, operator_port: 0, operator_token: token }
+    server = startOperatorServer({ ...service.context, config }, [])
+  })
+  afterAll(() => server.stop())
+
+  test("refuses a Host that is none, before anything else and without an error in the log", async () => {
+    const { port } = new URL(server.url)
+    for (const host of ["127.0.0.1@x", "127.0.0.1:99999", "127.999.0.1", "a b", "[::1", "x/y"])
+      expect([host, await statusOf(Number(port), host)]).toEqual([host, 400])
+    for (const host of [`127.0.0.1:${port}`, "localhost", "[::1]:80", "operator.example"])
+      expect([host, await statusOf(Number(port), host)]).toEqual([host, 200])
+  })
+
+  test("lets a client try ten wrong tokens a minute, and then not even the right one", async () => {
+    const logIn = (text: string) =>
+      fetch(`${server.url}/login`, {
+        method: "POST",
+        redirect: "manual",
+        body: new URLSearchParams({ token: text }),
+        headers: { origin: server.url },
+      })
+    expect((await logIn(token)).status).toBe(303)
+    for (let wrong = 1; wrong <= 10; wrong++) expect((await logIn(`wrong ${wrong}`)).status).toBe(403)
+    for (const text of ["wrong", token]) {
+      const refused = await logIn(text)
+      expect(refused.status).toBe(429)
+      expect(Number(refused.headers.get("retry-after"))).toBeWithin(1, 61)
+    }
+    const bearer = { headers: { authorization: `Bearer ${token}` } }
+    expect((await fetch(`${server.url}/nothing`, bearer)).status).toBe(404)
+  })
+})
+
+/** The status that the port answers to `GET /livez` with this Host. */
+async function statusOf(port: number, host: string): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data: (_socket, chunk) => resolve(chunk.toString("latin1")),
+      close: () => resolve(""),
+      error: () => resolve(""),
+    },
+  })
+  socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  const answer = await promise
+  socket.end()
+  return Number(/^HTTP\/1.1 (\d{3})/.exec(answer)?.[1] ?? 0)
+}

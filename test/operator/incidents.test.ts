@@ -1,0 +1,337 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { and, eq, isNotNull } from "drizzle-orm"
+import { webhookDeliveries, webhookQueue } from "../../src/db/event-schema.ts"
+import { effects, lanes, organizations, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { sendEvent, settleEffect } from "../../src/engine/actors/runtime.ts"
+import { createHealth } from "../../src/operator/console/health.ts"
+import { explain } from "../../src/operator/verbs/explain.ts"
+import { findStuck } from "../../src/operator/verbs/stuck.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { engines } from "../harness/engines.ts"
+import { chainId } from "../harness/services.ts"
+import { hook, type Ids, laneId, openScene, type Scene, type World } from "./incidents/scene.ts"
+
+setDefaultTimeout(20_000)
+const [sqlite] = engines
+let scene: Scene
+beforeAll(async () => {
+  if (!sqlite) throw new Error("there is no engine")
+  scene = await openScene(sqlite)
+}, 30_000)
+afterAll(() => scene.close())
+
+type Incident = {
+  /** Makes it happen, as the rows are that the service itself writes then, or as the chain answers. */
+  happen(world: World): Promise<unknown>
+  /** Who is asked about. */
+  of: keyof Ids
+  /** The words that name the cause. */
+  cause: string
+}
+
+const signer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+const factory = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+
+/** What the service writes into the row of a lane that holds everything up. */
+const stops: Incident[] = [
+  ["paused", `${signer} lacks 0.2 ETH for its next transaction: send it at least that`],
+  ["paused", `${signer} is not an operator of factory ${factory}`],
+  ["paused", `${signer} cannot pay the 0.3 ETH of nonce 7: send it more`],
+  ["paused", `${signer} has 0.001 ETH, and its next transaction may cost 0.01 ETH`],
+  [
+    "halted",
+    `the chain has 9 transactions of ${signer}, the database knows 7: stop whoever else uses the key`,
+  ],
+  ["halted", `the chain has 5 transactions of ${signer} and had 6 at a depth of 12 blocks`],
+  ["halted", "chain 31337 replaced block 990, which was final at a depth of 12 blocks"],
+  ["halted", `nonce 7 of ${signer} was used by a transaction that this service did not send`],
+].map(([status, cause = ""]) => ({
+  of: "issuing",
+  cause,
+  happen: (world) => setLane(world, { status: status as "paused" | "halted", reason: cause }),
+}))
+
+/** What the service writes into the row of a lane that goes on, with something to say. */
+const notices: Incident[] = [
+  "not all providers of chain 31337 say the same of block 990: nothing is confirmed until they do",
+  "provider number 2 in rpc_urls of chain 31337 has not answered for an hour",
+  "nonce 7 (issueUnit) cannot be moved on and is tried again: the key service does not answer",
+  "nonce 7 is not mined at the highest fee: raise max_fee_per_gas_gwei",
+  `nonce 7 (issueUnit) was never signed, and the key of ${signer} is not in SIGNER_KEYS any more`,
+  "nonce 7 (issueUnit) had succeeded and has no effect after a reorganization",
+].map((cause) => ({ of: "sending", cause, happen: (world) => setLane(world, { reason: cause }) }))
+
+/** What nodes answer to the bytes of a transaction. */
+const words: Incident[] = [
+  "replacement transaction underpriced",
+  "insufficient funds for gas * price + value",
+  "nonce too low: next nonce 9, tx nonce 7",
+  "nonce too high",
+  "max fee per gas less than block base fee",
+  "txpool is full",
+  "429 too many requests",
+  "exceeds block gas limit",
+  "intrinsic gas too low",
+  "tx fee (1.20 ether) exceeds the configured cap (1.00 ether)",
+].map((cause) => ({
+  of: "sending",
+  cause,
+  happen: (world) =>
+    write(world, (tx) =>
+      tx
+        .update(transactionAttempts)
+        .set({ last_error: cause })
+        .where(eq(transactionAttempts.transaction_id, world.ids.transaction)),
+    ),
+}))
+
+/** What becomes of a call that is tried before it is sent, and of one that cannot be planned. */
+const plans: Incident[] = (
+  [
+    ["issuing", "the call reverts with SerialGap"],
+    ["issuing", "the call reverts with ChipInUse"],
+    ["deploying", "the call reverts with 0x1a2b3c4d"],
+    ["relayed", "the call reverts with NotIssued"],
+    ["relayed", "the call reverts with AlreadyClaimed"],
+    ["replacing", "the call reverts with ChipMismatch"],
+    ["replacing", "the call reverts with ChipLocked"],
+    ["issuing", "there is no collection 0192f000-0000-7000-8000-000000000001"],
+  ] as const
+).map(([of, cause]) => ({
+  of,
+  cause,
+  happen: (world) =>
+    write(world, (tx) =>
+      tx
+        .update(effects)
+        .set({ last_error: cause, attempts: 2 })
+        .where(and(eq(effects.actor_id, world.ids[of]), eq(effects.status, "open"))),
+    ),
+}))
+
+const others: Incident[] = [
+  {
+    of: "issuing",
+    cause: "no worker holds lane issuance: is one running, with its key in SIGNER_KEYS?",
+    happen: (world) => setLane(world, { lease_owner: null, leased_until: null }),
+  },
+  {
+    of: "relayed",
+    cause: "no worker holds lane issuance: is one running, with its key in SIGNER_KEYS?",
+    happen: (world) => setLane(world, { leased_until: new Date(0) }),
+  },
+  {
+    of: "sending",
+    cause: "is in block 999 and not deep enough yet; lane issuance is halted: somebody has to look",
+    async happen(world) {
+      await setLane(world, { status: "halted", reason: "somebody has to look" })
+      await setTransaction(world, { status: "mined", block_number: 999 })
+    },
+  },
+  {
+    of: "issuing",
+    cause: "unit.issuance_reverted: The chain refused the issuance",
+    happen: (world) =>
+      fail(world, "issuing", { code: "unit.issuance_reverted", message: "The chain refused the issuance" }),
+  },
+  {
+    of: "deploying",
+    cause: "collection.deployment_reverted: The chain refused the contract",
+    happen: (world) =>
+      fail(world, "deploying", {
+        code: "collection.deployment_reverted",
+        message: "The chain refused the contract",
+      }),
+  },
+  {
+    of: "sending",
+    cause: "with nonce 7 is sent and not mined",
+    happen: async (world) => world.setTime(6),
+  },
+  {
+    of: "sending",
+    cause: "nonce 7 is given up, and what uses it up is not mined yet",
+    async happen(world) {
+      await setTransaction(world, { cancel_requested_at: world.context.clock() })
+      world.setTime(6)
+    },
+  },
+  {
+    of: "replacing",
+    cause: "it waits for its turn in lane:issuance",
+    happen: async (world) => world.setTime(6),
+  },
+  {
+    of: "offered",
+    cause: "chain 31337 has not settled it",
+    happen: async (world) => world.setTime(60),
+  },
+  {
+    of: "session",
+    cause: "is a worker running?",
+    happen: async (world) => world.setTime(20),
+  },
+  {
+    of: "endpoint",
+    cause: "status 503",
+    async happen(world) {
+      await backlog(world, "status 503")
+      const gave = { type: "GAVE_UP", last_error: "status 503" }
+      await inTurn(world.context, null, (turn) => sendEvent(turn, world.ids.endpoint, gave))
+    },
+  },
+  {
+    of: "endpoint",
+    cause: "connection refused",
+    happen: (world) => backlog(world, "connection refused"),
+  },
+  {
+    of: "endpoint",
+    cause: "events",
+    async happen(world) {
+      await backlog(world, null)
+      world.setTime(6)
+    },
+  },
+  {
+    of: "offered",
+    cause: `AUTHORIZER_KEY is that of ${signer}, and factory ${factory} of chain 31337 names another one`,
+    async happen({ keyFaults }) {
+      const text = `AUTHORIZER_KEY is that of ${signer}, and factory ${factory} of chain 31337 names another one`
+      keyFaults.push({ chain_id: chainId, variable: "AUTHORIZER_KEY", text })
+    },
+  },
+  {
+    of: "issuing",
+    cause: "does not answer",
+    happen: async ({ node }) => node.stop(),
+  },
+  {
+    of: "sending",
+    cause: "the daily quota of this project is used up",
+    async happen({ node }) {
+      node.refusal = { status: 429, text: "the daily quota of this project is used up" }
+    },
+  },
+  {
+    of: "relayed",
+    cause: "is chain 1 at its RPC address: correct rpc_urls in CHAINS",
+    async happen({ node }) {
+      node.chain_id = 1
+    },
+  },
+  {
+    of: "offered",
+    cause: "has made no block for 900 seconds, since block 1000",
+    async happen({ node }) {
+      node.age = 900
+    },
+  },
+]
+
+const incidents = [...stops, ...notices, ...words, ...plans, ...others]
+
+describe("while all is well", () => {
+  test("the strip has nothing to say, nothing is stuck, and no story names a cause", async () => {
+    const world = scene.open()
+    expect((await signsOf(world)).filter(({ is_wrong }) => is_wrong)).toEqual([])
+    expect(await findStuck(world.context.db.read, world.context.clock())).toEqual([])
+    for (const { of, cause } of [...stops, ...notices, ...words, ...plans])
+      expect(await waitsFor(world, of)).not.toContain(cause)
+    await world.close()
+  })
+})
+
+describe("fifty incidents", () => {
+  test("are as many", () => expect(incidents).toHaveLength(50))
+
+  test.each(incidents.map((incident, index) => [index + 1, incident.of, incident.cause, incident] as const))(
+    "%d, asked about what is %s: %s",
+    async (_number, of, cause, { happen }) => {
+      const world = scene.open()
+      try {
+        await happen(world)
+        expect(await waitsFor(world, of)).toContain(cause)
+        const signs = await signsOf(world)
+        const loud = signs.filter(({ is_wrong }) => is_wrong).map(({ text }) => text)
+        expect(loud.join("\n")).toContain(cause)
+      } finally {
+        await world.close()
+      }
+    },
+  )
+
+  test("leave the strip quiet where somebody meant it: a suspended organization, which its stories name", async () => {
+    const world = scene.open()
+    const suspended_at = world.context.clock()
+    await write(world, (tx) =>
+      tx.update(organizations).set({ suspended_at }).where(isNotNull(organizations.id)),
+    )
+    expect(await waitsFor(world, "issuing")).toContain("its organization is suspended since 2026-03-31T23:59")
+    const said = (await signsOf(world)).find(({ text }) => text.includes("organization Maker is suspended"))
+    expect(said?.is_wrong).toBe(false)
+    await world.close()
+  })
+})
+
+async function waitsFor({ context, ids }: World, of: keyof Ids): Promise<string> {
+  const story = await explain(context, ids[of])
+  if (Array.isArray(story)) throw new Error(`there are several of ${of}`)
+  return story.waits_for
+}
+
+function signsOf({ context }: World) {
+  return createHealth(context)()
+}
+
+type Tx = Parameters<Parameters<typeof inTurn>[2]>[0]["tx"]
+
+async function write({ context }: World, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+  await inTurn(context, null, ({ tx }) => work(tx))
+}
+
+function setLane(world: World, change: Partial<typeof lanes.$inferInsert>): Promise<void> {
+  return write(world, (tx) => tx.update(lanes).set(change).where(eq(lanes.id, laneId)))
+}
+
+function setTransaction(world: World, change: Partial<typeof transactions.$inferInsert>): Promise<void> {
+  return write(world, (tx) =>
+    tx.update(transactions).set(change).where(eq(transactions.id, world.ids.transaction)),
+  )
+}
+
+async function fail({ context, ids }: World, of: keyof Ids, error: { code: string; message: string }) {
+  const isOpen = and(eq(effects.actor_id, ids[of]), eq(effects.status, "open"))
+  const [effect] = await context.db.read.select().from(effects).where(isOpen)
+  await inTurn(context, null, (turn) => settleEffect(turn, String(effect?.id), { error }))
+}
+
+/** Three events wait for the endpoint, which refused the first of them if it said anything. */
+async function backlog({ context, ids }: World, said: string | null): Promise<void> {
+  const at = context.clock()
+  const [endpoint_id, event_id] = [ids.endpoint, newId()]
+  await inTurn(context, null, async ({ tx }) => {
+    for (const position of [1, 2, 3])
+      await tx.insert(webhookQueue).values({
+        ...{ endpoint_id, event_id: newId(), line: newId(), position, attempts: said ? 1 : 0 },
+        ...{ due_at: at, last_error: said, created_at: at },
+      })
+    if (said === null) return
+    await tx.insert(webhookDeliveries).values({
+      ...{ id: newId(), endpoint_id, event_id, attempt: 1, status: "failed", error: said },
+      ...{ milliseconds: 5, created_at: at },
+    })
+  })
+}
+
+test("the address of a webhook endpoint is said with what is wrong with it", async () => {
+  const world = scene.open()
+  await backlog(world, "connection refused")
+  const said = (await signsOf(world)).find(({ text }) => text.includes(hook))
+  expect(said?.text).toBe(
+    `webhook endpoint ${hook} is enabled, 3 events wait since 2026-03-31T23:59:00Z: connection refused`,
+  )
+  expect(said?.address).toBe(`/console/actors/${scene.ids.endpoint}`)
+  await world.close()
+})

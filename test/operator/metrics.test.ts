@@ -1,0 +1,105 @@
+import { afterEach, expect, test } from "bun:test"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { openWorld } from "../../src/engine/world.ts"
+import { openObservationPages } from "../../src/operator/port/observation-pages.ts"
+import { startOperatorServer } from "../../src/operator/port/server.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { countRequest } from "../../src/platform/metrics.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { startRedis } from "../harness/redis.ts"
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+test("every metric that an alert asks for is there, or is there once there is something to tell of", async () => {
+  const rules = readFileSync(join(import.meta.dir, "../../src/operator/port/alerts.yaml"), "utf8")
+  const asked = new Set(rules.match(/\bservice_\w+/g))
+  const told = await (await ask(await open({ withRedis: true }), "/metrics")).text()
+  expect(asked.size).toBeGreaterThan(8)
+  expect([...asked].filter((name) => !told.includes(`# HELP ${name.replace(/_bucket$/, "")} `))).toEqual([])
+})
+
+test("a request is counted by operation and status, a tap by what came of it", async () => {
+  countRequest({ operation: "createTap", status: 409, code: "chip.already_scanned", milliseconds: 12 })
+  countRequest({ operation: null, status: 404, code: "not_found.resource", milliseconds: 1 })
+  const told = await (await ask(await open({ withRedis: false }), "/metrics")).text()
+  expect(told).toMatch(/service_requests_total\{operation="createTap",status="409"\} \d/)
+  expect(told).toMatch(/service_requests_total\{operation="none",status="404"\} \d/)
+  expect(told).toMatch(/service_taps_total\{outcome="chip.already_scanned"\} \d/)
+})
+
+test("the state of database and Redis is told, and Redis is left out where there is none", async () => {
+  const withRedis = await (await ask(await open({ withRedis: true }), "/metrics")).text()
+  expect(withRedis).toMatch(/^service_database_up 1$/m)
+  expect(withRedis).toMatch(/^service_redis_up [01]$/m)
+  const without = await (await ask(await open({ withRedis: false }), "/metrics")).text()
+  expect(without).not.toMatch("service_redis_up")
+})
+
+test("the board of wake-ups answers under /queues, with the policy its page needs, and changes nothing", async () => {
+  const url = await open({ withRedis: true })
+  let page = await ask(url, "/queues")
+  while (page.status === 503) page = await ask(url, "/queues")
+  expect(page.status).toBe(200)
+  expect(page.headers.get("content-security-policy")).toMatch("frame-ancestors 'none'")
+  const shown = await page.text()
+  expect(shown).toMatch('<base href="/queues/"')
+  expect(shown).toMatch("Lifecycle console")
+  expect(shown).not.toMatch("https:")
+  const { queues } = (await (await ask(url, "/queues/api/queues")).json()) as {
+    queues: { name: string; readOnlyMode: boolean }[]
+  }
+  expect(queues).toMatchObject([{ name: "wake-ups", readOnlyMode: true }])
+})
+
+test("what is not there is a page for a browser and a line for a program", async () => {
+  const url = await open({ withRedis: false })
+  const accept = "text/html,application/xhtml+xml"
+  for (const path of ["/queues", "/nothing"]) {
+    const page = await fetch(`${url}${path}`, { headers: { accept } })
+    expect(page.status).toBe(404)
+    expect(await page.text()).toMatch("<h1>Not found</h1>")
+    expect(await (await ask(url, path)).text()).toMatch(/^(REDIS_URL is unset|There is nothing at).*\n$/)
+  }
+})
+
+test("metrics and the board ask for the operator's token where there is one", async () => {
+  const url = await open({ withRedis: false, OPERATOR_TOKEN: "0123456789abcdef0123456789abcdef" })
+  expect((await ask(url, "/metrics")).status).toBe(401)
+  expect((await ask(url, "/queues")).status).toBe(401)
+  expect((await ask(url, "/readyz")).status).toBe(200)
+})
+
+async function open({
+  withRedis,
+  ...settings
+}: {
+  withRedis: boolean
+  OPERATOR_TOKEN?: string
+}): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "metrics-"))
+  closers.push(() => rmSync(folder, { recursive: true }))
+  const redis = withRedis ? await startRedis() : null
+  if (redis) closers.push(redis.stop)
+  const config = loadConfig({
+    DATA_DIR: folder,
+    SERVICE_SECRET: "a secret of tests that is long enough",
+    OPERATOR_PORT: "0",
+    LOG_LEVEL: "silent",
+    ...(redis && { REDIS_URL: redis.url }),
+    ...settings,
+  })
+  const world = await openWorld(config, tell)
+  const { pages, close } = openObservationPages(world)
+  const server = startOperatorServer(world.context, [pages])
+  closers.push(world.close, close, server.stop)
+  return server.url
+}
+
+function ask(url: string, path: string): Promise<Response> {
+  return fetch(`${url}${path}`)
+}

@@ -1,0 +1,835 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { createHash } from "node:crypto"
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { eq, sql } from "drizzle-orm"
+import { exportPKCS8, exportSPKI, generateKeyPair } from "jose"
+import { foundSerials } from "../../src/db/chain-schema.ts"
+import { apiKeys, chips, effects, lanes, organizations, transactions, units } from "../../src/db/schema.ts"
+import { readDevEnvironment, withDevEnvironment, writeDevEnvironment } from "../../src/dev/environment.ts"
+import { settleEffect } from "../../src/engine/actors/runtime.ts"
+import { releaseLease, takeLease } from "../../src/engine/lanes/leases.ts"
+import { allocateTransaction, findTransaction, storeAttempt } from "../../src/engine/lanes/transactions.ts"
+import { unwrapChipKeys } from "../../src/engine/sun/chip-keys.ts"
+import { openWorld, type World } from "../../src/engine/world.ts"
+import { runOperator, type Terminal } from "../../src/operator/commands/run-operator.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { type Environment, loadConfig } from "../../src/platform/config.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { isWellFormed } from "../../src/platform/credentials.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { startChain } from "../harness/contracts.ts"
+import { alice, bob, contextWithChain, sessionOf, transfer } from "../harness/ownership.ts"
+import { neverRotated } from "../harness/secret.ts"
+import { activeCollection, newUnit, pair, settle, type TestService } from "../harness/services.ts"
+
+// The commands as the command line runs them, beside a folder like the one a dev service leaves.
+
+const secret = "a secret of tests that is long enough"
+const signerKey = `0x${"11".repeat(32)}`
+const chainId = 31_337
+
+let folder: string
+let world: World
+let organizationId: string
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "operator-"))
+  // Nobody listens on port 9, which is set aside for discarding.
+  writeChains("http://127.0.0.1:9")
+  writeDevEnvironment(folder, {
+    SERVICE_SECRET: secret,
+    SIGNER_KEYS: signerKey,
+    CHAINS: join(folder, "chains.json"),
+  })
+  world = await openWorld(loadConfig({ DATA_DIR: folder, ...readDevEnvironment(folder) }), tell)
+  const created = await operator(
+    "organizations",
+    "create",
+    "--name",
+    "Maker",
+    "--default-chain",
+    `${chainId}`,
+  )
+  organizationId = created.document.id
+})
+afterAll(async () => {
+  await world.close()
+  rmSync(folder, { recursive: true })
+})
+
+function writeChains(rpcUrl: string): void {
+  const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+  const chains = { [chainId]: { name: "local", rpc_urls: [rpcUrl], factory_address } }
+  writeFileSync(join(folder, "chains.json"), JSON.stringify(chains))
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is whatever the command prints
+type Run = { code: number; stdout: string; stderr: string; document: any }
+
+/** Runs a command with `--json`. */
+async function operator(...words: string[]): Promise<Run> {
+  const run = await runPlain({}, ...words, "--json")
+  return { ...run, document: JSON.parse(run.stdout) }
+}
+
+async function runPlain(environment: Environment, ...words: string[]): Promise<Omit<Run, "document">> {
+  const said = { stdout: "", stderr: "" }
+  const terminal: Terminal = {
+    print(text) {
+      said.stdout += text
+    },
+    complain(text) {
+      said.stderr += text
+    },
+  }
+  const readEnvironment = () => withDevEnvironment({ DATA_DIR: folder, ...environment })
+  return { code: await runOperator(readEnvironment, terminal, words), ...said }
+}
+
+/** The same as a process of its own, as a person runs it. */
+async function runAsProcess(...words: string[]): Promise<Omit<Run, "document">> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/operator.ts"), ...words], {
+    env: { PATH: process.env.PATH, DATA_DIR: folder },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, stdout, stderr }
+}
+
+const of = () => ["--organization", organizationId]
+
+function writeFile(name: string, content: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, content)
+  return path
+}
+
+let drawn = 0
+/** A chip that no other call has given. */
+function chipForFile() {
+  drawn += 1
+  const number = drawn.toString(16).padStart(10, "0")
+  return { chip_id: number, uid: `04${number}00`, meta_key: "0a".repeat(16), file_key: "0b".repeat(16) }
+}
+
+async function storedChips(): Promise<string[]> {
+  const rows = await world.context.db.read.select({ chip_id: chips.chip_id }).from(chips)
+  return rows.map(({ chip_id }) => chip_id)
+}
+
+describe("the command line", () => {
+  test("prints what a command answers, and ends with its exit code", async () => {
+    expect(await runAsProcess("quotas", "set", ...of(), "--json")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("operator: quotas set needs --units"),
+    })
+    const { code, stdout, stderr } = await runAsProcess("organizations", "list", "--json")
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    expect(JSON.parse(stdout).organizations[0]).toMatchObject({ id: organizationId })
+    expect(await runAsProcess("keys", "list", "--organization", newId())).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^operator: There is no organization [^\n]+\n$/),
+    })
+  }, 30_000)
+})
+
+describe("usage", () => {
+  test("is printed for no command and for --help", async () => {
+    for (const words of [[], ["--help"], ["chips", "--help"]]) {
+      const { code, stdout, stderr } = await runPlain({}, ...words)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+      expect(stdout).toContain("operator chips import --organization ID --file F.json|F.csv")
+    }
+  })
+
+  test("of a command says what else there is to know of it", async () => {
+    const { stdout } = await runPlain({}, "chips", "import", "--help")
+    expect(stdout).toContain("run the same command again: it goes on where it stopped")
+    expect((await runPlain({}, "--help")).stdout).not.toContain("run the same command again")
+  })
+
+  const wrong: Record<string, { words: string[]; says: string }> = {
+    "an unknown command": { words: ["keys", "steal"], says: 'operator: there is no command "keys steal"' },
+    "a missing option": { words: ["organizations", "create"], says: "organizations create needs --name" },
+    "a missing argument": { words: ["retry"], says: "retry needs ID" },
+    "an unknown option": { words: ["stuck", "--all"], says: "stuck: Unknown option '--all'" },
+    "an option given twice": {
+      words: ["keys", "list", "--organization", "a", "--organization", "b"],
+      says: "keys list takes --organization once",
+    },
+    "one word too many": { words: ["stuck", "now"], says: 'stuck does not take "now"' },
+    "a number that is none": {
+      words: ["organizations", "create", "--name", "N", "--default-chain", "0x1"],
+      says: '--default-chain takes a whole number of at least 1, not "0x1"',
+    },
+    "quotas without a quota": {
+      words: ["quotas", "set", "--organization", "x"],
+      says: "quotas set needs --units",
+    },
+    "an identity with two sources of keys": {
+      words: "identity set --organization x --issuer i --audience a --jwks-url u --public-key-file f".split(
+        " ",
+      ),
+      says: "identity set needs one of --jwks-url and --public-key-file",
+    },
+    "a file of another kind": {
+      words: ["chips", "import", "--organization", "x", "--file", "chips.xlsx"],
+      says: "--file that ends with .json or .csv",
+    },
+  }
+  for (const [what, { words, says }] of Object.entries(wrong))
+    test(`that is wrong by ${what} ends with 2 and says so`, async () => {
+      const { code, stdout, stderr } = await runPlain({}, ...words)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
+      expect(stderr).toContain(says)
+      expect(stderr).toContain("usage:")
+    })
+})
+
+describe("what a dev service leaves", () => {
+  test("is for its owner's eyes only", () => {
+    expect(statSync(join(folder, "environment.json")).mode & 0o777).toBe(0o600)
+  })
+
+  test("yields to a variable of the real environment", async () => {
+    const { code, stderr } = await runPlain({ SERVICE_SECRET: "short" }, "stuck")
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: "operator: SERVICE_SECRET needs at least 32 characters; make one with: openssl rand -hex 32\n",
+    })
+  })
+
+  test("is replaced as a whole", () => {
+    const other = join(folder, "other")
+    writeDevEnvironment(other, { A: "1", B: "2" })
+    writeDevEnvironment(other, { A: "3" })
+    expect(readDevEnvironment(other)).toEqual({ A: "3" })
+  })
+
+  test("stops the command in one line when it is damaged", async () => {
+    const other = join(folder, "damaged")
+    mkdirSync(other)
+    writeFileSync(join(other, "environment.json"), "{")
+    const { code, stderr } = await runPlain({ DATA_DIR: other }, "stuck")
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^operator: .*environment\.json cannot be read as JSON.*\n$/)
+  })
+
+  test("may name a database that cannot be opened, which is said in one line", async () => {
+    const { code, stderr } = await runPlain({ DATABASE_URL: `sqlite:${folder}/chains.json/x.db` }, "stuck")
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^operator: cannot make the folder .*\n$/)
+  })
+})
+
+describe("organizations", () => {
+  test("have their default network among the allowed ones", async () => {
+    const words = ["--name", "Second", "--default-chain", `${chainId}`, "--allowed-chains", `7,${chainId}`]
+    const { code, document } = await operator("organizations", "create", ...words)
+    expect(code).toBe(0)
+    expect(document).toMatchObject({
+      name: "Second",
+      default_chain_id: chainId,
+      allowed_chain_ids: [chainId, 7],
+    })
+  })
+
+  test("are refused with a default network that CHAINS does not have", async () => {
+    for (const words of [
+      ["create", "--name", "N"],
+      ["update", organizationId],
+    ]) {
+      const { code, stderr } = await operator("organizations", ...words, "--default-chain", "9")
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `operator: default_chain_id: network 9 is not configured; CHAINS has: ${chainId}\n`,
+      })
+    }
+  })
+
+  test("are updated, suspended and resumed", async () => {
+    const { document } = await operator("organizations", "create", "--name", "Fourth")
+    const changed = await operator(
+      "organizations",
+      "update",
+      document.id,
+      "--name",
+      "4th",
+      "--allowed-chains",
+      "7",
+    )
+    expect(changed.document).toMatchObject({ id: document.id, name: "4th", allowed_chain_ids: [7] })
+    expect((await operator("organizations", "update", document.id)).code).toBe(2)
+    const suspended = await operator("organizations", "suspend", document.id)
+    expect(suspended.document.suspended_at).toBeString()
+    expect((await operator("organizations", "suspend", document.id)).document).toEqual(suspended.document)
+    expect((await operator("organizations", "resume", document.id)).document.suspended_at).toBeNull()
+  })
+
+  test("need no network", async () => {
+    const { document } = await operator("organizations", "create", "--name", "Third")
+    expect(document).toMatchObject({ default_chain_id: null, allowed_chain_ids: [] })
+  })
+
+  test("are refused with a name that has control characters", async () => {
+    const { code, document, stderr } = await operator("organizations", "create", "--name", "a\u0007b")
+    expect(code).toBe(1)
+    expect(document.error).toMatchObject({
+      code: "validation.failed",
+      details: { fieldErrors: { name: [expect.any(String)] } },
+    })
+    expect(stderr).toBe("operator: name: must have 1 to 256 characters, without control characters\n")
+  })
+
+  test("are listed, the oldest first", async () => {
+    const { document } = await operator("organizations", "list")
+    expect(document.organizations[0]).toMatchObject({ id: organizationId, name: "Maker" })
+  })
+
+  test("that do not exist are refused in one line, without a stack", async () => {
+    const { code, stdout, stderr } = await runPlain({}, "keys", "list", "--organization", newId())
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
+    expect(stderr).toMatch(/^operator: There is no organization [^\n]+\n$/)
+  })
+})
+
+describe("publishable keys", () => {
+  test("are issued, listed, rotated with an overlap, and revoked", async () => {
+    const { document: old } = await operator("publishable-keys", "issue", ...of(), "--name", "web")
+    expect(isWellFormed(old.key)).toBe(true)
+    const { document: issued } = await operator("publishable-keys", "rotate", old.id, "--overlap", "2h")
+    expect(issued).toMatchObject({ name: "web", expires_at: null, rotated: { id: old.id } })
+    const hours = (Date.parse(issued.rotated.expires_at) - Date.parse(issued.created_at)) / 3_600_000
+    expect(hours).toBe(2)
+    const { document: revoked } = await operator("publishable-keys", "revoke", issued.id)
+    const { document: list } = await operator("publishable-keys", "list", ...of())
+    expect(list.publishable_keys).toEqual([issued.rotated, revoked])
+    expect((await operator("publishable-keys", "rotate", old.id, "--overlap", "2 hours")).code).toBe(2)
+  })
+})
+
+describe("API keys", () => {
+  test("take an end", async () => {
+    const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")
+    expect(document.expires_at).toBe("2999-01-31T00:00:00.000Z")
+    expect((await operator("keys", "issue", ...of(), "--expires", "2999-02-31")).code).toBe(2)
+    expect((await operator("keys", "issue", ...of(), "--expires", "2020-01-31")).code).toBe(1)
+  })
+
+  test("are shown once and stored as their hash", async () => {
+    const { code, document } = await operator("keys", "issue", ...of(), "--name", "shop")
+    expect(code).toBe(0)
+    expect(isWellFormed(document.key)).toBe(true)
+    const [row] = await world.context.db.read.select().from(apiKeys).where(eq(apiKeys.id, document.id))
+    expect(row?.hash).toBe(createHash("sha256").update(document.key).digest("hex"))
+    const { stdout, document: list } = await operator("keys", "list", ...of())
+    expect(list.keys).toContainEqual(
+      expect.objectContaining({ id: document.id, name: "shop", revoked_at: null }),
+    )
+    expect(stdout).not.toContain(document.key)
+  })
+
+  test("are printed for people as well", async () => {
+    const { stdout } = await runPlain({}, "keys", "issue", ...of())
+    expect(stdout).toMatch(/^id {3}[0-9a-f-]{36}\nkey {2}end_sk_[0-9A-Za-z]{39}\n/)
+  })
+
+  test("are revoked once and for all", async () => {
+    const { document: issued } = await operator("keys", "issue", ...of())
+    const first = await operator("keys", "revoke", issued.id)
+    const second = await operator("keys", "revoke", issued.id)
+    expect(first.document.revoked_at).toEqual(expect.any(String))
+    expect(second).toMatchObject({ code: 0, document: { revoked_at: first.document.revoked_at } })
+  })
+
+  test("that do not exist cannot be revoked", async () => {
+    for (const id of [newId(), "nonsense"])
+      expect((await operator("keys", "revoke", id)).document.error.code).toBe("not_found.resource")
+  })
+})
+
+describe("products", () => {
+  test("are made with their redirect in canonical form, and listed", async () => {
+    const words = [
+      ...of(),
+      "--name",
+      "Jacket",
+      "--external-id",
+      "J1",
+      "--redirect-url",
+      "https://Example.com",
+    ]
+    const { document } = await operator("products", "create", ...words)
+    expect(document).toMatchObject({
+      name: "Jacket",
+      external_id: "J1",
+      redirect_url: "https://example.com/",
+    })
+    expect((await operator("products", "list", ...of())).document.products).toEqual([document])
+    expect(await operator("products", "create", ...words)).toMatchObject({
+      code: 1,
+      stderr: "operator: external_id: another product of the organization has it already\n",
+    })
+  })
+
+  test("are refused with a redirect that is not https", async () => {
+    const words = [...of(), "--name", "Jacket", "--redirect-url", "javascript:alert(1)"]
+    expect(await operator("products", "create", ...words)).toMatchObject({ code: 1 })
+  })
+})
+
+test("quotas that are not named stay, and unlimited takes one away", async () => {
+  await operator("quotas", "set", ...of(), "--units", "5", "--taps-per-month", "0")
+  const { document } = await operator("quotas", "set", ...of(), "--units", "unlimited", "--chips", "9")
+  expect(document).toEqual({
+    id: organizationId,
+    quotas: { units: null, collections: null, chips: 9, taps_per_month: 0 },
+  })
+  await operator("quotas", "set", ...of(), "--chips", "unlimited", "--taps-per-month", "unlimited")
+})
+
+describe("identity", () => {
+  const set = (...words: string[]) =>
+    operator("identity", "set", ...of(), "--issuer", "https://i.example", "--audience", "service", ...words)
+  const stored = async () => {
+    const rows = await world.context.db.read
+      .select({ identity: organizations.identity })
+      .from(organizations)
+      .where(eq(organizations.id, organizationId))
+    return rows[0]?.identity
+  }
+
+  test("is set with a JWKS address", async () => {
+    expect((await set("--jwks-url", "https://i.example/jwks")).code).toBe(0)
+    expect(await stored()).toEqual({
+      issuer: "https://i.example",
+      audience: "service",
+      jwks_url: "https://i.example/jwks",
+    })
+  })
+
+  test("is set with a public key, and a private or secret one is refused", async () => {
+    const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true })
+    const pem = await exportSPKI(publicKey)
+    expect((await set("--public-key-file", writeFile("public.pem", pem))).code).toBe(0)
+    const before = await stored()
+    expect(before).toMatchObject({ public_key: pem.trim() })
+    const refused = [
+      writeFile("private.pem", await exportPKCS8(privateKey)),
+      writeFile("private.json", JSON.stringify(await crypto.subtle.exportKey("jwk", privateKey))),
+      writeFile("secret.json", JSON.stringify({ kty: "oct", k: "AAAA" })),
+      writeFile("nonsense.pem", "nonsense"),
+      join(folder, "no-such-file.pem"),
+    ]
+    for (const file of refused) expect((await set("--public-key-file", file)).code).toBe(1)
+    expect(await stored()).toEqual(before)
+  })
+})
+
+describe("chips", () => {
+  test("are imported from JSON with their keys wrapped", async () => {
+    const chip = chipForFile()
+    const file = writeFile("chips.json", JSON.stringify([{ ...chip, counter: 7 }]))
+    expect(await operator("chips", "import", ...of(), "--file", file)).toMatchObject({
+      code: 0,
+      stderr: "",
+      document: { organization_id: organizationId, imported: 1 },
+    })
+    const [row] = await world.context.db.read
+      .select()
+      .from(chips)
+      .where(eq(chips.chip_id, chip.chip_id.toUpperCase()))
+    expect(row).toMatchObject({ is_test: false, uid: chip.uid.toUpperCase(), counter: 7, unit_id: null })
+    expect(row?.wrapped_keys).not.toContain(chip.meta_key)
+    const opened = row && unwrapChipKeys(neverRotated(secret), row.chip_id, row.wrapped_keys)
+    expect(Buffer.from(opened?.metaKey ?? []).toString("hex")).toBe(chip.meta_key)
+    expect(Buffer.from(opened?.fileKey ?? []).toString("hex")).toBe(chip.file_key)
+  })
+
+  test("are imported from CSV, more than one statement holds", async () => {
+    const rows = Array.from({ length: 600 }, () => Object.values(chipForFile()).join(","))
+    const file = writeFile("chips.CSV", ["chip_id,uid,meta_key,file_key", ...rows].join("\n"))
+    expect((await operator("chips", "import", ...of(), "--file", file)).document.imported).toBe(600)
+    const { document } = await operator("chips", "list", ...of())
+    expect(document.chips.length).toBeGreaterThanOrEqual(600)
+    expect(Object.keys(document.chips[0])).not.toContain("wrapped_keys")
+  })
+
+  test("of a file with wrong lines are not imported at all, and every line is named", async () => {
+    const before = await storedChips()
+    const entries = [
+      chipForFile(),
+      { ...chipForFile(), uid: "04" },
+      chipForFile(),
+      { ...chipForFile(), meta_key: "zz" },
+    ]
+    const file = writeFile("wrong.json", JSON.stringify(entries))
+    const { code, document, stderr } = await operator("chips", "import", ...of(), "--file", file)
+    expect(code).toBe(1)
+    expect(document.error.details.formErrors).toEqual([
+      "entry 2: uid must be 14 hexadecimal digits",
+      "entry 4: meta_key must be 32 hexadecimal digits",
+    ])
+    expect(stderr).toContain("operator: entry 4: meta_key must be 32 hexadecimal digits\n")
+    expect(await storedChips()).toEqual(before)
+  })
+
+  test("that are stored with other values or for another organization are refused alike, and the rest with them", async () => {
+    const [own, foreign, alike] = [chipForFile(), chipForFile(), chipForFile()]
+    const { document: other } = await operator("organizations", "create", "--name", "Other")
+    const known = [
+      { to: organizationId, file: writeFile("own.json", JSON.stringify([own])) },
+      { to: other.id, file: writeFile("foreign.json", JSON.stringify([foreign, alike])) },
+    ]
+    for (const { to, file } of known) await operator("chips", "import", "--organization", to, "--file", file)
+    const before = await storedChips()
+    const again = [
+      chipForFile(),
+      { ...own, file_key: "0c".repeat(16) },
+      { ...own, chip_id: chipForFile().chip_id, uid: alike.uid },
+      foreign,
+      chipForFile(),
+    ]
+    const file = writeFile("again.json", JSON.stringify(again))
+    const { code, document, stdout } = await operator("chips", "import", ...of(), "--file", file)
+    expect(code).toBe(1)
+    expect(document.error.details.formErrors).toEqual(
+      [1, 2, 3].map(
+        (index) =>
+          `entry ${index + 1}: chip ${again[index]?.chip_id.toUpperCase()} or its uid is stored already, with other values or for another organization`,
+      ),
+    )
+    expect(stdout).not.toContain(other.id)
+    expect(await storedChips()).toEqual(before)
+  })
+
+  test("that are stored alike are left as they are, also when their counters have moved on", async () => {
+    const [used, fresh] = [chipForFile(), chipForFile()]
+    await operator("chips", "import", ...of(), "--file", writeFile("first.json", JSON.stringify([used])))
+    const ofUsed = eq(chips.chip_id, used.chip_id.toUpperCase())
+    await world.context.db.transaction((tx) => tx.update(chips).set({ counter: 7 }).where(ofUsed))
+    const [before] = await world.context.db.read.select().from(chips).where(ofUsed)
+    const importing = (...entries: object[]) =>
+      operator("chips", "import", ...of(), "--file", writeFile("more.json", JSON.stringify(entries)))
+    expect((await importing(used, fresh)).document).toMatchObject({ imported: 1, already_imported: 1 })
+    expect((await importing({ ...used, counter: 7 })).document).toMatchObject({ already_imported: 1 })
+    expect((await importing({ ...used, counter: 8 })).code).toBe(1)
+    expect(await world.context.db.read.select().from(chips).where(ofUsed)).toEqual(before ? [before] : [])
+  })
+
+  test("of a long file that is cut short are stored in part, and the same file again goes on there", async () => {
+    const entries = Array.from({ length: 5_300 }, chipForFile)
+    const file = writeFile("long.json", JSON.stringify(entries))
+    const last = entries.at(-1)?.chip_id.toUpperCase()
+    const before = (await storedChips()).length
+    const { db } = world.context
+    await db.transaction((tx) =>
+      tx.execute(
+        sql.raw(
+          `create trigger full_disk before insert on chips when new.chip_id = '${last}' begin select raise(abort, 'no room'); end`,
+        ),
+      ),
+    )
+    const cut = await operator("chips", "import", ...of(), "--file", file)
+    await db.transaction((tx) => tx.execute(sql`drop trigger full_disk`))
+    expect(cut).toMatchObject({ code: 1, stderr: "operator: no room\n" })
+    expect((await storedChips()).length - before).toBe(5_250)
+    const { document } = await operator("chips", "import", ...of(), "--file", file)
+    expect(document).toEqual({
+      organization_id: organizationId,
+      imported: 50,
+      replaced: 0,
+      already_imported: 5_250,
+    })
+    expect((await storedChips()).length - before).toBe(5_300)
+  })
+
+  test("are moved to another organization while they are free, all of them or none", async () => {
+    const chips = [chipForFile(), chipForFile(), chipForFile()]
+    const ids = chips.map(({ chip_id }) => chip_id.toUpperCase())
+    await operator("chips", "import", ...of(), "--file", writeFile("moving.json", JSON.stringify(chips)))
+    const { document: other } = await operator("organizations", "create", "--name", "Mover")
+    const move = async (lines: string[]) =>
+      await operator(
+        ...["chips", "move", "--from", organizationId, "--to", other.id],
+        ...["--file", writeFile("moved.txt", lines.join("\n"))],
+      )
+    const ownersOf = async () => {
+      const { document } = await operator("chips", "list", "--organization", other.id)
+      return document.chips.map(({ chip_id }: { chip_id: string }) => chip_id)
+    }
+    await operator("chips", "retire", ids[2] ?? "", ...of())
+    const refused = await move([...ids, "FFFFFFFFFF"])
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toContain("Nothing was moved")
+    expect(refused.stderr).toContain(`chip ${ids[2]}: is retired`)
+    expect(refused.stderr).toContain("chip FFFFFFFFFF: the first organization has no such chip")
+    expect(await ownersOf()).toEqual([])
+    const free = ids.slice(0, 2)
+    expect((await move(free)).document).toMatchObject({ moved: 2, already_moved: 0 })
+    expect((await move(free)).document).toMatchObject({ moved: 0, already_moved: 2 })
+    expect(await ownersOf()).toEqual(free.sort())
+  })
+
+  test("are retired when nobody uses them, and only by their own organization", async () => {
+    const chip = chipForFile()
+    const file = writeFile("retired.json", JSON.stringify([chip]))
+    await operator("chips", "import", ...of(), "--file", file)
+    const { document: other } = await operator("organizations", "create", "--name", "Stranger")
+    expect(
+      (await operator("chips", "retire", chip.chip_id, "--organization", other.id)).document.error.code,
+    ).toBe("chip.not_found")
+    const { code, document } = await operator("chips", "retire", chip.chip_id, ...of())
+    expect(code).toBe(0)
+    expect(document.retired_at).toEqual(expect.any(String))
+  })
+})
+
+/** The service as it was ten minutes ago. */
+const earlier = (): TestService => {
+  const clock = () => new Date(Date.now() - 10 * 60_000)
+  const context = { ...world.context, clock }
+  return {
+    context,
+    secret: neverRotated(secret),
+    setTime() {},
+    turn: (work) => inTurn(context, null, work),
+    async close() {},
+  }
+}
+const caller = (): Caller => ({
+  organization_id: organizationId,
+  kind: "api_key",
+  credential_id: newId(),
+  session: null,
+})
+
+describe("work", () => {
+  const pairedUnit = async () => {
+    const service = earlier()
+    const unit = await newUnit(service, caller(), await activeCollection(service, caller()))
+    await pair(service, caller(), { unit_id: unit.id, is_test: true })
+    return unit.id
+  }
+  const openEffect = async (actorId: string) => {
+    const rows = await world.context.db.read.select().from(effects).where(eq(effects.actor_id, actorId))
+    return rows.find(({ status }) => status === "open")
+  }
+  /** As the lane leaves it between storing and sending. */
+  const signedTransaction = async (actorId: string) => {
+    const effect = await openEffect(actorId)
+    const fees = { max_fee_per_gas: 2n, max_priority_fee_per_gas: 1n }
+    return await earlier().turn(async (turn) => {
+      const laneId = effect?.queue.slice("lane:".length) ?? ""
+      const held = await takeLease(turn, laneId, { owner: "test", lease_milliseconds: 60_000 })
+      if (!held) throw new Error("the lane was not free")
+      await turn.tx.update(lanes).set({ next_nonce: 7 })
+      const wanted = { chain_id: chainId, kind: "issueUnit", to: "0x01", data: "0x", gas: 1n, fees } as const
+      const made = await allocateTransaction(turn, held.lease, { ...wanted, effect_ids: [effect?.id ?? ""] })
+      await storeAttempt(turn, held.lease, await findTransaction(turn.tx, made), {
+        ...{ hash: "0x02", raw: "0x03", kind: "first", fees },
+      })
+      await releaseLease(turn, held.lease)
+      return made
+    })
+  }
+  const fail = async (actorId: string) => {
+    const effect = await openEffect(actorId)
+    const error = { code: "issueUnit.reverted", message: "the call reverts with SerialGap" }
+    await earlier().turn((turn) => settleEffect(turn, effect?.id ?? "", { error }))
+  }
+  const stuckEntry = async (id: string) => {
+    const { document } = await operator("stuck")
+    return document.stuck.find((each: { id: string }) => each.id === id)
+  }
+
+  test("that is open for more than five minutes is stuck, with the reason", async () => {
+    const id = await pairedUnit()
+    expect(await stuckEntry(id)).toMatchObject({
+      machine: "unit-token",
+      organization_id: organizationId,
+      state: "pending.issuing",
+      effect_id: (await openEffect(id))?.id,
+      reason: expect.stringContaining("no worker holds lane"),
+    })
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+    expect(await stuckEntry(id)).toBeUndefined()
+  })
+
+  test("whose lane is halted says why, and the lane can be opened again", async () => {
+    const id = await pairedUnit()
+    const reason = "somebody else uses the key"
+    await earlier().turn(({ tx }) => tx.update(lanes).set({ status: "halted", reason, next_nonce: 3 }))
+    const [lane] = await world.context.db.read.select().from(lanes)
+    const laneId = lane?.id ?? ""
+    expect((await stuckEntry(id)).reason).toBe(`lane ${laneId} is halted: ${reason}`)
+    expect((await operator("retry", laneId)).code).toBe(0)
+    const [reopened] = await world.context.db.read.select().from(lanes)
+    expect(reopened).toMatchObject({ status: "open", reason: null, next_nonce: null })
+    expect(await operator("retry", laneId)).toMatchObject({
+      code: 1,
+      document: {
+        error: { code: "lane.is_open", message: `Lane ${laneId} is open: there is nothing to retry.` },
+      },
+    })
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+  })
+
+  test("whose transaction is not mined can be given up, which its reason says from then on", async () => {
+    const id = await pairedUnit()
+    expect((await operator("cancel", id)).document.error.message).toContain("has a transaction on its way")
+    const transactionId = await signedTransaction(id)
+    expect((await stuckEntry(id)).reason).toContain("with nonce 7 is signed and not mined")
+    for (const given of [id, transactionId])
+      expect(await operator("cancel", given)).toMatchObject({
+        code: 0,
+        document: { id: transactionId, nonce: 7 },
+      })
+    expect((await stuckEntry(id)).reason).toBe("nonce 7 is given up, and what uses it up is not mined yet")
+    const mined = { status: "mined", block_number: 1, block_hash: "0x01", hash: "0x02" } as const
+    await earlier().turn(({ tx }) => tx.update(transactions).set(mined))
+    const late = await operator("cancel", transactionId)
+    expect([late.code, late.document.error.code, late.document.error.message]).toEqual([
+      1,
+      "transaction.is_settled",
+      `Transaction ${transactionId} is in a block, or has given its results: there is nothing to give up.`,
+    ])
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+  })
+
+  test("that failed for good is stuck until it is retried", async () => {
+    const id = await pairedUnit()
+    await fail(id)
+    expect(await stuckEntry(id)).toMatchObject({
+      state: "pending.stopped",
+      effect_id: null,
+      reason: "stopped: issueUnit.reverted: the call reverts with SerialGap",
+    })
+    expect(await operator("retry", id)).toMatchObject({ code: 0, document: { id } })
+    expect(await openEffect(id)).toMatchObject({ src: "issueUnit" })
+  })
+
+  test("of a collection whose deployment failed is stuck until it is retried", async () => {
+    const { id } = await earlier().turn((turn) =>
+      createCollection(turn, world.context.chains, caller(), { name: "Winter" }),
+    )
+    await fail(id)
+    expect(await stuckEntry(id)).toMatchObject({ machine: "collection-contract", state: "failed" })
+    expect((await operator("retry", id)).code).toBe(0)
+    await settle(earlier(), id, { transaction_hash: "0x01" })
+    expect(await stuckEntry(id)).toBeUndefined()
+  })
+
+  test("of a wallet that may still submit its transaction is not stuck", async () => {
+    const id = await pairedUnit()
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+    const [chip] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, id))
+    const session = sessionOf(caller(), chip?.chip_id ?? "", id)
+    const context = contextWithChain(earlier(), { owner: alice, isReachable: true })
+    const { id: transferId } = await transfer({ ...earlier(), context }, session, id, { recipient: bob })
+    expect(await stuckEntry(transferId)).toBeUndefined()
+    expect((await operator("explain", transferId)).document.waits_for).toContain(
+      "somebody's wallet may submit it",
+    )
+  })
+
+  test("that was put off is due at once when it is retried, by its own id or its unit's", async () => {
+    const id = await pairedUnit()
+    const effect = await openEffect(id)
+    for (const retried of [id, effect?.id ?? ""]) {
+      const due_at = new Date(Date.now() + 3_600_000)
+      await earlier().turn(({ tx }) => tx.update(effects).set({ due_at }).where(eq(effects.actor_id, id)))
+      expect((await operator("retry", retried)).code).toBe(0)
+      expect((await openEffect(id))?.due_at.getTime()).toBeLessThanOrEqual(Date.now())
+    }
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+  })
+
+  test("that is done cannot be retried", async () => {
+    const id = await pairedUnit()
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+    for (const unknown of [id, newId(), "nonsense"])
+      expect((await operator("retry", unknown)).document.error.code).toBe("not_found.resource")
+  })
+
+  test("is explained by its journal, its effects and what it waits for", async () => {
+    const id = await pairedUnit()
+    await fail(id)
+    const { code, document } = await operator("explain", id)
+    expect(code).toBe(0)
+    expect(document).toMatchObject({
+      id,
+      machine: "unit-token",
+      state: "pending.stopped",
+      waits_for: expect.stringContaining("the call reverts with SerialGap"),
+      journal: [
+        { number: 1, event: { type: "xstate.init" }, from_state: null, to_state: "pending.unpaired" },
+        { number: 2, event: { type: "PAIRED" }, to_state: "pending.issuing" },
+        { number: 3, event: { type: "xstate.error.actor.issueUnit" }, to_state: "pending.stopped" },
+      ],
+      effects: [{ src: "issueUnit", status: "failed", last_error: "the call reverts with SerialGap" }],
+      transactions: [],
+    })
+  })
+
+  test("is explained by the id of an effect or of the paired chip as well", async () => {
+    const id = await pairedUnit()
+    const effect = await openEffect(id)
+    const [chip] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, id))
+    for (const name of [effect?.id ?? "", chip?.chip_id.toLowerCase() ?? ""])
+      expect((await operator("explain", name)).document.id).toBe(id)
+    expect((await runPlain({}, "explain", id)).stdout).toContain("PAIRED")
+    expect((await operator("explain", newId())).code).toBe(1)
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+  })
+})
+
+describe("chain status", () => {
+  test("shows the lanes of a chain that does not answer", async () => {
+    const { code, document, stdout } = await operator("chain", "status")
+    expect(code).toBe(0)
+    expect(document.chains).toMatchObject([{ chain_id: chainId, name: "local", reachable: false }])
+    expect(document.lanes).toMatchObject([
+      { chain_id: chainId, status: "open", nonce_latest: null, balance_wei: null },
+    ])
+    expect(stdout).not.toContain(signerKey.slice(2))
+  })
+
+  test("counts the serials that only the chain has, until units take them", async () => {
+    const unit = await newUnit(earlier(), caller(), await activeCollection(earlier(), caller()))
+    const collection_id = unit.collection_id ?? ""
+    const found_at = new Date()
+    const found = [3, 4].map((serial) => ({
+      ...{ collection_id, serial, chip_id: `04000000A${serial}`, transaction_hash: "0x01", found_at },
+    }))
+    await earlier().turn(({ tx }) => tx.insert(foundSerials).values(found))
+    const unasked = async () => (await operator("chain", "status")).document.unasked_serials
+    expect(await unasked()).toEqual([{ collection_id, serials: 2 }])
+    const { stdout } = await runPlain({}, "chain", "status")
+    expect(stdout).toContain("serials that the chain has and no unit")
+    const issued = { token_status: "active", serial: 4 } as const
+    await earlier().turn(({ tx }) => tx.update(units).set(issued).where(eq(units.id, unit.id)))
+    expect(await unasked()).toEqual([{ collection_id, serials: 1 }])
+  })
+
+  test("shows the nonces and balances of a chain that does", async () => {
+    const chain = await startChain()
+    try {
+      writeChains(chain.client.transport.url as string)
+      const { document } = await operator("chain", "status")
+      expect(document.chains).toMatchObject([{ reachable: true, block_number: 0, error: null }])
+      expect(document.lanes).toMatchObject([{ nonce_latest: 0, nonce_pending: 0, balance_wei: "0" }])
+    } finally {
+      await chain.stop()
+    }
+  })
+})

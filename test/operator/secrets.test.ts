@@ -1,0 +1,262 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { count, eq } from "drizzle-orm"
+import { chips, organizations } from "../../src/db/schema.ts"
+import { unwrapChipKeys } from "../../src/engine/sun/chip-keys.ts"
+import { openUncheckedWorld, openWorld, type World } from "../../src/engine/world.ts"
+import { cursorFor, positionOf } from "../../src/http/cursor.ts"
+import { answerOnce, findKeptAnswer } from "../../src/http/idempotency.ts"
+import { rewrapAll } from "../../src/operator/verbs/rewrap.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { adoptSecret } from "../../src/platform/service-secrets.ts"
+import { keySourcesOf } from "../../src/resources/chips/key-sources.ts"
+import { createKeySet } from "../../src/resources/key-sets/service.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { importChips } from "../../src/resources/organizations/chip-import.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { currentKey, publishedKeys } from "../../src/resources/receipts/keys.ts"
+import { createWebhookEndpoint } from "../../src/resources/webhook-endpoints/service.ts"
+import { engines, useEngine } from "../harness/engines.ts"
+
+const first = "the first secret of these tests, long enough"
+const second = "the second secret of these tests, long enough"
+const third = "the third secret of these tests, long enough"
+
+describe.each(engines)("a secret on $name", (engine) => {
+  const databases = useEngine(engine)
+  let folder: string
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "secrets-"))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  const configOf = (url: string, current: string, previous?: string) =>
+    loadConfig({
+      DATABASE_URL: url,
+      DATA_DIR: folder,
+      LOG_LEVEL: "silent",
+      SERVICE_SECRET: current,
+      ...(previous !== undefined && { SERVICE_SECRET_PREVIOUS: previous }),
+    })
+
+  /** A process that starts with these secrets, asks and ends. */
+  async function inProcess<T>(
+    url: string,
+    [current, previous]: [current: string, previous?: string],
+    work: (world: World) => Promise<T>,
+  ): Promise<T> {
+    const world = await openWorld(configOf(url, current, previous), tell)
+    try {
+      return await work(world)
+    } finally {
+      await world.close()
+    }
+  }
+
+  const start = (url: string, current: string, previous?: string) =>
+    inProcess(url, previous === undefined ? [current] : [current, previous], async () => "started")
+
+  test("that is wrong stops the start in one line, however often", async () => {
+    const url = await databases.newDatabase()
+    expect(await start(url, first)).toBe("started")
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      const refused = await start(url, second).catch((error: Error) => error.message)
+      expect(refused).toStartWith("SERVICE_SECRET is not the one that this database was written with")
+      expect(refused).not.toContain("\n")
+      expect(refused).not.toContain(second)
+    }
+    expect(await start(url, first)).toBe("started")
+  })
+
+  test("wins alone where several processes bring different ones to a new database", async () => {
+    const url = await databases.newDatabase()
+    await databases.open(url).close()
+    const world = await openUncheckedWorld(configOf(url, first), tell)
+    await world.close()
+    const secrets = [first, second, third, first, second, third]
+    const started = await Promise.allSettled(secrets.map((secret) => start(url, secret)))
+    const winners = secrets.filter((_, index) => started[index]?.status === "fulfilled")
+    expect(new Set(winners).size).toBe(1)
+    expect(winners).toHaveLength(2)
+    expect(await start(url, String(winners[0]))).toBe("started")
+  })
+
+  test("is rotated without losing a chip key, a kept answer or a cursor", async () => {
+    const url = await databases.newDatabase()
+    const asked = { scope: "organization:x", key: "key", operation: "createUnit", fingerprint: "print" }
+    const scope = { operation: "listUnits", organization_id: "x", filters: "{}" }
+    const position = { created_at: new Date("2030-01-01T00:00:00.000Z"), id: newId() }
+    const lines = drawLines(1_203)
+    const master = crypto.getRandomValues(Buffer.alloc(16))
+    const masterIn = async ({ context }: World) => {
+      const { db, config } = context
+      const [organization] = await db.read.select().from(organizations)
+      const [source] = await keySourcesOf(db.read, config.service_secret, String(organization?.id))
+      return Buffer.from(source?.master ?? []).equals(master)
+    }
+
+    const cursor = await inProcess(url, [first], async ({ context }) => {
+      const organization_id = await organizationOf({ context })
+      await importChips(context, organization_id, lines)
+      const secret = context.config.service_secret
+      const set = { organization_id, name: "Tags", scheme: "an10922", master, zero_is_allowed: false }
+      await inTurn(context, null, (turn) => createKeySet(turn, secret, set))
+      await inTurn(context, null, (turn) =>
+        answerOnce(turn, secret, asked, async () => ({ status: 201, body: "the answer", location: null })),
+      )
+      const url = "https://receiver.test/events"
+      await inTurn(context, null, (turn) =>
+        createWebhookEndpoint(
+          turn,
+          secret,
+          { organization_id, kind: "api_key", credential_id: newId(), session: null },
+          { body: { url }, url },
+        ),
+      )
+      await publishedKeys(context)
+      return cursorFor(secret, scope, position)
+    })
+
+    await inProcess(url, [second, first], async ({ context }) => {
+      expect(await unreadableChips(context)).toBe(0)
+      expect(await findKeptAnswer(context, asked)).toMatchObject({ body: "the answer" })
+      expect(positionOf(context.config.service_secret, scope, cursor)).toEqual(position)
+      const anew = cursorFor(context.config.service_secret, scope, position)
+      expect(positionOf({ current: second, previous: null }, scope, anew)).toEqual(position)
+    })
+    expect(await start(url, second).catch((error: Error) => error.message)).toStartWith(
+      "an earlier secret is still needed",
+    )
+    expect(await start(url, first).catch((error: Error) => error.message)).toStartWith(
+      "SERVICE_SECRET is not the one",
+    )
+
+    const told: unknown[] = []
+    const done = await inProcess(url, [second, first], ({ context }) =>
+      rewrapAll(context, (...words) => told.push(words)),
+    )
+    expect(done).toEqual({
+      chip_keys: { rewrapped: 1_203, sealed_before: 0, unreadable: [] },
+      key_set_masters: { rewrapped: 1, sealed_before: 0, unreadable: [] },
+      kept_answers: { rewrapped: 1, sealed_before: 0, unreadable: [] },
+      webhook_secrets: { rewrapped: 1, sealed_before: 0, unreadable: [] },
+      receipt_keys: { rewrapped: 1, sealed_before: 0, unreadable: [] },
+    })
+    expect(told).toEqual([
+      ["chip_keys", 500],
+      ["chip_keys", 1_000],
+      ["chip_keys", 1_203],
+      ["key_set_masters", 1],
+      ["kept_answers", 1],
+      ["webhook_secrets", 1],
+      ["receipt_keys", 1],
+    ])
+    await inProcess(url, [second], async (world) => {
+      const { context } = world
+      expect(await masterIn(world)).toBe(true)
+      const { public_jwk } = await currentKey(context.db.read, context.config.service_secret)
+      expect(await publishedKeys(context)).toEqual([public_jwk])
+      expect(await unreadableChips(context)).toBe(0)
+      expect(await findKeptAnswer(context, asked)).toMatchObject({ body: "the answer" })
+    })
+  })
+
+  test("goes on being rotated where it was cut short", async () => {
+    const url = await databases.newDatabase()
+    await inProcess(url, [first], async ({ context }) => {
+      await importChips(context, await organizationOf({ context }), drawLines(1_100))
+    })
+    await inProcess(url, [second, first], async ({ context }) => {
+      const cut = rewrapAll(context, (_kind, done) => {
+        if (done === 1_000) throw new Error("cut short")
+      })
+      expect(await cut.catch((error: Error) => error.message)).toBe("cut short")
+      expect((await rewrapAll(context)).chip_keys).toEqual({
+        rewrapped: 100,
+        sealed_before: 1_000,
+        unreadable: [],
+      })
+    })
+    expect(await start(url, second)).toBe("started")
+  })
+
+  test("that is lost is given up by adopting the present one, and the same file brings the keys back", async () => {
+    const url = await databases.newDatabase()
+    const lines = drawLines(5)
+    const organization_id = await inProcess(url, [first], async ({ context }) => {
+      const id = await organizationOf({ context })
+      await importChips(context, id, lines)
+      await context.db.transaction((tx) => tx.update(chips).set({ counter: 40 }))
+      return id
+    })
+    const world = await openUncheckedWorld(configOf(url, second), tell)
+    await inTurn(world.context, null, (turn) => adoptSecret(turn, world.context.config.service_secret))
+    await world.close()
+    await inProcess(url, [second], async ({ context }) => {
+      expect(await unreadableChips(context)).toBe(5)
+      const { chip_keys } = await rewrapAll(context)
+      expect(chip_keys).toMatchObject({
+        rewrapped: 0,
+        unreadable: lines.map(({ chip_id }) => chip_id).sort(),
+      })
+
+      const other = await organizationOf({ context })
+      const stolen = await importChips(context, other, lines).catch((error: Error) => error.message)
+      expect(stolen).toContain("for another organization")
+      const moved = lines.map((line) => ({ ...line, uid: line.uid.replace(/^../, "FF") }))
+      const changed = await importChips(context, organization_id, moved).catch(
+        (error: Error) => error.message,
+      )
+      expect(changed).toContain("with other values")
+      expect(await unreadableChips(context)).toBe(5)
+
+      expect(await importChips(context, organization_id, lines)).toEqual({
+        imported: 0,
+        replaced: 5,
+        already_imported: 0,
+      })
+      expect(await unreadableChips(context)).toBe(0)
+      const [{ rows } = { rows: 0 }] = await context.db.read
+        .select({ rows: count() })
+        .from(chips)
+        .where(eq(chips.counter, 40))
+      expect(rows).toBe(5)
+      expect(await importChips(context, organization_id, lines)).toMatchObject({ already_imported: 5 })
+    })
+  })
+})
+
+async function organizationOf({ context }: Pick<World, "context">): Promise<string> {
+  const input = { name: "Maker", default_chain_id: null, allowed_chain_ids: [] }
+  return (await inTurn(context, null, (turn) => createOrganization(turn, input))).id
+}
+
+async function unreadableChips(context: World["context"]): Promise<number> {
+  const rows = await context.db.read.select().from(chips)
+  return rows.filter((row) => {
+    try {
+      unwrapChipKeys(context.config.service_secret, row.chip_id, row.wrapped_keys)
+      return false
+    } catch {
+      return true
+    }
+  }).length
+}
+
+function drawLines(amount: number) {
+  return Array.from({ length: amount }, (_, index) => ({
+    place: `line ${index + 2}`,
+    chip_id: crypto.getRandomValues(Buffer.alloc(5)).toString("hex").toUpperCase(),
+    uid: crypto.getRandomValues(Buffer.alloc(7)).toString("hex").toUpperCase(),
+    meta_key: crypto.getRandomValues(Buffer.alloc(16)),
+    file_key: crypto.getRandomValues(Buffer.alloc(16)),
+    counter: 0,
+    has_mac: false,
+    mac_input: "",
+    tamper: false,
+  }))
+}

@@ -1,0 +1,101 @@
+import { expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { sql } from "drizzle-orm"
+import { openSqlite } from "../../src/db/sqlite.ts"
+import { loggable, readableLine } from "../../src/platform/log.ts"
+
+test("each event is one line of JSON on standard error, with its time, and none below the level", async () => {
+  const script = `
+    import { createLog } from "./src/platform/log.ts"
+    const log = createLog("warn")
+    log.info({}, "not said")
+    log.warn({ queue: "timers" }, "first\\nline")
+    log.error({ error: "Error: no" }, "second")
+  `
+  const child = Bun.spawn([process.execPath, "-e", script], {
+    cwd: dirname(dirname(import.meta.dir)),
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [output, lines] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  const said = lines
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+  expect(said).toMatchObject([
+    { queue: "timers", message: "first\nline" },
+    { error: "Error: no", message: "second" },
+  ])
+  for (const { time } of said) expect(new Date(time).toISOString()).toBe(time)
+  expect(output).toBe("")
+})
+
+test("what was said stands when the process ends, and errors stand even when it is killed", async () => {
+  const script = `
+    import { createLog } from "./src/platform/log.ts"
+    const log = createLog("info")
+    for (let number = 0; number < 50_000; number++) log.info({ number }, "said")
+    if (process.argv.at(-1) === "kill") {
+      log.error({}, "killed")
+      process.kill(process.pid, "SIGKILL")
+    }
+    throw new Error("nobody catches this")
+  `
+  for (const ending of ["throw", "kill"]) {
+    const child = Bun.spawn([process.execPath, "-e", script, ending], {
+      cwd: dirname(dirname(import.meta.dir)),
+      stdout: "ignore",
+      stderr: "pipe",
+    })
+    const lines = (await child.stderr.text()).split("\n").filter((line) => line.startsWith("{"))
+    const numbers = lines.map((line) => JSON.parse(line).number)
+    expect(numbers.slice(0, 50_000)).toEqual(Array.from({ length: 50_000 }, (_, number) => number))
+    expect(lines.at(-1)).toContain(ending === "kill" ? "killed" : "said")
+  }
+})
+
+test("an error of the database is shown without what the statement was given", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "log-"))
+  const db = openSqlite(join(folder, "service.db"))
+  const error = await db.read.execute(sql`select ${"hunter2"} from nowhere`).catch((error: unknown) => error)
+  await db.close()
+  rmSync(folder, { recursive: true })
+  expect(String(error)).toContain("hunter2")
+  expect(loggable(error)).toEqual({ error: "SQLiteError: no such table: nowhere" })
+})
+
+test("a request is one short line on a terminal, and other events keep their fields", () => {
+  const request = { operation: "createTap", status: 409, code: "chip.already_scanned", milliseconds: 3.1 }
+  const line = {
+    level: 30,
+    time: "2030",
+    message: "request",
+    request_id: "req_1",
+    organization_id: "o",
+    ...request,
+  }
+  expect(readableLine(line)).toBe("createTap 409 chip.already_scanned 3.1 ms")
+  expect(readableLine({ ...line, status: 500, code: "internal.error" })).toContain("req_1")
+  expect(readableLine({ level: 40, message: "late", queue: "timers" })).toBe('late {"queue":"timers"}')
+})
+
+test("each event is a line of its own on a terminal too", async () => {
+  const script = `
+    process.stderr.isTTY = true
+    const { createLog } = await import("./src/platform/log.ts")
+    const log = createLog("info")
+    log.info({ operation: "createTap", status: 201, milliseconds: 2 }, "request")
+    log.warn({ queue: "timers" }, "late")
+  `
+  const cwd = dirname(dirname(import.meta.dir))
+  const child = Bun.spawn([process.execPath, "-e", script], { cwd, stdout: "ignore", stderr: "pipe" })
+  expect(await child.stderr.text()).toMatch(/^\S+ INFO: createTap 201 2 ms\n\S+ WARN: late .*\n$/)
+})
+
+test("whatever was thrown is shown as text", () => {
+  expect(loggable("no")).toEqual({ error: "no" })
+  expect(loggable(undefined)).toEqual({ error: "undefined" })
+  expect(loggable(new TypeError("no"))).toEqual({ error: "TypeError: no" })
+})

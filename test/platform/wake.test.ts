@@ -1,0 +1,145 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import type { Log } from "../../src/platform/log.ts"
+import { createWakeUps, type WakeUps } from "../../src/platform/wake.ts"
+import { createRedisWakeUps } from "../../src/platform/wake-redis.ts"
+import { type RedisServer, startRedis } from "../harness/redis.ts"
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const kinds: [string, () => Promise<WakeUps>][] = [
+  ["inside one process", async () => opened(createWakeUps())],
+  ["over Redis", async () => overRedis((await redis()).url)],
+]
+
+describe.each(kinds)("wake-ups %s", (_kind, open) => {
+  test("reach the listener of their queue", async () => {
+    const wakeUps = await open()
+    const woken = untilWoken(wakeUps, "lane:1:0xabc")
+    await repeat(() => wakeUps.wake("lane:1:0xabc"), woken)
+  })
+
+  test("do not reach the listeners of other queues", async () => {
+    const wakeUps = await open()
+    let others = 0
+    wakeUps.onWake("lane:1:0xdef", () => others++)
+    const woken = untilWoken(wakeUps, "lane:1:0xabc")
+    await repeat(() => wakeUps.wake("lane:1:0xabc"), woken)
+    expect(others).toBe(0)
+  })
+
+  test("reach every listener of a queue", async () => {
+    const wakeUps = await open()
+    const woken = Promise.all([untilWoken(wakeUps, "timers"), untilWoken(wakeUps, "timers")])
+    await repeat(() => wakeUps.wake("timers"), woken)
+  })
+
+  test("are not given to a listener that stopped listening", async () => {
+    const wakeUps = await open()
+    let calls = 0
+    const stop = wakeUps.onWake("timers", () => calls++)
+    stop()
+    const woken = untilWoken(wakeUps, "timers")
+    await repeat(() => wakeUps.wake("timers"), woken)
+    expect(calls).toBe(0)
+  })
+
+  test("that follow one another end with one that comes after the last", async () => {
+    const wakeUps = await open()
+    await repeat(() => wakeUps.wake("timers"), untilWoken(wakeUps, "timers"))
+    let last = 0
+    const seen = new Promise<void>((resolve) => {
+      wakeUps.onWake("timers", () => {
+        if (last === 500) resolve()
+      })
+    })
+    for (last = 1; last < 500; last++) wakeUps.wake("timers")
+    wakeUps.wake("timers")
+    await seen
+  })
+})
+
+describe("wake-ups over Redis", () => {
+  test("reach every process that listens", async () => {
+    const server = await redis()
+    const [api, worker, other] = [overRedis(server.url), overRedis(server.url), overRedis(server.url)]
+    const woken = Promise.all([untilWoken(worker, "lane:1:0xabc"), untilWoken(other, "lane:1:0xabc")])
+    await repeat(() => api.wake("lane:1:0xabc"), woken)
+  })
+
+  test("are published without waiting while Redis is away, and arrive again once it is back", async () => {
+    const server = await redis()
+    const [api, worker] = [overRedis(server.url), overRedis(server.url)]
+    await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+    await server.kill()
+    const begin = performance.now()
+    for (let count = 0; count < 1_000; count++) api.wake("timers")
+    expect(performance.now() - begin).toBeLessThan(200)
+    await server.start()
+    await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+  }, 20_000)
+
+  test("arrive after everything in Redis was deleted", async () => {
+    const server = await redis()
+    const [api, worker] = [overRedis(server.url), overRedis(server.url)]
+    await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+    await server.flush()
+    await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+  }, 20_000)
+
+  test("are closed within three seconds while Redis is away", async () => {
+    const server = await redis()
+    const wakeUps = createRedisWakeUps(server.url, silent)
+    await repeat(() => wakeUps.wake("timers"), untilWoken(wakeUps, "timers"))
+    await server.kill()
+    const begin = performance.now()
+    await wakeUps.close()
+    expect(performance.now() - begin).toBeLessThan(3_000)
+  })
+
+  test("leave nothing in Redis but BullMQ's own counters", async () => {
+    const server = await redis()
+    const wakeUps = overRedis(server.url)
+    await repeat(() => wakeUps.wake("timers"), untilWoken(wakeUps, "timers"))
+    const left = async () =>
+      (await server.keys()).filter((key) => !/:(id|meta|events|stalled-check|marker)$/.test(key))
+    while ((await left()).length > 0) await Bun.sleep(20)
+  })
+})
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function redis(): Promise<RedisServer> {
+  const server = await startRedis()
+  closers.push(server.stop)
+  return server
+}
+
+function overRedis(url: string): WakeUps {
+  return opened(createRedisWakeUps(url, silent))
+}
+
+function opened(wakeUps: WakeUps): WakeUps {
+  closers.push(wakeUps.close)
+  return wakeUps
+}
+
+function untilWoken(wakeUps: WakeUps, queue: string): Promise<void> {
+  return new Promise((resolve) => {
+    wakeUps.onWake(queue, resolve)
+  })
+}
+
+/** Connecting takes a moment, in which a wake-up may be lost as it is allowed to be. */
+async function repeat(wake: () => void, woken: Promise<unknown>): Promise<void> {
+  let isWoken = false
+  const done = woken.then(() => {
+    isWoken = true
+  })
+  while (!isWoken) {
+    wake()
+    await Promise.race([done, Bun.sleep(20)])
+  }
+}

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { and, eq, inArray } from "drizzle-orm"
+import { actorEvents } from "../../src/db/schema.ts"
+import { type Cluster, startCluster } from "../harness/cluster.ts"
+import {
+  crashApi,
+  crashPostgres,
+  crashWorker,
+  flushRedis,
+  freezeLaneHolder,
+  restartAll,
+  stopRedis,
+} from "../harness/cluster-faults.ts"
+import { brokenPromises, type Load, sendAtOnce, startLoad, untilSettled } from "../harness/cluster-load.ts"
+
+// Three API processes and three workers on one Postgres, one Redis and one chain, while clients go on asking. Every
+// fault ends when new units have come all the way to their claim.
+let cluster: Cluster
+let load: Load
+const patience = 60_000
+
+beforeAll(async () => {
+  cluster = await startCluster({ apis: 3, workers: 3 })
+  load = await startLoad(cluster, { clients: 5 })
+}, patience)
+afterAll(() => cluster?.stop(), patience)
+
+test("an API process that is killed stops nobody", () => crashApi(cluster, load), patience)
+
+test("a worker that is killed leaves its work to the others", () => crashWorker(cluster, load), patience)
+
+test("everything in Redis may be deleted", () => flushRedis(cluster, load), patience)
+
+test(
+  "no request fails while Redis is away",
+  async () => {
+    const failed = await stopRedis(cluster, load, 5_000)
+    expect(failed).toBe(0)
+  },
+  patience,
+)
+
+test("Postgres may crash and come back", () => crashPostgres(cluster, load), patience)
+
+test(
+  "a worker that is frozen past its lease and wakes does nothing twice",
+  () => freezeLaneHolder(cluster, load),
+  3 * patience,
+)
+
+test(
+  "one e sent a hundred times through three API processes is recorded once",
+  async () => {
+    const answers = await sendAtOnce(cluster, load, 100)
+    expect(answers).toEqual({ 201: 1, 409: 99 })
+  },
+  patience,
+)
+
+test(
+  "processes that are asked to stop end in order within ten seconds, and no request fails meanwhile",
+  async () => {
+    expect(await restartAll(cluster, load)).toEqual({ exitCodes: [0, 0, 0, 0, 0, 0], failed: 0 })
+  },
+  patience,
+)
+
+test(
+  "everything that was accepted is done once, and nothing is stuck",
+  async () => {
+    await load.finish()
+    await untilSettled(cluster)
+    expect(await brokenPromises(cluster, load.promises)).toEqual([])
+    expect(load.promises.claims.length).toBeGreaterThan(10)
+  },
+  patience,
+)
+
+test("no log and no metrics hold a secret", async () => {
+  const members = [...cluster.apis, ...cluster.workers]
+  const metrics = await Promise.all(members.map((member) => fetch(`${member.operator_url}/metrics`)))
+  const texts = [
+    ...members.map((member) => member.log()),
+    ...(await Promise.all(metrics.map((each) => each.text()))),
+  ]
+  expect(texts.every((text) => text.length > 100)).toBe(true)
+  const { service_secret, signer_keys, authorizer_key } = cluster.context.config
+  const secrets = [
+    cluster.api_key,
+    service_secret.current,
+    authorizer_key ?? "",
+    ...signer_keys,
+    ...load.promises.secrets,
+  ]
+  const found = secrets.filter((secret) =>
+    texts.some((text) => text.toLowerCase().includes(secret.toLowerCase())),
+  )
+  expect(found).toEqual([])
+})
+
+test("every request leaves a line in the log, and its id in the history of what it set off", async () => {
+  const lines = cluster.apis.flatMap((api) => api.log().split("\n"))
+  const claims = lines.filter((line) => line.includes('"createClaim"') && line.includes('"status":201'))
+  const logged = new Set(claims.map((line) => String(JSON.parse(line).request_id)))
+  const { read } = cluster.context.db
+  const ids = load.promises.claims.map(({ id }) => id)
+  const begun = await read
+    .select()
+    .from(actorEvents)
+    .where(and(inArray(actorEvents.actor_id, ids), eq(actorEvents.number, 1)))
+  expect(begun.length).toBe(ids.length)
+  expect(begun.filter(({ request_id }) => !logged.has(request_id ?? "")).length).toBe(0)
+})

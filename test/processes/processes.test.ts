@@ -1,0 +1,176 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { freePort } from "../../src/dev/chain.ts"
+import { tiedToParent } from "../harness/child-process.ts"
+
+const root = join(import.meta.dir, "../..")
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const entries = [
+  ["the API", "src/main.ts"],
+  ["a worker", "workers/main.ts"],
+] as const
+
+describe.each(entries)("%s", (_name, entry) => {
+  test("ends with one line when its database does not answer", async () => {
+    const { line, exitCode } = await failedStart(entry, {
+      DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing",
+    })
+    expect(line).toMatch(/^Postgres cannot answer now/)
+    expect(exitCode).toBe(1)
+  })
+
+  test("ends with one line when the operator port is taken", async () => {
+    const port = await takenPort()
+    const { line } = await failedStart(entry, { OPERATOR_PORT: String(port) })
+    expect(line).toMatch(`port ${port} for operators is in use`)
+    expect(line).toMatch("OPERATOR_PORT")
+  })
+
+  test("refuses a provider that serves another chain, without saying its address", async () => {
+    const { line } = await failedStart(entry, {
+      CHAINS: chainsFile(fakeChain({ chain_id: 5, code: "0x60" })),
+    })
+    expect(line).toBe(
+      "CHAINS: number 1 of rpc_urls of chain 31337 serves chain 5; correct rpc_urls or the chain id",
+    )
+  })
+
+  test("refuses a chain without the factory", async () => {
+    const { line } = await failedStart(entry, {
+      CHAINS: chainsFile(fakeChain({ chain_id: 31_337, code: "0x" })),
+    })
+    expect(line).toMatch(/^CHAINS: chain 31337 has no contract at factory_address 0x/)
+  })
+
+  test("starts with a warning when a chain does not answer, says that it is ready, and stops in order", async () => {
+    const operatorPort = await freePort()
+    const child = start(entry, {
+      CHAINS: chainsFile("http://127.0.0.1:1/with-a-key"),
+      OPERATOR_PORT: String(operatorPort),
+    })
+    const ready = () =>
+      fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
+        ({ status }) => status,
+        () => 0,
+      )
+    while ((await ready()) !== 200) await Bun.sleep(50)
+    child.kill("SIGTERM")
+    expect(await child.exited).toBe(0)
+    const log = await child.stderr.text()
+    expect(log).toMatch("number 1 of rpc_urls of chain 31337 does not answer")
+    expect(log).not.toMatch("with-a-key")
+  })
+})
+
+test("the API ends with one line when its port is taken", async () => {
+  const port = await takenPort()
+  const { line } = await failedStart("src/main.ts", { PORT: String(port) })
+  expect(line).toBe(`port ${port} is in use; free it, or set PORT to another one`)
+})
+
+test("an API that is asked to stop says that it is not ready before it refuses anybody, and waits for no idle connection", async () => {
+  const [port, operatorPort] = [await freePort(), await freePort()]
+  const child = start("src/main.ts", { PORT: String(port), OPERATOR_PORT: String(operatorPort) })
+  const ask = (url: string) =>
+    fetch(url).then(
+      ({ status }) => status,
+      () => 0,
+    )
+  const health = () => ask(`http://127.0.0.1:${port}/health`)
+  while ((await health()) !== 200) await Bun.sleep(50)
+  const idle = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } })
+  closers.push(() => idle.end())
+  const begin = performance.now()
+  child.kill("SIGTERM")
+  while ((await ask(`http://127.0.0.1:${operatorPort}/readyz`)) !== 503) await Bun.sleep(10)
+  expect(await health()).toBe(200)
+  expect(await child.exited).toBe(0)
+  expect(performance.now() - begin).toBeLessThan(10_000)
+}, 20_000)
+
+function start(entry: string, settings: Record<string, string>) {
+  const folder = mkdtempSync(join(tmpdir(), "process-"))
+  const child = Bun.spawn(tiedToParent([process.execPath, join(root, entry)]), {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH,
+      DATA_DIR: folder,
+      PORT: "0",
+      HOST: "127.0.0.1",
+      OPERATOR_PORT: "0",
+      SERVICE_SECRET: "a secret of tests that is long enough",
+      ...settings,
+    },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+  })
+  closers.push(async () => {
+    child.kill("SIGKILL")
+    await child.exited
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return child
+}
+
+/** The one line that is no log line. */
+async function failedStart(entry: string, settings: Record<string, string>) {
+  const child = start(entry, settings)
+  const lines = (await child.stderr.text())
+    .trim()
+    .split("\n")
+    .filter((line) => !line.startsWith("{"))
+  if (lines.length !== 1) throw new Error(`${lines.length} lines: ${lines.join("\n")}`)
+  return { line: lines[0] ?? "", exitCode: await child.exited }
+}
+
+test("what a process writes is for its own user's eyes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "private-"))
+  closers.push(() => rmSync(folder, { recursive: true, force: true }))
+  const port = await freePort()
+  start("src/main.ts", { PORT: String(port), DATA_DIR: folder })
+  const health = () =>
+    fetch(`http://127.0.0.1:${port}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  while (!(await health())) await Bun.sleep(50)
+  const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)
+  expect(modes.length).toBeGreaterThan(0)
+  expect(modes.filter((mode) => mode !== 0o600)).toEqual([])
+}, 20_000)
+
+async function takenPort(): Promise<number> {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
+  closers.push(() => listener.stop(true))
+  return listener.port
+}
+
+function fakeChain({ chain_id, code }: { chain_id: number; code: string }): string {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { id, method } = (await request.json()) as { id: number; method: string }
+      const result = method === "eth_chainId" ? `0x${chain_id.toString(16)}` : code
+      return Response.json({ jsonrpc: "2.0", id, result })
+    },
+  })
+  closers.push(() => server.stop(true))
+  return server.url.href
+}
+
+function chainsFile(url: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "chains-"))
+  closers.push(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, "chains.json")
+  const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+  writeFileSync(path, JSON.stringify({ 31337: { name: "local", rpc_urls: [url], factory_address } }))
+  return path
+}

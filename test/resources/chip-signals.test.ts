@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
+import { createTestTap } from "../../src/resources/taps/service.ts"
+import {
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  publishableKeyOf,
+  startService,
+  type Visitor,
+} from "../harness/api.ts"
+import { engines } from "../harness/engines.ts"
+import { importedChip } from "../harness/services.ts"
+
+const forged = "0".repeat(32)
+
+describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
+  let service: HttpService
+  let maker: Customer
+  let visitor: Visitor
+
+  beforeAll(async () => {
+    service = await startService(engine)
+    maker = await createCustomer(service, { cors_origins: ["https://shop.test"] })
+    visitor = await createVisitor(service, maker)
+  })
+  afterAll(() => service.close())
+
+  const signalsOf = async (chip_id: string) => {
+    const { body } = await ask(service, `GET /v1/chips/${chip_id}`, { as: maker.key })
+    const { chips } = (await ask(service, "GET /v1/chips", { as: maker.key })).body as { chips: Shown[] }
+    const { skipped_count, refused_count, last_refused_at } = body
+    const signals = { skipped_count, refused_count, last_refused_at }
+    expect(chips.find((chip) => chip.chip_id === chip_id)).toMatchObject(signals)
+    return signals
+  }
+  const read = () =>
+    service.behind.turn((turn) =>
+      createTestTap(turn, service.behind.secret, maker.caller, { chip_id: visitor.chip_id }),
+    )
+  const tap = (body: Record<string, unknown>, as = maker.key, headers = {}) =>
+    ask(service, "POST /v1/taps", { as, headers, body: { chip_id: visitor.chip_id, ...body } })
+
+  test("are the reads that nobody presented: the sum of skipped", async () => {
+    await read()
+    await read()
+    expect((await tap({ e: (await read()).e })).status).toBe(201)
+    await read()
+    expect((await tap({ e: (await read()).e })).status).toBe(201)
+    expect(await signalsOf(visitor.chip_id)).toEqual({
+      skipped_count: 3,
+      refused_count: 0,
+      last_refused_at: null,
+    })
+  })
+
+  test("are the values that were refused, whoever sent them, but none that a dry run asked about", async () => {
+    const page = await publishableKeyOf(service, maker)
+    const origin = { origin: "https://shop.test" }
+    const refusals = await Promise.all([
+      tap({ e: forged }),
+      tap({ e: (await read()).e, c: "0".repeat(16) }),
+      tap({ e: forged }, page, origin),
+    ])
+    expect(refusals.map(({ code }) => code)).toEqual(Array(3).fill("chip.invalid_e_value"))
+    const at = service.context.clock().toISOString()
+    expect(await signalsOf(visitor.chip_id)).toMatchObject({ refused_count: 3, last_refused_at: at })
+    expect((await tap({ e: forged, dry_run: true })).code).toBe("chip.invalid_e_value")
+    service.advance(1_000)
+    expect((await tap({ e: forged })).code).toBe("chip.invalid_e_value")
+    const later = service.context.clock().toISOString()
+    expect(await signalsOf(visitor.chip_id)).toMatchObject({ refused_count: 4, last_refused_at: later })
+  })
+
+  test("of a bulk pairing are counted for the one chip whose value was wrong", async () => {
+    const good = await importedChip(service.behind, maker.caller)
+    const wrong = await importedChip(service.behind, maker.caller)
+    const { collections } = (await ask(service, "GET /v1/collections", { as: maker.key })).body as {
+      collections: { id: string }[]
+    }
+    const unit = async () =>
+      (await ask(service, "POST /v1/units", { as: maker.key, body: { collection_id: collections[0]?.id } }))
+        .body.id
+    const chips = [
+      { unit_id: await unit(), chip_id: good.chip_id, e: emitSun(good.tag, 1).e },
+      { unit_id: await unit(), chip_id: wrong.chip_id, e: forged },
+    ]
+    const refused = await ask(service, "POST /v1/chips/bulk", { as: maker.key, body: { chips } })
+    expect(refused.code).toBe("chip.invalid_e_value")
+    expect((await signalsOf(good.chip_id)).refused_count).toBe(0)
+    expect((await signalsOf(wrong.chip_id)).refused_count).toBe(1)
+  })
+
+  test("is shown to no browser and to no other organization", async () => {
+    const page = await publishableKeyOf(service, maker)
+    const shown = await tap({ e: (await read()).e }, page, { origin: "https://shop.test" })
+    expect(shown.status).toBe(201)
+    expect(shown.text).not.toContain("refused")
+    expect(shown.text).not.toContain("skipped")
+    const stranger = await createCustomer(service)
+    const theirs = await ask(service, `GET /v1/chips/${visitor.chip_id}`, { as: stranger.key })
+    expect(theirs.code).toBe("chip.not_found")
+    const before = await signalsOf(visitor.chip_id)
+    const guess = { chip_id: visitor.chip_id, e: forged }
+    expect((await ask(service, "POST /v1/taps", { as: stranger.key, body: guess })).code).toBe(
+      "chip.not_found",
+    )
+    expect(await signalsOf(visitor.chip_id)).toEqual(before)
+  })
+})
+
+type Shown = Record<string, unknown>

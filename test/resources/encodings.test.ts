@@ -1,0 +1,294 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { randomBytes } from "node:crypto"
+import { eq } from "drizzle-orm"
+import { events } from "../../src/db/event-schema.ts"
+import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
+import type { ManifestLine } from "../../src/engine/sun/encoding/manifest.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { exportedChips } from "../../src/resources/encodings/chip-export.ts"
+import { linesOf, placeOrder } from "../../src/resources/encodings/service.ts"
+import { parseUids, UidConflicts } from "../../src/resources/encodings/wanted-tags.ts"
+import { createKeySet, retireKeySet, rotateKeySet } from "../../src/resources/key-sets/service.ts"
+import { retireChip } from "../../src/resources/organizations/service.ts"
+import { diagnoserOf } from "../../src/resources/tap-diagnoses/service.ts"
+import { createTap } from "../../src/resources/taps/service.ts"
+import { engines } from "../harness/engines.ts"
+import {
+  activeCollection,
+  createCaller,
+  newUnit,
+  openService,
+  pair,
+  type TestService,
+} from "../harness/services.ts"
+
+const url_template = "https://tap.example/t/{chip_id}"
+const withMac = { mac: true, tamper: false }
+const withTamper = { mac: true, tamper: true }
+
+describe.each(engines)("an order of tags on $name", (engine) => {
+  let service: TestService
+  let caller: Caller
+  beforeAll(async () => {
+    service = await openService(engine)
+    caller = await createCaller(service)
+  })
+  afterAll(() => service.close())
+
+  test("is encoded, played in software, paired and tapped, without anybody knowing its UIDs before", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const tag = played(line)
+    const unit = await unitOf()
+    await pair(service, caller, { unit_id: unit.id, ...messageOf(tag, 1) })
+    const { tap } = await tapped(tag, 4)
+    expect(tap).toMatchObject({ counter: 4, skipped: 2, key_version: 1 })
+    await expect(tapped(tag, 4)).rejects.toMatchObject({ code: "chip.already_scanned" })
+    expect((await exported()).find(({ chip_id }) => chip_id === line?.chip_id)?.uid).toBe(tag.uid)
+  })
+
+  test("needs the MAC of a chip whose UID nobody knows yet", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const { c: _c, ...withoutMac } = messageOf(played(line), 1)
+    const unit = await unitOf()
+    await expect(pair(service, caller, { unit_id: unit.id, ...withoutMac })).rejects.toMatchObject({
+      code: "chip.invalid_e_value",
+    })
+  })
+
+  test("whose tag is one that another chip has already is refused: it was encoded twice", async () => {
+    const [first, second] = await ordered(await keySet(), { count: 2 })
+    const tag = played(first)
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
+    const twin = played(second, { uid: tag.uid })
+    const pairing = pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(twin, 1) })
+    await expect(pairing).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+  })
+
+  test("goes on where it was cut short, with the same chips", async () => {
+    const order = { ...(await orderOf(await keySet())), tags: { count: 2_600 } }
+    const cut = new Error("the power went")
+    const placing = placeOrder(service.context, order, () => {
+      throw cut
+    })
+    await expect(placing).rejects.toBe(cut)
+    const manifest = await placeOrder(service.context, order)
+    const ids = (await collected(linesOf(service.context, manifest))).map(({ chip_id }) => chip_id)
+    expect([ids.length, new Set(ids).size]).toEqual([2_600, 2_600])
+    await placeOrder(service.context, order)
+    expect((await collected(linesOf(service.context, manifest))).map(({ chip_id }) => chip_id)).toEqual(ids)
+  })
+
+  test("encodes known tags anew: they start at zero with the new keys, and the earlier ones end then", async () => {
+    const key_set_id = await keySet("boltcard")
+    const uid = newUid()
+    const [line] = await ordered(key_set_id, { uids: [uid] })
+    const before = played(line)
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(before, 50) })
+    await service.turn((turn) =>
+      rotateKeySet(turn, service.secret, { key_set_id, master: randomBytes(16), zero_is_allowed: false }),
+    )
+    const [again] = await ordered(key_set_id, { uids: [uid] })
+    expect([again?.chip_id, again?.keys[0]?.version]).toEqual([line?.chip_id, 2])
+    const after = played(again)
+    expect((await tapped(before, 51)).tap).toMatchObject({ counter: 51, key_version: 1 })
+    expect((await tapped(after, 1)).tap).toMatchObject({ counter: 1, key_version: 2, skipped: 0 })
+    await expect(tapped(after, 1)).rejects.toMatchObject({ code: "chip.already_scanned" })
+    await expect(tapped(before, 52)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+  })
+
+  test("lets one of many first taps with the new keys through", async () => {
+    const key_set_id = await keySet("boltcard")
+    const uid = newUid()
+    const [line] = await ordered(key_set_id, { uids: [uid] })
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(played(line), 9) })
+    await service.turn((turn) =>
+      rotateKeySet(turn, service.secret, { key_set_id, master: randomBytes(16), zero_is_allowed: false }),
+    )
+    const [again] = await ordered(key_set_id, { uids: [uid] })
+    const body = messageOf(played(again), 3)
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 12 }, () => service.turn((turn) => createTap(turn, service.secret, caller, body))),
+    )
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
+  })
+
+  test("names every line whose UID cannot be taken, and registers nothing", async () => {
+    const key_set_id = await keySet("sdm-backend")
+    const [one, other] = [newUid(), newUid()]
+    await ordered(key_set_id, { uids: [one] })
+    const before = (await exported()).length
+    const refused = ordered(key_set_id, { uids: [other, one] })
+    await expect(refused).rejects.toThrow(UidConflicts)
+    await expect(refused).rejects.toThrow(`line 2: the tag with UID ${one}`)
+    expect(await exported()).toHaveLength(before)
+  })
+
+  test("is refused for a retired set, a set of another organization, and UIDs that its keys need", async () => {
+    const retired = await keySet()
+    await service.turn((turn) => retireKeySet(turn, retired))
+    await expect(ordered(retired, { count: 1 })).rejects.toMatchObject({ code: "validation.failed" })
+    const stranger = await createCaller(service)
+    const theirs = {
+      ...(await orderOf(await keySet())),
+      organization_id: stranger.organization_id,
+      tags: { count: 1 },
+    }
+    await expect(placeOrder(service.context, theirs)).rejects.toMatchObject({ code: "validation.failed" })
+    await expect(ordered(await keySet("boltcard"), { count: 1 })).rejects.toMatchObject({
+      code: "validation.failed",
+    })
+  })
+
+  test("of a master of zeros is refused outside dev", async () => {
+    const zero = {
+      organization_id: caller.organization_id,
+      name: newId(),
+      scheme: "sdm-backend",
+      master: Buffer.alloc(16),
+    }
+    const create = (zero_is_allowed: boolean) =>
+      service.turn((turn) => createKeySet(turn, service.secret, { ...zero, zero_is_allowed }))
+    await expect(create(false)).rejects.toMatchObject({ code: "validation.failed" })
+    expect((await create(true)).versions).toEqual([1])
+  })
+
+  test("with a tamper wire shows what the wire says, and once opened is never sealed again", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 }, withTamper)
+    const tag = played(line)
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
+    const said = async (wire: SoftwareTag["tamper"], read: number) =>
+      (await tapped({ ...tag, tamper: wire }, read)).chip.tamper
+    expect(await said("CC", 2)).toBe("sealed")
+    expect(await said("OO", 3)).toBe("opened")
+    expect(await said("CC", 4)).toBe("opened")
+    expect(await said("OO", 6)).toBe("opened")
+    expect(await tamperEvents(line?.chip_id)).toMatchObject([{ unit_id: expect.any(String), is_test: false }])
+    const { enc: _enc, ...withoutContent } = messageOf(tag, 5)
+    await expect(
+      service.turn((turn) => createTap(turn, service.secret, caller, withoutContent)),
+    ).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+  })
+
+  test("whose wire was opened before it is paired says so once, in an event", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 }, withTamper)
+    const tag = { ...played(line), tamper: "OO" as const }
+    const unit = await unitOf()
+    const paired = await pair(service, caller, { unit_id: unit.id, ...messageOf(tag, 1) })
+    expect(paired.tamper).toBe("opened")
+    await tapped(tag, 2)
+    const told = await tamperEvents(line?.chip_id)
+    expect(told.map(({ data }) => data)).toMatchObject([{ chip_id: line?.chip_id ?? "", tamper: "opened" }])
+  })
+
+  /** The events that tell that a chip was opened. */
+  async function tamperEvents(chipId: string | undefined) {
+    const all = await service.context.db.read.select().from(events).where(eq(events.type, "chip.tampered"))
+    return all.filter(({ data }) => data.chip_id === chipId)
+  }
+
+  test("is diagnosed by its own organization, and unknown to every other one", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const scanned = { url: readAddress(played(line), 1), file_settings: null }
+    const mine = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    expect(await mine(scanned)).toMatchObject({ verdict: "accepted", chip_id: line?.chip_id })
+    const stranger = await createCaller(service)
+    const theirs = await diagnoserOf(service.context.db.read, service.secret, stranger.organization_id)
+    expect(await theirs(scanned)).toMatchObject({ verdict: "unknown_chip", opened_with: null })
+  })
+
+  test("is exported without keys, retired chips told from free ones", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const chip_id = line?.chip_id ?? ""
+    await service.turn((turn) => retireChip(turn, { organization_id: caller.organization_id, chip_id }))
+    const all = await exported()
+    expect(all.find((chip) => chip.chip_id === chip_id)?.retired_at).not.toBeNull()
+    for (const { key } of line?.keys ?? []) expect(JSON.stringify(all)).not.toContain(key)
+  })
+
+  async function keySet(scheme = "an10922"): Promise<string> {
+    const input = {
+      organization_id: caller.organization_id,
+      name: newId(),
+      scheme,
+      master: randomBytes(16),
+      zero_is_allowed: false,
+    }
+    return (await service.turn((turn) => createKeySet(turn, service.secret, input))).id
+  }
+
+  async function orderOf(key_set_id: string, mirrors = withMac) {
+    return { id: newId(), organization_id: caller.organization_id, key_set_id, url_template, mirrors }
+  }
+
+  async function ordered(
+    key_set_id: string,
+    tags: { count: number } | { uids: string[] },
+    mirrors = withMac,
+  ) {
+    const manifest = await placeOrder(service.context, { ...(await orderOf(key_set_id, mirrors)), tags })
+    return await collected(linesOf(service.context, manifest))
+  }
+
+  async function unitOf() {
+    const collection = await activeCollection(service, caller)
+    return await newUnit(service, caller, collection)
+  }
+
+  async function tapped(tag: SoftwareTag, read: number) {
+    return await service.turn((turn) => createTap(turn, service.secret, caller, messageOf(tag, read)))
+  }
+
+  async function exported() {
+    return await collected(exportedChips(service.context, caller.organization_id))
+  }
+})
+
+describe("a file of UIDs", () => {
+  test("is a list, or the column uid of a CSV, in either case, with colons or without", () => {
+    const uids = ["04112233445566", "04AABBCCDDEEFF"]
+    expect(parseUids("04112233445566\n04:aa:bb:cc:dd:ee:ff\n")).toEqual(uids)
+    expect(parseUids("number,uid\n1,04112233445566\r\n2,04aabbccddeeff\r\n")).toEqual(uids)
+  })
+
+  test("is refused with every wrong line named", () => {
+    expect(() => parseUids("uid\n04112233445566\n0411\n04112233445566\n")).toThrow(
+      "line 3: a UID has 14 hexadecimal digits\nline 4: UID 04112233445566 is that of line 2",
+    )
+    expect(() => parseUids("\n")).toThrow("has no UIDs")
+  })
+})
+
+function played(line: ManifestLine | undefined, { uid = newUid() } = {}): SoftwareTag {
+  if (!line) throw new Error("the order has no such line")
+  return {
+    uid: line.uid ?? uid,
+    ndef_hex: line.ndef_hex,
+    file_settings_hex: line.file_settings_hex,
+    keys: line.keys.map(({ key }) => key),
+    counter: 0,
+    tamper: "CC",
+  }
+}
+
+/** What a scan sends to the API. */
+function messageOf(tag: SoftwareTag, read: number) {
+  const url = new URL(readAddress(tag, read))
+  const { e = "", ...others } = Object.fromEntries(url.searchParams)
+  return { chip_id: url.pathname.split("/").at(-1) ?? "", e, ...others } as {
+    chip_id: string
+    e: string
+    c?: string
+    enc?: string
+  }
+}
+
+function newUid(): string {
+  return `04${randomBytes(6).toString("hex").toUpperCase()}`
+}
+
+async function collected<T>(all: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = []
+  for await (const item of all) items.push(item)
+  return items
+}

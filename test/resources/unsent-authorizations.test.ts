@@ -1,0 +1,134 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { claims, transfers } from "../../src/db/schema.ts"
+import type { Caller } from "../../src/platform/caller.ts"
+import { getClaim } from "../../src/resources/claims/service.ts"
+import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
+import { engines } from "../harness/engines.ts"
+import {
+  alice,
+  bob,
+  claim,
+  claimedUnit,
+  issuedUnit,
+  replaceChip,
+  sessionOf,
+  transfer,
+  useOwnership,
+} from "../harness/ownership.ts"
+import { createCaller, refusal, settle } from "../harness/services.ts"
+
+// An authorization that nobody sent blocks nobody: whoever taps a thing gets no say over what others do with it.
+
+const byWallet = "client_broadcast"
+const attempts = 12
+const room = 5
+
+describe.each(engines)("on $name a stranger with a tap", (engine) => {
+  const service = useOwnership(engine)
+
+  /** Another session of the chip. */
+  const anotherTap = ({ session }: Caller) =>
+    sessionOf(service.caller, session?.chip_id ?? "", session?.unit_id ?? "")
+
+  /** Makes as many as are let through and answers how many those were, and the code of the first refusal. */
+  async function fill(make: () => Promise<unknown>): Promise<[number, unknown]> {
+    for (let made = 0; made < attempts; made++) {
+      const [outcome] = await Promise.allSettled([make()])
+      if (outcome.status === "rejected") return [made, await refusal(Promise.reject(outcome.reason))]
+    }
+    return [attempts, null]
+  }
+
+  test("cannot delay a buyer's claim, sent by the service or by the buyer's wallet", async () => {
+    for (const execution of ["service_relay", byWallet] as const) {
+      const { unit, session } = await issuedUnit(service)
+      const stranger = anotherTap(session)
+      const unsent = () => claim(service, stranger, unit.id, { recipient: bob, execution: byWallet })
+      expect(await fill(unsent)).toEqual([room, "claim.in_progress"])
+      const bought = await claim(service, session, unit.id, { recipient: alice, execution })
+      expect(bought.status).toBe("claiming")
+    }
+  })
+
+  test("cannot delay the brand's chip replacement", async () => {
+    const { unit, session } = await issuedUnit(service)
+    await fill(() => claim(service, anotherTap(session), unit.id, { recipient: bob, execution: byWallet }))
+    expect((await replaceChip(service, unit.id, { is_test: true })).status).toBe("prepared")
+  })
+
+  test("cannot delay an owner's transfer", async () => {
+    const { unit, session } = await claimedUnit(service)
+    const stranger = anotherTap(session)
+    const unsent = () => transfer(service, stranger, unit.id, { recipient: bob })
+    expect(await fill(unsent)).toEqual([room, "transfer.in_progress"])
+    expect((await transfer(service, session, unit.id, { recipient: bob })).status).toBe("prepared")
+  })
+
+  test("leaves no more than five transfers, however many are asked for at once", async () => {
+    const { unit, session } = await claimedUnit(service)
+    const body = { recipient: bob }
+    const prepared = await Promise.all(
+      Array.from({ length: attempts }, () => prepareTransfer(service.context, session, unit.id, body)),
+    )
+    const outcomes = await Promise.allSettled(
+      prepared.map((each) =>
+        service.turn((turn) => createTransfer(turn, session, { unit_id: unit.id, body, prepared: each })),
+      ),
+    )
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(room)
+    for (const each of outcomes)
+      if (each.status === "rejected") expect(each.reason).toMatchObject({ code: "transfer.in_progress" })
+    const rows = await service.read().select().from(transfers).where(eq(transfers.unit_id, unit.id))
+    expect(rows).toHaveLength(room)
+  })
+
+  test("finds a claim that the service sends in the way", async () => {
+    const { unit, session } = await issuedUnit(service)
+    await claim(service, session, unit.id, { recipient: alice })
+    for (const execution of ["service_relay", byWallet] as const)
+      expect(await refusal(claim(service, anotherTap(session), unit.id, { recipient: bob, execution }))).toBe(
+        "claim.in_progress",
+      )
+  })
+
+  test("ends as superseded where the contract let another claim through", async () => {
+    const { unit, session } = await issuedUnit(service)
+    const unsent = await claim(service, session, unit.id, { recipient: bob, execution: byWallet })
+    const sent = await claim(service, session, unit.id, { recipient: alice, execution: byWallet })
+    await settle(service, sent.id, { outcome: "used", transaction_hash: `0x${"aa".repeat(32)}` })
+    await settle(service, unsent.id, { outcome: "superseded", transaction_hash: `0x${"aa".repeat(32)}` })
+    const rows = await service.read().select().from(claims).where(eq(claims.unit_id, unit.id))
+    expect(rows.map(({ status }) => status).sort()).toEqual(["claimed", "failed"])
+    expect((await getClaim(service.read(), session, unit.id, unsent.id)).failure?.code).toBe(
+      "claim.superseded",
+    )
+  })
+
+  test("has a room that is free again when an authorization has expired", async () => {
+    const { unit, session } = await issuedUnit(service)
+    const unsent = () => claim(service, session, unit.id, { recipient: bob, execution: byWallet })
+    const first = await unsent()
+    await fill(unsent)
+    await settle(service, first.id, { outcome: "expired" })
+    expect((await unsent()).status).toBe("claiming")
+  })
+})
+
+describe.each(engines)("on $name a chip replacement", (engine) => {
+  const service = useOwnership(engine)
+
+  test("counts against the quota of chips, while it is open too", async () => {
+    const maker = await createCaller(service, { quota_chips: 3 })
+    const [one, other] = [await issuedUnit(service, maker), await issuedUnit(service, maker)]
+    const open = await replaceChip(service, one.unit.id, { is_test: true }, maker)
+    expect(open.status).toBe("prepared")
+    expect(await refusal(replaceChip(service, other.unit.id, { is_test: true }, maker))).toBe(
+      "quota.exceeded",
+    )
+    await settle(service, open.id, { transaction_hash: `0x${"bb".repeat(32)}` })
+    expect(await refusal(replaceChip(service, other.unit.id, { is_test: true }, maker))).toBe(
+      "quota.exceeded",
+    )
+  })
+})

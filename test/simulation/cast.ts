@@ -1,0 +1,117 @@
+import { createApp } from "../../src/api/app.ts"
+import { openWorld, type World } from "../../src/engine/world.ts"
+import type { Config } from "../../src/platform/config.ts"
+import type { Log } from "../../src/platform/log.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { startWorkers } from "../../workers/start.ts"
+import { repeatingTurns } from "./repeated-turns.ts"
+import {
+  createProcess,
+  inProcess,
+  kill,
+  note,
+  type SimulatedProcess,
+  type Simulation,
+  scheduleIn,
+} from "./scheduler.ts"
+import type { WakeUpLine } from "./wake-ups.ts"
+
+/** The processes of a service, by name; who dies comes back. */
+export type Cast = {
+  alive: Map<string, Life>
+  deaths: number
+  /** The share of database transactions that run twice. */
+  repeat_probability: number
+  /** Every line of every log. */
+  lines: string[]
+  start(name: string): void
+  /** A process for one piece of work, such as an operator's command. */
+  visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
+  end(): void
+}
+
+/** One life of a process. The app of an API is there once it answers. */
+type Life = {
+  process: SimulatedProcess
+  app: ReturnType<typeof createApp> | null
+  rest_seconds: number
+}
+
+export const apiNames = ["api0", "api1"]
+export const workerNames = ["worker0", "worker1"]
+
+export function createCast(simulation: Simulation, config: Config, wakeUpLine: WakeUpLine): Cast {
+  let births = 0
+  const cast: Cast = {
+    alive: new Map(),
+    deaths: 0,
+    repeat_probability: 0,
+    lines: [],
+    start,
+    visit,
+    end() {
+      for (const { process } of cast.alive.values()) {
+        process.onDeath = () => {}
+        kill(simulation, process, "the end")
+      }
+    },
+  }
+
+  function start(name: string): void {
+    const process = createProcess(`${name}.${births++}`)
+    const life: Life = { process, app: null, rest_seconds: 1 }
+    cast.alive.set(name, life)
+    process.onDeath = () => {
+      cast.deaths += 1
+      cast.alive.delete(name)
+      scheduleIn(simulation, life.rest_seconds * 1_000, null, () => start(name))
+    }
+    void inProcess(process, async () => {
+      try {
+        const world = await open(process)
+        if (apiNames.includes(name)) life.app = createApp(world.context)
+        else startWorkers(world)
+      } catch (error) {
+        if (process.is_dead) return
+        cast.lines.push(`${process.name} does not start: ${(error as Error).message}`)
+        kill(simulation, process, "its start")
+      }
+    })
+  }
+
+  async function open(process: SimulatedProcess): Promise<World> {
+    const world = await openWorld(config, tell)
+    const wakeUps = wakeUpLine.connect()
+    const db = repeatingTurns(world.context.db, () => {
+      return cast.repeat_probability > 0 && simulation.schedule.happens(cast.repeat_probability)
+    })
+    const log = logOf(simulation, cast, process)
+    return {
+      ...world,
+      wakeUps,
+      context: { ...world.context, db, log, wake: wakeUps.wake, onWake: wakeUps.onWake },
+    }
+  }
+
+  async function visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T> {
+    const process = createProcess(`${name}.${births++}`)
+    return await inProcess(process, async () => {
+      const world = await open(process)
+      try {
+        return await work(world)
+      } finally {
+        await world.close()
+      }
+    })
+  }
+  return cast
+}
+
+function logOf(simulation: Simulation, cast: Cast, process: SimulatedProcess): Log {
+  const at = (level: string) => (fields: Record<string, unknown>, message: string) => {
+    const line = `${process.name} ${level} ${message} ${JSON.stringify(fields)}`
+    cast.lines.push(`${(simulation.now / 1_000).toFixed(3)} ${line}`)
+    note(simulation, line)
+  }
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }
+}

@@ -1,0 +1,250 @@
+import { type ReceiverMood, receiverMoods } from "./receiver.ts"
+import { type Stream, streamOf } from "./streams.ts"
+
+/** Seconds since the beginning of a history. */
+type Seconds = number
+/** A fault that lasts. */
+type Lasting = { at: Seconds; for_seconds: Seconds }
+
+/** What is done with calls to a provider. */
+const providerMoods = [
+  "silent",
+  "unavailable",
+  "limited",
+  "out_of_credit",
+  "lost_answers",
+  "internal_errors",
+  "strange_words",
+  "behind",
+  "other_fork",
+  "empty_answers",
+] as const
+export type ProviderMood = (typeof providerMoods)[number]
+
+/** One thing that goes wrong. A history is played with a list of them, so that the list can be made shorter. */
+export type Fault =
+  | { kind: "die"; at: Seconds; process: string; steps: number; rest_seconds: Seconds }
+  | ({ kind: "freeze"; process: string } & Lasting)
+  | { kind: "clock"; at: Seconds; process: string; by_seconds: number }
+  | ({ kind: "slow"; milliseconds: number } & Lasting)
+  | ({ kind: "disk"; mood: "full" | "busy" | "failing" } & Lasting)
+  | ({ kind: "repeat"; probability: number } & Lasting)
+  | ({ kind: "wake-ups"; mood: "lost" | "doubled" | "late" } & Lasting)
+  | ({ kind: "provider"; provider: number; mood: ProviderMood } & Lasting)
+  | { kind: "reorganize"; at: Seconds; depth: number; kept: number; delay: number; salt: number }
+  | { kind: "evict"; at: Seconds; count: number }
+  | ({ kind: "prices"; gwei: number; then_gwei: number } & Lasting)
+  | ({ kind: "blocks"; mood: "none" | "empty" | "fast" } & Lasting)
+  | { kind: "steal"; at: Seconds; signer: number; is_instead: boolean }
+  | ({ kind: "clients"; mood: "twice" | "lost_request" | "lost_answer" | "slow" } & Lasting)
+  | { kind: "operator"; at: Seconds; act: "retry" | "cancel" | "explain" | "stuck"; salt: number }
+  | { kind: "hostile"; at: Seconds; salt: number }
+  | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
+
+/** How long things go wrong; from then on the service has peace and must end what it began. */
+export const rageSeconds = 50
+
+type Harshness = "none" | "mild" | "medium" | "harsh"
+
+/** How many faults a history has, from and to. */
+const counts: Record<Harshness, [number, number]> = {
+  none: [0, 0],
+  mild: [1, 6],
+  medium: [7, 16],
+  harsh: [17, 45],
+}
+
+/**
+ * The faults of a seed: a mixture of mild and harsh. Each history leaves out some kinds, so that in some of them a few
+ * kinds come in great number (swarm testing, Groce and others 2012).
+ */
+export function drawFaults(seed: bigint, processes: readonly string[], providers: number): Fault[] {
+  const stream = streamOf(seed, "faults")
+  const [least, most] = counts[harshnessOf(stream)]
+  const count = least + stream.below(most - least + 1)
+  const kinds = weights.filter(() => stream.happens(0.5))
+  const faults = Array.from({ length: count }, () => {
+    return drawFault(stream, kinds.length > 0 ? kinds : weights, processes, providers)
+  })
+  return faults.sort((one, other) => one.at - other.at)
+}
+
+function harshnessOf(stream: Stream): Harshness {
+  const share = stream.fraction()
+  if (share < 0.02) return "none"
+  if (share < 0.35) return "mild"
+  return share < 0.75 ? "medium" : "harsh"
+}
+
+type Weight = [kind: Fault["kind"], weight: number]
+
+/** How often each kind is drawn, compared to the others. */
+const weights: Weight[] = [
+  ["die", 22],
+  ["reorganize", 14],
+  ["provider", 18],
+  ["freeze", 5],
+  ["clock", 4],
+  ["slow", 2],
+  ["disk", 4],
+  ["repeat", 3],
+  ["wake-ups", 3],
+  ["evict", 6],
+  ["prices", 4],
+  ["blocks", 4],
+  ["steal", 3],
+  ["clients", 5],
+  ["operator", 4],
+  ["hostile", 4],
+  ["receiver", 5],
+]
+
+function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[], providers: number): Fault {
+  const kind = kindFrom(stream, kinds)
+  // Most of a history happens early.
+  const at = rounded(rageSeconds * stream.fraction() ** 1.5)
+  const lasting = (least: number, most: number) => ({
+    at,
+    for_seconds: rounded(Math.min(stream.between(least, most), rageSeconds - at)),
+  })
+  const process = stream.pick(processes)
+  const salt = stream.word()
+  switch (kind) {
+    case "die": {
+      const steps = 1 + stream.below(stream.happens(0.5) ? 60 : 1_500)
+      return { kind, at, process, steps, rest_seconds: rounded(stream.between(0.1, 15)) }
+    }
+    case "freeze":
+      return { kind, process, ...lasting(2, 40) }
+    case "clock":
+      return { kind, at, process, by_seconds: rounded(stream.between(-45, 45)) }
+    case "slow":
+      return { kind, milliseconds: rounded(stream.between(1, 25)), ...lasting(1, 15) }
+    case "disk":
+      return { kind, mood: stream.pick(["full", "busy", "failing"] as const), ...lasting(0.2, 12) }
+    case "repeat":
+      return { kind, probability: rounded(stream.between(0.1, 1)), ...lasting(5, 60) }
+    case "wake-ups":
+      return { kind, mood: stream.pick(["lost", "doubled", "late"] as const), ...lasting(5, 60) }
+    case "provider":
+      return { kind, provider: stream.below(providers), mood: stream.pick(providerMoods), ...lasting(2, 50) }
+    case "reorganize": {
+      const depth = 1 + stream.below(stream.happens(0.5) ? 4 : deepest)
+      const kept = stream.pick([1, 0.9, 0.5, 0])
+      return { kind, at, depth, kept, delay: stream.below(4), salt }
+    }
+    case "evict":
+      return { kind, at, count: 1 + stream.below(8) }
+    case "prices":
+      return {
+        kind,
+        gwei: rounded(stream.between(2, 20)),
+        then_gwei: rounded(stream.between(1, dearestPeace)),
+        ...lasting(8, 50),
+      }
+    case "blocks":
+      return { kind, mood: stream.pick(["none", "empty", "fast"] as const), ...lasting(4, 30) }
+    case "steal":
+      return { kind, at, signer: stream.below(2), is_instead: stream.happens(0.6) }
+    case "clients": {
+      const mood = stream.pick(["twice", "lost_request", "lost_answer", "slow"] as const)
+      return { kind, mood, ...lasting(5, 60) }
+    }
+    case "operator":
+      return { kind, at, act: stream.pick(["retry", "cancel", "explain", "stuck"] as const), salt }
+    case "hostile":
+      return { kind, at, salt }
+    case "receiver":
+      return { kind, mood: stream.pick(receiverMoods), ...lasting(5, 40) }
+  }
+}
+
+/** How long a fault goes on, in seconds, with what it sets off by itself. */
+export function lengthOf(fault: Fault): number {
+  switch (fault.kind) {
+    case "die":
+      return dyingSeconds + fault.rest_seconds
+    case "reorganize":
+    case "evict":
+    case "steal":
+    case "operator":
+    case "hostile":
+      return settlingSeconds
+    case "clock":
+      return skewedSeconds
+    default:
+      return fault.for_seconds
+  }
+}
+
+/** In which a process passes the steps that it still has. */
+const dyingSeconds = 20
+const settlingSeconds = 10
+/** A lease of a lane runs out in less. */
+const skewedSeconds = 30
+
+/** The base fee, in gwei, at which the service must get everything done: below its cap with all that is added to it. */
+export const dearestPeace = 4
+
+/** Below the depth at which things are final, with what is mined until a reorganization is noticed. */
+const deepest = 9
+
+function kindFrom(stream: Stream, kinds: Weight[]): Fault["kind"] {
+  const total = kinds.reduce((sum, [, weight]) => sum + weight, 0)
+  let left = stream.below(total)
+  for (const [kind, weight] of kinds) {
+    left -= weight
+    if (left < 0) return kind
+  }
+  throw new Error("the weights of the faults do not add up")
+}
+
+function rounded(number: number): number {
+  return Math.round(number * 10) / 10
+}
+
+/** A fault as a line that a person reads. */
+export function describeFault(fault: Fault): string {
+  const { at } = fault
+  return `${at.toFixed(1).padStart(6)} s  ${wordsOf(fault)}`
+}
+
+function wordsOf(fault: Fault): string {
+  const lasts = "for_seconds" in fault ? ` for ${fault.for_seconds} s` : ""
+  switch (fault.kind) {
+    case "die":
+      return `${fault.process} dies ${fault.steps} steps later and is back after ${fault.rest_seconds} s`
+    case "freeze":
+      return `${fault.process} stands still${lasts}`
+    case "clock":
+      return `the clock of ${fault.process} is wrong by ${fault.by_seconds} s from here on`
+    case "slow":
+      return `every step takes ${fault.milliseconds} ms${lasts}`
+    case "disk":
+      return `the disk is ${fault.mood}${lasts}`
+    case "repeat":
+      return `${Math.round(fault.probability * 100)} % of database transactions run twice${lasts}`
+    case "wake-ups":
+      return `wake-ups are ${fault.mood}${lasts}`
+    case "provider":
+      return `provider ${fault.provider}: ${fault.mood.replaceAll("_", " ")}${lasts}`
+    case "reorganize":
+      return `the last ${fault.depth} blocks are replaced, ${Math.round(fault.kept * 100)} % of their transactions return, after ${fault.delay} blocks`
+    case "evict":
+      return `the pool forgets ${fault.count} transactions`
+    case "prices":
+      return `the base fee jumps to ${fault.gwei} gwei${lasts}, then to ${fault.then_gwei}`
+    case "blocks":
+      return `${fault.mood === "none" ? "no" : fault.mood} blocks${lasts}`
+    case "steal":
+      return `somebody else uses the key of signer ${fault.signer}${fault.is_instead ? ", instead of what waits" : ""}`
+    case "clients":
+      return `clients and service: ${fault.mood.replaceAll("_", " ")}${lasts}`
+    case "operator":
+      return `an operator asks for ${fault.act}`
+    case "hostile":
+      return "a stranger sends nonsense"
+    case "receiver":
+      return `who is sent events is ${fault.mood}${lasts}`
+  }
+}

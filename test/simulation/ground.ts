@@ -1,0 +1,102 @@
+import { Database as Connection } from "bun:sqlite"
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { getTableName } from "drizzle-orm"
+import type { Hex } from "viem"
+import { migrate } from "../../src/db/migrate.ts"
+import { openDatabase } from "../../src/db/open.ts"
+import { type Config, loadConfig } from "../../src/platform/config.ts"
+import { keyAt, signers } from "../faults/stage.ts"
+import {
+  copyChain,
+  deployContracts,
+  headOf,
+  mineBlock,
+  openChain,
+  type SimulatedChain,
+} from "./chain/chain.ts"
+import { account, walletAddress, walletCount } from "./wallets.ts"
+import { firstBlocks } from "./weather.ts"
+import { writers } from "./writers.ts"
+
+export const epoch = Date.UTC(2030, 0, 1)
+export const blockSeconds = 2
+export const depths = { confirmation_depth: 3, finality_depth: 12, bump_after_blocks: 3 }
+/** Low enough that prices rise above it. */
+export const maxFeePerGasGwei = 6
+const chainId = 31_337
+const admin = account(0).address
+const authorizer = account(3).address
+
+/** What every history of this process begins with, made once: an empty database and a chain with the factory. */
+export type Ground = {
+  folder: string
+  template: string
+  chain: SimulatedChain
+  contracts: { factory_address: Hex; desk_address: Hex }
+  close(): void
+}
+
+export async function openGround(): Promise<Ground> {
+  const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "simulation-"))
+  const template = join(folder, "template.db")
+  const db = openDatabase(`sqlite:${template}`)
+  await migrate(db, new Date(epoch))
+  await db.close()
+  const connection = new Connection(template)
+  connection.run(`create table ${getTableName(writers)} (process text, lane_id text, epoch integer)`)
+  connection.run("pragma wal_checkpoint(truncate)")
+  connection.close()
+
+  const wallets = Array.from({ length: walletCount }, (_each, wallet) => walletAddress(wallet))
+  const chain = await openChain(chainId, epoch / 1_000 - firstBlocks - 1, [admin, ...signers, ...wallets])
+  const contracts = await deployContracts(chain, admin, authorizer, [...signers])
+  while (headOf(chain).number < firstBlocks) await mineBlock(chain, headOf(chain).timestamp + 1)
+  return { folder, template, chain, contracts, close: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** The ground of one history: a chain, a configuration, and the secrets in it that no log line may have. */
+type Plot = {
+  chain: SimulatedChain
+  config: Config
+  urls: string[]
+  secrets: string[]
+}
+
+export async function preparePlot(ground: Ground, providers: number): Promise<Plot> {
+  const urls = Array.from({ length: providers }, (_each, index) => `http://provider${index}.test/`)
+  const database = join(ground.folder, "service.db")
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(`${database}${suffix}`, { force: true })
+  copyFileSync(ground.template, database)
+  const chainsFile = join(ground.folder, "chains.json")
+  const settings = {
+    name: "simulated",
+    rpc_urls: urls,
+    ...ground.contracts,
+    block_time_seconds: blockSeconds,
+    max_fee_per_gas_gwei: maxFeePerGasGwei,
+    ...depths,
+  }
+  writeFileSync(chainsFile, JSON.stringify({ [chainId]: settings }))
+  const serviceSecret = "not a secret: 0123456789 abcdefghij"
+  const signerKeys = [keyAt(1), keyAt(2)]
+  const config = loadConfig({
+    DATA_DIR: ground.folder,
+    DATABASE_URL: `sqlite:${database}`,
+    SERVICE_SECRET: serviceSecret,
+    SIGNER_KEYS: signerKeys.join(","),
+    AUTHORIZER_KEY: keyAt(3),
+    LOG_LEVEL: "silent",
+    CHAINS: chainsFile,
+    RATE_LIMIT_API_KEY: "100000/1",
+    RATE_LIMIT_SESSION_TOKEN: "100000/1",
+    RATE_LIMIT_PUBLISHABLE_KEY: "100000/1",
+  })
+  return {
+    chain: await copyChain(ground.chain),
+    config,
+    urls,
+    secrets: [serviceSecret, ...[...signerKeys, keyAt(3)].map((key) => key.slice(2))],
+  }
+}

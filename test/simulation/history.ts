@@ -1,0 +1,279 @@
+import { eq } from "drizzle-orm"
+import { type Address, createPublicClient, custom, type Hex } from "viem"
+import { foundry } from "viem/chains"
+import type { Database } from "../../src/db/database.ts"
+import { openDatabase } from "../../src/db/open.ts"
+import {
+  actorEvents,
+  actors,
+  effects,
+  lanes,
+  transactionAttempts,
+  transactions,
+} from "../../src/db/schema.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
+import { apiNames, type Cast, createCast, workerNames } from "./cast.ts"
+import { headOf, type SimulatedChain } from "./chain/chain.ts"
+import { answerRpc, wholeView } from "./chain/json-rpc.ts"
+import { type Clients, createClients } from "./clients.ts"
+import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
+import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
+import { findFaults } from "./judge.ts"
+import { createOperator } from "./operator.ts"
+import { createProvider } from "./providers.ts"
+import { createReceiver } from "./receiver.ts"
+import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
+import { real } from "./seams/clock.ts"
+import { servers } from "./seams/line.ts"
+import { type Asking, followFeed, playStory, readAgain, readFeed } from "./story.ts"
+import { sendNonsense } from "./stranger.ts"
+import { streamOf } from "./streams.ts"
+import { createWakeUpLine } from "./wake-ups.ts"
+import { calm, createMiner, mineAtOnce, type Surroundings, startMining, unleash } from "./weather.ts"
+
+/** A seed, which decides what is asked and in which order things happen, and what goes wrong. */
+export type Plan = { seed: bigint; faults: Fault[] }
+
+export type Outcome = Plan & {
+  /** What is not as it must be, in sentences. */
+  found: string[]
+  /** What was asked for, in numbers. */
+  asked: string
+  /** A hash of everything that happened: the same for the same plan, whatever ran before. */
+  digest: string
+  trace: string[] | null
+  log: string[]
+  simulated_seconds: number
+  seams: number
+  deaths: number
+  reorganizations: number
+  blocks: number
+  requests: number
+}
+
+/** How long the service may need, once nothing goes wrong any more, to end what it began. */
+const patienceSeconds = 1_200
+
+export function planOf(seed: bigint): Plan {
+  return { seed, faults: drawFaults(seed, [...apiNames, ...workerNames], providersOf(seed)) }
+}
+
+function providersOf(seed: bigint): number {
+  return 1 + streamOf(seed, "providers").below(3)
+}
+
+/** Plays one history from its own empty chain and database to its end, and judges it. */
+export async function playHistory(
+  ground: Ground,
+  { seed, faults }: Plan,
+  isTraced = false,
+): Promise<Outcome> {
+  const simulation = createSimulation(seed, epoch, isTraced)
+  const plot = await preparePlot(ground, providersOf(seed))
+  const { chain, config } = plot
+  serve(simulation)
+  const db = openDatabase(config.database_url)
+  const wakeUpLine = createWakeUpLine(simulation)
+  const cast = createCast(simulation, config, wakeUpLine)
+  const clients = createClients(simulation, cast, streamOf(seed, "clients"))
+  const operator = createOperator(simulation, cast, db.read)
+  const miner = createMiner()
+  const unstored: Hex[] = []
+  const providers = plot.urls.map((url, index) =>
+    createProvider(url, chain, streamOf(seed, `provider ${index}`), async (hash) => {
+      if (!(await isStored(db, hash))) unstored.push(hash)
+    }),
+  )
+  servers.clear()
+  const receiver = createReceiver("https://93.184.215.14/events", streamOf(seed, "receiver"))
+  for (const { url, serve: answer } of [...providers, receiver]) servers.set(url, answer)
+
+  const strangers: Asking["strangers"] = [null, "", "end_sk_forged", "x".repeat(500)]
+  const asking: Asking = { collections: [], secrets: [...plot.secrets], strangers, breaches: [], feed: [] }
+  const around: Surroundings = {
+    ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
+    act(fault) {
+      if (fault.kind === "operator") void operator.follow(fault)
+      else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
+    },
+  }
+
+  async function live(): Promise<void> {
+    startMining(around, blockSeconds)
+    for (const name of [...apiNames, ...workerNames]) cast.start(name)
+    const [maker, stranger] = await newOrganizations(cast)
+    asking.secrets.push(maker, stranger)
+    strangers.push(stranger)
+    void operator.watchLanes()
+    unleash(around, faults)
+    const stage = {
+      ...{ simulation, chain, clients, receiver, chance: streamOf(seed, "story") },
+      most_skew_seconds: mostSkew(faults),
+    }
+    followFeed(stage, maker, asking).catch((error) => asking.breaches.push((error as Error).message))
+    const played = playStory(stage, maker, asking)
+    await Promise.all([played, sleep(simulation, lastsUntil(faults)).then(() => calm(around))])
+    await quiet(around, db)
+    await readAgain(stage, maker, asking)
+    await readFeed(stage, maker, asking)
+    await operator.explainAll()
+  }
+
+  let isOver = false
+  let failure: string | null = null
+  inProcess(null, () => {
+    live()
+      .catch((error) => {
+        failure = String((error as Error).stack)
+      })
+      .finally(() => {
+        isOver = true
+      })
+  })
+  await runUntil(simulation, () => isOver, settle, (rageSeconds + patienceSeconds) * 1_000).catch((error) => {
+    failure = (error as Error).message
+  })
+  const { now, hash, steps } = simulation
+  cast.end()
+  serve(null)
+  const log = cast.lines
+  const found = await findFaults({
+    ...{ faults, asking, clients, operator, receiver, log, unstored, failure },
+    ended_at: new Date(epoch + now),
+    world: { context: { config, db } },
+    anvil: { client: clientOf(chain) },
+    foreign: miner.stolen.map((transaction) => transaction.hash),
+  })
+  const digest = await digestOf(db, chain, [String(hash), ...log])
+  await db.close()
+  return {
+    ...{ seed, faults, found, digest, trace: simulation.trace, log },
+    asked: countsOf(asking, clients),
+    simulated_seconds: Math.round(now / 1_000),
+    seams: steps,
+    deaths: cast.deaths,
+    reorganizations: miner.reorganizations,
+    blocks: chain.blocks.length,
+    requests: clients.exchanges.length,
+  }
+}
+
+/** Nothing can go on by itself once the real event loop has come round. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => {
+    real.setImmediate(resolve)
+  })
+}
+
+/** When nothing goes wrong any more by itself, and what went wrong has had its effects. */
+function lastsUntil(faults: readonly Fault[]): number {
+  return Math.max(0, ...faults.map((fault) => fault.at + lengthOf(fault))) * 1_000
+}
+
+/** Two clocks may be wrong in opposite ways. */
+function mostSkew(faults: readonly Fault[]): number {
+  return faults.reduce((most, fault) => {
+    return fault.kind === "clock" ? Math.max(most, 2 * Math.abs(fault.by_seconds)) : most
+  }, 1)
+}
+
+async function isStored(db: Database, hash: Hex): Promise<boolean> {
+  const rows = await db.read
+    .select({ hash: transactionAttempts.hash })
+    .from(transactionAttempts)
+    .where(eq(transactionAttempts.hash, hash))
+  return rows.length > 0
+}
+
+/** Made by an operator: one to play with, and another one. Answers an API key of each. */
+async function newOrganizations(cast: Cast): Promise<[maker: string, stranger: string]> {
+  return await cast.visit("operator", async ({ context }) => {
+    const make = (name: string) =>
+      inTurn(context, null, async (turn) => {
+        const chains = { default_chain_id: foundry.id, allowed_chain_ids: [foundry.id] }
+        const { id } = await createOrganization(turn, { name, ...chains })
+        return (await issueApiKey(turn, { organization_id: id, name: null })).key
+      })
+    return [await make("Maker"), await make("Stranger")]
+  })
+}
+
+/** Waits until nothing is on its way and everything is final, which the chain then hurries to. */
+async function quiet({ simulation, chain, miner }: Surroundings, db: Database): Promise<void> {
+  await still(simulation, db, chain)
+  await mineAtOnce({ simulation, chain, miner }, depths.finality_depth)
+  await still(simulation, db, chain)
+}
+
+/** Waits until nothing was on its way for some blocks: a wallet may yet see that the chain has lost something of it. */
+async function still(simulation: Simulation, db: Database, chain: SimulatedChain): Promise<void> {
+  let since = headOf(chain).number
+  while (headOf(chain).number - since < stillBlocks) {
+    await sleep(simulation, blockSeconds * 1_000)
+    if (await isBusy(db, chain)) since = headOf(chain).number
+  }
+}
+
+const stillBlocks = 4
+
+async function isBusy({ read }: Database, chain: SimulatedChain): Promise<boolean> {
+  const open = await read.select({ id: effects.id }).from(effects).where(eq(effects.status, "open"))
+  if (open.length > 0) return true
+  const stopped = await read.select({ id: lanes.id }).from(lanes).where(eq(lanes.status, "halted"))
+  if (stopped.length > 0) return true
+  return (await read.select().from(transactions)).some(({ status, block_number, block_hash }) => {
+    if (status === "final" && block_hash === null) return false
+    const isSettled = status === "confirmed" || status === "reverted" || status === "final"
+    return !isSettled || chain.blocks[block_number ?? -1]?.hash !== block_hash
+  })
+}
+
+function clientOf(chain: SimulatedChain) {
+  const request = ({ method, params }: { method: string; params?: readonly unknown[] }) =>
+    answerRpc(chain, wholeView(chain), method, params ?? [])
+  return createPublicClient({
+    chain: foundry,
+    transport: custom({ request }, { retryCount: 0 }),
+    cacheTime: 0,
+  })
+}
+
+function valuesIn({ collections, secrets }: Asking): string[] {
+  const pairs = collections.flatMap(({ paired }) => paired)
+  const ids = collections.flatMap(({ id, claims, replacements }) => [
+    id,
+    ...[...claims, ...replacements].map((each) => each.id),
+  ])
+  const address: Address = `0x${"ab".repeat(20)}`
+  // Values of chips, but no credentials.
+  const values = secrets.filter((secret) => /^[0-9A-F]+$/.test(secret))
+  return [...ids, ...pairs.flatMap(({ unit_id, chip_id }) => [unit_id, chip_id]), ...values, address]
+}
+
+function countsOf({ collections }: Asking, { exchanges }: Clients): string {
+  const sum = (of: (played: Asking["collections"][number]) => unknown[]) =>
+    collections.reduce((total, played) => total + of(played).length, 0)
+  const numbers = {
+    collections: collections.length,
+    "units paired": sum(({ paired }) => paired),
+    claims: sum(({ claims }) => claims),
+    transfers: sum(({ transfers }) => transfers),
+    "chip replacements": sum(({ replacements }) => replacements),
+    requests: exchanges.length,
+  }
+  return Object.entries(numbers)
+    .map(([what, count]) => `${count} ${what}`)
+    .join(", ")
+}
+
+async function digestOf({ read }: Database, chain: SimulatedChain, seen: string[]): Promise<string> {
+  const rows = []
+  for (const table of [actorEvents, actors, effects, transactions, transactionAttempts])
+    rows.push(await read.select().from(table))
+  const blocks = chain.blocks.map(({ hash, receipts }) => [
+    hash,
+    receipts.map(({ gas_used }) => String(gas_used)),
+  ])
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify([rows, blocks, seen])).digest("hex")
+}

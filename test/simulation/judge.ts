@@ -1,0 +1,228 @@
+import { eq, lt, ne } from "drizzle-orm"
+import { type Address, isAddressEqual, parseEventLogs } from "viem"
+import {
+  actors,
+  actorTimers,
+  chipReplacements,
+  claims,
+  effects,
+  lanes,
+  transactionAttempts,
+  transactions,
+  transfers,
+  units,
+} from "../../src/db/schema.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { paidOverOracle } from "../faults/bounds.ts"
+import { type Judged, judge } from "../faults/judge.ts"
+import { findFaultsInAnswers } from "./answers.ts"
+import { tip as advisedTip } from "./chain/json-rpc.ts"
+import type { Clients } from "./clients.ts"
+import type { Fault } from "./faults.ts"
+import { maxFeePerGasGwei } from "./ground.ts"
+import { findFaultsInEvents } from "./judge-events.ts"
+import type { Operator } from "./operator.ts"
+import type { Receiver } from "./receiver.ts"
+import type { Asking, CollectionPlayed } from "./story.ts"
+import { writers } from "./writers.ts"
+
+/** What a history left behind. */
+type Remains = Judged & {
+  faults: readonly Fault[]
+  asking: Asking
+  clients: Clients
+  operator: Operator
+  receiver: Receiver
+  log: string[]
+  foreign: `0x${string}`[]
+  ended_at: Date
+  /** Why the history did not end; null when it did. */
+  failure: string | null
+}
+
+/** Everything that is not as it must be, in sentences. */
+export async function findFaults(remains: Remains): Promise<string[]> {
+  const { failure, operator } = remains
+  if (failure !== null) return [failure, ...(await whatWaits(remains)), ...operator.halts]
+  const found = [
+    ...(await findFaultsOnChain(remains)),
+    ...(await failedWithoutCause(remains)),
+    ...(await haltedWithoutCause(remains)),
+    ...findFaultsInAnswers(remains.clients.exchanges, remains.faults, remains.asking.strangers),
+    ...(await twoWriters(remains)),
+    ...(await dearAttempts(remains)),
+    ...(await paidOverOracle(remains.anvil.client, remains.world.context.db.read, advisedTip)),
+    ...(await timersOverdue(remains)),
+    ...(await findFaultsInEvents(remains.world.context.db.read, remains)),
+    ...leakedSecrets(remains),
+    ...operator.broken,
+    ...remains.asking.breaches,
+  ]
+  return [...new Set(found)]
+}
+
+/** What everything must be that the matrix of faults plays, too, collection by collection. */
+async function findFaultsOnChain(remains: Remains): Promise<string[]> {
+  const found: string[] = []
+  for (const played of remains.asking.collections) {
+    const verdict = await judge(
+      remains,
+      {
+        collection: { address: played.address },
+        paired: await inOrderOfRequests(remains, played),
+        claims: await ended(remains, played.claims, claims, "claimed"),
+        replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
+      },
+      remains.foreign,
+    )
+    found.push(...verdict.faults.filter((fault) => !isBelieved(remains, fault)))
+    if (verdict.duplicates > 0) found.push(`${verdict.duplicates} effects happened twice on chain`)
+    if (verdict.missing > 0) found.push(`${verdict.missing} effects that were told are not on chain`)
+  }
+  return found
+}
+
+/**
+ * A person who reopens a lane believes providers that answer with nothing where they have something; what is then done
+ * once more the contract refuses.
+ */
+function isBelieved({ faults, operator }: Remains, fault: string): boolean {
+  const areEmpty = faults.some((each) => each.kind === "provider" && each.mood === "empty_answers")
+  return areEmpty && operator.halts.length > 0 && fault.endsWith("was mined after it was given up")
+}
+
+/** Where clocks of the API differed, the order is the one that was taken. */
+async function inOrderOfRequests({ faults, world }: Remains, { paired }: CollectionPlayed) {
+  if (!faults.some((fault) => fault.kind === "clock" && fault.process.startsWith("api"))) return paired
+  const rows = await world.context.db.read.select({ id: units.id, serial: units.serial }).from(units)
+  const serials = new Map(rows.map(({ id, serial }) => [id, serial ?? 0]))
+  const serialOf = ({ unit_id }: { unit_id: string }) => serials.get(unit_id) ?? 0
+  return [...paired].sort((one, other) => serialOf(one) - serialOf(other))
+}
+
+/** Those of what was asked for that came to a good end. */
+async function ended<T extends { id: string }>(
+  { world }: Remains,
+  asked: T[],
+  table: typeof claims | typeof chipReplacements,
+  status: string,
+): Promise<T[]> {
+  const rows = await world.context.db.read.select({ id: table.id, status: table.status }).from(table)
+  return asked.filter(({ id }) => rows.some((row) => row.id === id && row.status === status))
+}
+
+/** A unit whose chip is replaced twice has the second one. */
+function lastOfEach<T extends { unit_id: string }>(replacements: T[]): T[] {
+  return [...new Map(replacements.map((each) => [each.unit_id, each])).values()]
+}
+
+/** Who ended badly needs somebody on chain who was quicker. */
+async function failedWithoutCause(remains: Remains): Promise<string[]> {
+  const { read } = remains.world.context.db
+  const found: string[] = []
+  for (const actor of await read.select().from(actors)) {
+    const [state = ""] = actor.state.split(".")
+    if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
+    if (await hasCause(remains, actor)) continue
+    found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
+  }
+  return found
+}
+
+async function hasCause(
+  remains: Remains,
+  { id, machine }: { id: string; machine: string },
+): Promise<boolean> {
+  const { read } = remains.world.context.db
+  if (machine === "chip-replacement") {
+    const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
+    return row !== undefined && (await ownerOf(remains, row.unit_id)) !== null
+  }
+  const table = machine === "claim" ? claims : machine === "transfer" ? transfers : null
+  if (!table) return false
+  const [row] = await read
+    .select({ unit_id: table.unit_id, recipient: table.recipient })
+    .from(table)
+    .where(eq(table.id, id))
+  const owner = row ? await ownerOf(remains, row.unit_id) : null
+  return row !== undefined && owner !== null && !isAddressEqual(owner, row.recipient as Address)
+}
+
+/** Who has a unit, by the logs; null while nobody took it out of custody. */
+async function ownerOf({ world, asking, anvil }: Remains, unitId: string): Promise<Address | null> {
+  const [unit] = await world.context.db.read.select().from(units).where(eq(units.id, unitId))
+  const played = asking.collections.find(({ id }) => id === unit?.collection_id)
+  if (!unit || !played) return null
+  const logs = await anvil.client.getLogs({ address: played.address as Address, fromBlock: 0n })
+  const taken = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs }).filter(
+    ({ args }) => Number(args.tokenId) === unit.serial && BigInt(args.from) !== 0n,
+  )
+  return taken.at(-1)?.args.to ?? null
+}
+
+/** A lane stops only for somebody else's use of its key, or where providers follow another chain. */
+async function haltedWithoutCause({ operator, faults }: Remains): Promise<string[]> {
+  const mayHalt = faults.some(
+    (fault) => fault.kind === "steal" || (fault.kind === "provider" && fault.mood === "other_fork"),
+  )
+  return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
+}
+
+/** Under one epoch of a lane's lease one process writes. */
+async function twoWriters({ world }: Remains): Promise<string[]> {
+  const names = new Map<string, string[]>()
+  for (const { process, lane_id, epoch } of await world.context.db.read.selectDistinct().from(writers)) {
+    const lease = `epoch ${epoch} of ${lane_id}`
+    names.set(lease, [...(names.get(lease) ?? []), process])
+  }
+  return [...names].flatMap(([lease, processes]) =>
+    processes.length > 1 ? [`${processes.join(" and ")} wrote under ${lease}`] : [],
+  )
+}
+
+/** A cancel may cost twice what the chain's configuration allows. */
+async function dearAttempts({ world }: Remains): Promise<string[]> {
+  const cap = BigInt(maxFeePerGasGwei) * 10n ** 9n
+  const attempts = await world.context.db.read.select().from(transactionAttempts)
+  return attempts.flatMap(({ hash, is_cancel, max_fee_per_gas }) =>
+    BigInt(max_fee_per_gas) > (is_cancel ? 2n * cap : cap)
+      ? [`${hash} costs ${max_fee_per_gas} wei per gas`]
+      : [],
+  )
+}
+
+/** A timer that is due is fired, also where nobody asks. */
+async function timersOverdue({ world, ended_at }: Remains): Promise<string[]> {
+  const before = new Date(ended_at.getTime() - sweepMilliseconds)
+  const overdue = await world.context.db.read
+    .select({ actor_id: actorTimers.actor_id })
+    .from(actorTimers)
+    .where(lt(actorTimers.due_at, before))
+  return overdue.map(({ actor_id }) => `a timer of actor ${actor_id} is due and not fired`)
+}
+
+const sweepMilliseconds = 20_000
+
+function leakedSecrets({ asking, log }: Remains): string[] {
+  const secrets = asking.secrets.filter((secret) => secret.length >= 16)
+  return log.flatMap((line) =>
+    secrets.some((secret) => line.includes(secret)) ? [`a log line has a secret: ${line.slice(0, 120)}`] : [],
+  )
+}
+
+/** What keeps a history from its end. */
+async function whatWaits({ world }: Remains): Promise<string[]> {
+  const { read } = world.context.db
+  const open = await read.select().from(effects).where(eq(effects.status, "open")).limit(5)
+  const onTheirWay = await read.select().from(transactions).where(ne(transactions.status, "final")).limit(8)
+  return [
+    ...open.map(
+      ({ src, queue, attempts, last_error }) => `${src} waits in ${queue} after ${attempts}: ${last_error}`,
+    ),
+    ...onTheirWay.map(
+      ({ kind, nonce, status, block_number }) =>
+        `${kind} with nonce ${nonce} is ${status} in ${block_number}`,
+    ),
+    ...(await read.select().from(lanes)).map(({ id, status, reason }) => `${id} is ${status}: ${reason}`),
+  ]
+}

@@ -1,0 +1,93 @@
+import { eq, ne } from "drizzle-orm"
+import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
+import { actors, lanes, transactions } from "../../src/db/schema.ts"
+import type { World } from "../../src/engine/world.ts"
+import { cancel } from "../../src/operator/commands/cancel.ts"
+import { type Command, parseValues } from "../../src/operator/commands/command.ts"
+import { explain } from "../../src/operator/commands/explain.ts"
+import { retry } from "../../src/operator/commands/retry.ts"
+import { stuck } from "../../src/operator/commands/stuck.ts"
+import { OperatorRefusal } from "../../src/operator/verbs/refusal.ts"
+import type { Cast } from "./cast.ts"
+import type { Fault } from "./faults.ts"
+import { type Simulation, sleep } from "./scheduler.ts"
+import { type Stream, streamOf } from "./streams.ts"
+
+/** An operator of the service, who runs its commands, each in a process of its own. */
+export type Operator = {
+  /** Why lanes halted, each time. */
+  halts: string[]
+  /** Commands that broke, instead of answering or refusing. */
+  broken: string[]
+  /** Follows a whim of the list of faults. */
+  follow(fault: Extract<Fault, { kind: "operator" }>): Promise<void>
+  /** Reopens halted lanes, for ever. */
+  watchLanes(): Promise<void>
+  /** Asks for the story of every actor. */
+  explainAll(): Promise<void>
+}
+
+const commands = { retry, cancel, explain, stuck }
+const watchMilliseconds = 5_000
+
+export function createOperator(simulation: Simulation, cast: Cast, read: Queries): Operator {
+  const operator: Operator = { halts: [], broken: [], follow, watchLanes, explainAll }
+
+  async function run(command: Command, words: string[]): Promise<void> {
+    await visit((world) => runIn(world, command, words))
+  }
+
+  async function visit(work: (world: World) => Promise<void>): Promise<void> {
+    try {
+      await cast.visit("operator", work)
+    } catch (error) {
+      if (!(error instanceof DatabaseUnavailable)) throw error
+    }
+  }
+
+  async function runIn(world: World, command: Command, words: string[]): Promise<void> {
+    try {
+      await command.plan(parseValues(command, words))(world)
+    } catch (error) {
+      if (error instanceof OperatorRefusal || error instanceof DatabaseUnavailable) return
+      operator.broken.push(`operator ${command.name} ${words.join(" ")} broke: ${(error as Error).message}`)
+    }
+  }
+
+  async function follow({ act, salt }: Extract<Fault, { kind: "operator" }>): Promise<void> {
+    const chance = streamOf(BigInt(salt), "operator")
+    if (act === "stuck") return await run(stuck, [])
+    const id = await targetOf(read, act, chance)
+    if (id !== null) await run(commands[act], [id])
+  }
+
+  async function watchLanes(): Promise<void> {
+    for (;;) {
+      await sleep(simulation, watchMilliseconds)
+      for (const { id, reason } of await read.select().from(lanes).where(eq(lanes.status, "halted"))) {
+        operator.halts.push(`${id}: ${reason}`)
+        await run(retry, [id])
+      }
+    }
+  }
+
+  async function explainAll(): Promise<void> {
+    const told = await read.select().from(actors).where(ne(actors.machine, "session-token"))
+    await visit(async (world) => {
+      for (const { id } of told) await runIn(world, explain, [id])
+    })
+  }
+  return operator
+}
+
+async function targetOf(
+  read: Queries,
+  act: "retry" | "cancel" | "explain",
+  chance: Stream,
+): Promise<string | null> {
+  const ids =
+    act === "cancel"
+      ? await read.select({ id: transactions.id }).from(transactions).where(eq(transactions.status, "sent"))
+      : await read.select({ id: actors.id }).from(actors)
+  return ids.length === 0 ? null : chance.pick(ids).id
+}

@@ -1,0 +1,139 @@
+import type { Hex } from "viem"
+import { headOf, readTransaction, type SimulatedChain } from "./chain/chain.ts"
+import { answerRpc, RpcRefusal, type View, wholeView } from "./chain/json-rpc.ts"
+import type { ProviderMood } from "./faults.ts"
+import type { Said, Serve } from "./seams/line.ts"
+import type { Stream } from "./streams.ts"
+
+/** A provider of the chain, in whatever mood it is. */
+export type Provider = {
+  url: string
+  mood: ProviderMood | "well"
+  /** What it is said to know at the least, while its mood lasts. */
+  known: number
+  serve: Serve
+}
+
+/** Blocks that a provider is behind. */
+const lag = 5
+
+/** `onSend` sees every transaction before the pool does. */
+export function createProvider(
+  url: string,
+  chain: SimulatedChain,
+  chance: Stream,
+  onSend: (hash: Hex) => Promise<void>,
+): Provider {
+  const provider: Provider = { url, mood: "well", known: 0, serve }
+
+  async function serve(body: unknown): Promise<Said> {
+    const outage = outageOf(provider.mood, chance)
+    if (outage) return outage
+    const answers = Array.isArray(body)
+      ? await inOrder(body as RpcCall[], answer)
+      : await answer(body as RpcCall)
+    if (provider.mood === "lost_answers" && chance.happens(0.5)) return { status: 504, body: "" }
+    return { status: 200, body: JSON.stringify(answers) }
+  }
+
+  async function answer({ id, method, params = [] }: RpcCall): Promise<object> {
+    if (method === "eth_sendRawTransaction") await onSend((await readTransaction(params[0] as Hex)).hash)
+    const refusal = refusalOf(provider.mood, method, chance)
+    if (refusal) return { jsonrpc: "2.0", id, error: refusal }
+    if (provider.mood === "empty_answers" && mayBeMissing.includes(method) && chance.happens(0.5))
+      return { jsonrpc: "2.0", id, result: null }
+    try {
+      return { jsonrpc: "2.0", id, result: await answerRpc(chain, viewOf(provider, chain), method, params) }
+    } catch (error) {
+      if (!(error instanceof RpcRefusal)) throw error
+      const { code, message, data } = error
+      return { jsonrpc: "2.0", id, error: { code, message, ...(data !== undefined && { data }) } }
+    }
+  }
+  return provider
+}
+
+type RpcCall = { id: number; method: string; params?: unknown[] }
+
+async function inOrder(calls: RpcCall[], answer: (call: RpcCall) => Promise<object>): Promise<object[]> {
+  const answers: object[] = []
+  for (const call of calls) answers.push(await answer(call))
+  return answers
+}
+
+function viewOf({ mood, known }: Provider, chain: SimulatedChain): View {
+  const whole = wholeView(chain)
+  if (mood === "behind") {
+    const height = Math.max(0, whole.head - lag)
+    return { known: height, head: height }
+  }
+  if (mood !== "other_fork") return whole
+  return { known: Math.min(known, whole.known), head: whole.head }
+}
+
+/** Puts a provider into a mood, from the chain's present block on. */
+export function setMood(provider: Provider, mood: Provider["mood"], chain: SimulatedChain): void {
+  provider.mood = mood
+  provider.known = Math.max(0, headOf(chain).number - 2)
+}
+
+/** An answer that is none of JSON-RPC's own. Real ones; some have a JSON-RPC body under a status that refuses. */
+function outageOf(mood: Provider["mood"], chance: Stream): Said | null {
+  if (mood === "silent" && chance.happens(0.6)) return "silent"
+  if (mood === "unavailable" && chance.happens(0.7)) return chance.pick(unavailable)
+  if (mood === "limited" && chance.happens(0.7)) return chance.pick(limited)
+  if (mood === "out_of_credit") return chance.pick(outOfCredit)
+  return null
+}
+
+function bodyOf(code: number, message: string): string {
+  return JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message } })
+}
+
+const unavailable: Said[] = [
+  { status: 503, body: "<html><body>503 Service Temporarily Unavailable</body></html>" },
+  { status: 502, body: "" },
+  { status: 503, body: bodyOf(-32000, "no backends available for method") },
+  { status: 200, body: "<html>maintenance</html>" },
+]
+const limited: Said[] = [
+  { status: 429, body: "Too Many Requests" },
+  { status: 429, body: bodyOf(429, "Your app has exceeded its compute units per second capacity") },
+  { status: 200, body: bodyOf(-32005, "daily request count exceeded, request rate limited") },
+]
+const outOfCredit: Said[] = [
+  { status: 402, body: bodyOf(-32001, "Payment required: the plan's monthly credits are used up") },
+  { status: 403, body: bodyOf(-32052, "API key is not allowed to access blockchain") },
+  { status: 401, body: bodyOf(-32001, "Unauthorized") },
+]
+
+function refusalOf(mood: Provider["mood"], method: string, chance: Stream) {
+  if (mood === "internal_errors" && chance.happens(0.4)) return { code: -32603, message: "Internal error" }
+  if (mood !== "strange_words" || !chance.happens(0.4)) return null
+  const words = method === "eth_sendRawTransaction" ? strangeToSend : strangeToAsk
+  return { code: -32000, message: chance.pick(words) }
+}
+
+/** What nodes say to a transaction that means no more than to come again. */
+const strangeToSend = [
+  "txpool is full",
+  "account limit exceeded: pooled 16 txs",
+  "in-flight transaction limit reached for delegated accounts",
+  "[0xabc]: rejected due to 0x being identified as a spammer",
+  "INTERNAL_ERROR: could not replace existing tx",
+  "backend is syncing",
+]
+const strangeToAsk = [
+  "header not found",
+  "missing trie node (path )",
+  "request timed out",
+  "backend is syncing",
+]
+
+/** Questions to which `null` is an answer. */
+const mayBeMissing = [
+  "eth_getTransactionReceipt",
+  "eth_getBlockByNumber",
+  "eth_getBlockByHash",
+  "eth_getTransactionByHash",
+]

@@ -1,0 +1,36 @@
+import { join } from "node:path"
+import { describeFault, type Fault } from "./faults.ts"
+import type { Outcome, Plan } from "./history.ts"
+
+/** A plan as a file has it, with what it once showed. */
+type WrittenPlan = { about?: string; seed: string; faults: Fault[] }
+
+export function writtenPlan({ seed, faults }: Plan): WrittenPlan {
+  return { seed: `0x${seed.toString(16)}`, faults }
+}
+
+/** The histories that once failed, each with the fewest faults with which it did. */
+export function corpusFiles(): string[] {
+  return [...new Bun.Glob("*.json").scanSync({ cwd: corpus, absolute: true })].sort()
+}
+
+const corpus = join(import.meta.dir, "corpus")
+
+/** Reads the plan of a file. */
+export async function readPlan(path: string): Promise<Plan> {
+  const { seed, faults } = (await Bun.file(path).json()) as WrittenPlan
+  return { seed: BigInt(seed), faults }
+}
+
+/** A failed history for people: what was asked, what went wrong around it, what was found, and how to see it again. */
+export function tellStory(shortest: Outcome, whole: Outcome): string {
+  const seed = `0x${whole.seed.toString(16)}`
+  const left = `${shortest.faults.length} of its ${whole.faults.length} faults`
+  return [
+    `\nThe history of seed ${seed} fails with ${left}.`,
+    `  asked     ${shortest.asked}`,
+    ...shortest.faults.map((fault) => `  ${describeFault(fault)}`),
+    ...shortest.found.slice(0, 12).map((fault) => `  found     ${fault}`),
+    `  to see it again, in a file for --faults: ${JSON.stringify(writtenPlan(shortest))}\n\n`,
+  ].join("\n")
+}

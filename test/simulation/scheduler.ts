@@ -1,0 +1,250 @@
+import { AsyncLocalStorage } from "node:async_hooks"
+import { type Stream, streamOf } from "./streams.ts"
+
+/** What belongs to one process of the service and ends with it. */
+export type SimulatedProcess = {
+  /** Such as `worker1.0`, the first life of worker1. */
+  name: string
+  is_dead: boolean
+  /** Until then nothing of it runs, as on a machine that is suspended. */
+  frozen_until: number
+  /** How wrong its wall clock is. */
+  skew_milliseconds: number
+  /** Seams passed. */
+  steps: number
+  /** The seam at which it dies. */
+  dies_at_step: number
+  /** Open connections to the database, which die with it. */
+  connections: Set<{ crash(): void }>
+  /** Called once, when it has died. */
+  onDeath: () => void
+  /** How much chance was drawn at an instant. */
+  drawn: { at: number; count: number }
+  /** The time and sequence of its last UUIDv7. */
+  last_id: { milliseconds: number; sequence: number }
+}
+
+export function createProcess(name: string): SimulatedProcess {
+  return {
+    name,
+    is_dead: false,
+    frozen_until: 0,
+    skew_milliseconds: 0,
+    steps: 0,
+    dies_at_step: Number.POSITIVE_INFINITY,
+    connections: new Set(),
+    onDeath: () => {},
+    drawn: { at: -1, count: 0 },
+    last_id: { milliseconds: Number.NEGATIVE_INFINITY, sequence: 0 },
+  }
+}
+
+/** Thrown at whatever a dead process does next. */
+class ProcessDied extends Error {
+  override name = "ProcessDied"
+  constructor() {
+    super("the simulated process is dead")
+  }
+}
+
+export type ScheduledItem = {
+  at: number
+  tie: number
+  number: number
+  process: SimulatedProcess | null
+  run: () => void
+  is_off: boolean
+}
+
+/** How the disk under the database is; what it refuses, every process meets. */
+type Disk = "well" | "full" | "busy" | "failing"
+
+/** One history as it runs: its clock, what is scheduled, and what was seen. Milliseconds since its start. */
+export type Simulation = {
+  readonly seed: bigint
+  /** Milliseconds since 1970 at its start. */
+  readonly epoch: number
+  now: number
+  /** What each seam costs, in milliseconds of the clock. */
+  seam_milliseconds: number
+  disk: Disk
+  /** Work on other threads or in the EVM: no time passes before it is done. */
+  busy: number
+  /** Seams passed by all processes. */
+  steps: number
+  /** A rolling hash of everything that happened, in order. */
+  hash: bigint
+  /** Every event in words, where somebody wants to read them. */
+  trace: string[] | null
+  /** Where chance is drawn that belongs to no process. */
+  readonly outside: SimulatedProcess
+  readonly schedule: Stream
+  readonly queue: ScheduledItem[]
+  scheduled: number
+}
+
+export function createSimulation(seed: bigint, epoch: number, isTraced: boolean): Simulation {
+  return {
+    seed,
+    epoch,
+    now: 0,
+    seam_milliseconds: usualSeamMilliseconds,
+    disk: "well",
+    busy: 0,
+    steps: 0,
+    hash: 0n,
+    trace: isTraced ? [] : null,
+    outside: createProcess("outside"),
+    schedule: streamOf(seed, "schedule"),
+    queue: [],
+    scheduled: 0,
+  }
+}
+
+export const usualSeamMilliseconds = 0.03
+
+let present: Simulation | null = null
+
+/** The history that the seams serve; without one they do what they did before. */
+export function serve(simulation: Simulation | null): void {
+  present = simulation
+}
+
+export function served(): Simulation | null {
+  return present
+}
+
+const processes = new AsyncLocalStorage<SimulatedProcess | null>()
+
+/** The process in which the caller runs; null outside all of them. */
+export function currentProcess(): SimulatedProcess | null {
+  return processes.getStore() ?? null
+}
+
+export function inProcess<T>(process: SimulatedProcess | null, work: () => T): T {
+  return processes.run(process, work)
+}
+
+/** Runs `run` after a time, in the process and the asynchronous context of the caller, unless that process dies. */
+export function scheduleIn(
+  simulation: Simulation,
+  milliseconds: number,
+  process: SimulatedProcess | null,
+  run: () => void,
+): ScheduledItem {
+  const item = {
+    at: simulation.now + Math.max(milliseconds, 0),
+    tie: simulation.schedule.word(),
+    number: simulation.scheduled++,
+    process,
+    run: AsyncLocalStorage.bind(run),
+    is_off: false,
+  }
+  push(simulation.queue, item)
+  return item
+}
+
+export function sleep(simulation: Simulation, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    scheduleIn(simulation, milliseconds, currentProcess(), resolve)
+  })
+}
+
+/**
+ * Runs one item after the other until `isDone`; all that follows from an item without waiting happens before the
+ * next. `settle` answers once nothing can go on by itself. Throws when `until` passes or nothing is scheduled.
+ */
+export async function runUntil(
+  simulation: Simulation,
+  isDone: () => boolean,
+  settle: () => Promise<void>,
+  until: number,
+): Promise<void> {
+  for (;;) {
+    do await settle()
+    while (simulation.busy > 0)
+    if (isDone()) return
+    const item = pop(simulation.queue)
+    if (!item) throw new Error("nothing is scheduled any more, and the history has not ended")
+    if (item.at > until)
+      throw new Error(`the history has not ended after ${Math.round(until / 1_000)} simulated seconds`)
+    const { process } = item
+    if (item.is_off || process?.is_dead) continue
+    if (process && process.frozen_until > item.at) {
+      push(simulation.queue, Object.assign(item, { at: process.frozen_until }))
+      continue
+    }
+    simulation.now = Math.max(simulation.now, item.at)
+    item.run()
+  }
+}
+
+/** One seam, passed by the current process: it costs time, and the process may die here. */
+export function passSeam(simulation: Simulation, what: string): void {
+  const process = currentProcess()
+  if (!process) return
+  if (process.is_dead) throw new ProcessDied()
+  process.steps += 1
+  simulation.steps += 1
+  simulation.now += simulation.seam_milliseconds
+  note(simulation, what)
+  if (process.steps < process.dies_at_step) return
+  kill(simulation, process, what)
+  throw new ProcessDied()
+}
+
+/** Ends a process between two of its statements: its connections break off, its timers never ring. */
+export function kill(simulation: Simulation, process: SimulatedProcess, where: string): void {
+  if (process.is_dead) return
+  note(simulation, `${process.name} DIES at ${where}`)
+  process.is_dead = true
+  for (const connection of process.connections) connection.crash()
+  process.onDeath()
+}
+
+/** Adds an event to the hash, and to the trace where there is one. */
+export function note(simulation: Simulation, what: string): void {
+  const line = `${simulation.now.toFixed(3)} ${currentProcess()?.name ?? "-"} ${what}`
+  simulation.hash = BigInt(Bun.hash(line, simulation.hash))
+  simulation.trace?.push(line)
+}
+
+// A binary heap, by time, then by chance, then by order.
+
+function push(queue: ScheduledItem[], item: ScheduledItem): void {
+  let index = queue.length
+  queue.push(item)
+  while (index > 0) {
+    const above = (index - 1) >> 1
+    const parent = queue[above] as ScheduledItem
+    if (isBefore(parent, item)) break
+    queue[index] = parent
+    index = above
+  }
+  queue[index] = item
+}
+
+function pop(queue: ScheduledItem[]): ScheduledItem | undefined {
+  const first = queue[0]
+  const last = queue.pop()
+  if (!last || queue.length === 0) return first
+  let index = 0
+  for (;;) {
+    let child = 2 * index + 1
+    if (child >= queue.length) break
+    const [left, right] = [queue[child] as ScheduledItem, queue[child + 1]]
+    if (right && isBefore(right, left)) child += 1
+    const smaller = queue[child] as ScheduledItem
+    if (isBefore(last, smaller)) break
+    queue[index] = smaller
+    index = child
+  }
+  queue[index] = last
+  return first
+}
+
+function isBefore(one: ScheduledItem, other: ScheduledItem): boolean {
+  if (one.at !== other.at) return one.at < other.at
+  if (one.tie !== other.tie) return one.tie < other.tie
+  return one.number < other.number
+}

@@ -1,0 +1,65 @@
+import { currentProcess, passSeam, type SimulatedProcess, scheduleIn, served } from "../scheduler.ts"
+
+// The line between the service and its providers.
+
+/** What comes back from a provider; `silent` never comes. */
+export type Said = { status: number; body: string } | "silent"
+
+/** A request as it came. */
+export type Sent = { text: string; headers: Headers }
+
+/** Serves the requests to one address. */
+export type Serve = (body: unknown, asker: SimulatedProcess | null, sent: Sent) => Promise<Said>
+
+/** Who serves an address, in the history that runs. */
+export const servers = new Map<string, Serve>()
+
+const [fastest, slowest] = [0.2, 20]
+
+globalThis.fetch = Object.assign(fetchSimulated, { preconnect: () => {} }) as typeof fetch
+
+async function fetchSimulated(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const simulation = served()
+  const serve = servers.get(String(url))
+  if (!simulation || !serve) throw new Error(`nobody serves ${url}`)
+  const process = currentProcess()
+  const sent = { text: String(init?.body), headers: new Headers(init?.headers) }
+  const body = JSON.parse(sent.text) as { method?: string }
+  passSeam(simulation, `asks ${new URL(String(url)).host} for ${body.method ?? "something"}`)
+  return await new Promise((resolve, reject) => {
+    const { signal } = init ?? {}
+    signal?.addEventListener("abort", () => reject(signal.reason))
+    const answer = (said: Said) => {
+      simulation.busy -= 1
+      if (said === "silent") return
+      scheduleIn(simulation, simulation.schedule.between(fastest, slowest), process, () => {
+        try {
+          passSeam(simulation, `is answered ${said.status}`)
+          resolve(responseOf(said))
+        } catch {
+          // It died with the answer in its hands.
+        }
+      })
+    }
+    scheduleIn(simulation, simulation.schedule.between(fastest, slowest), null, () => {
+      simulation.busy += 1
+      serve(body, process, sent).then(answer, (error) => {
+        simulation.busy -= 1
+        reject(error)
+      })
+    })
+  })
+}
+
+/** Without a stream, which would be read on the real event loop. */
+function responseOf({ status, body }: { status: number; body: string }): Response {
+  return {
+    ok: status < 300,
+    status,
+    statusText: "",
+    headers: new Headers({ "content-type": "application/json" }),
+    body: null,
+    text: async () => body,
+    json: async () => JSON.parse(body),
+  } as Response
+}

@@ -1,0 +1,110 @@
+import { type Address, type Hex, keccak256 } from "viem"
+import { accountAt } from "../faults/stage.ts"
+import { accountOf, headOf, readTransaction, type SimulatedChain } from "./chain/chain.ts"
+import { PoolRefusal } from "./chain/pool.ts"
+import { type Simulation, sleep } from "./scheduler.ts"
+
+const firstWallet = 5
+export const walletCount = 16
+
+const accounts = new Map<number, Account>()
+
+type Account = ReturnType<typeof accountAt>
+
+/** An account of the test's mnemonic; each is derived once, which is slow. */
+export function account(index: number): Account {
+  const known = accounts.get(index) ?? accountAt(index)
+  accounts.set(index, known)
+  return known
+}
+
+/** The address of a person's wallet. */
+export function walletAddress(wallet: number): Address {
+  return account(firstWallet + wallet).address
+}
+
+/**
+ * A person's wallet sends what it was given, again and again until it has ended. Where it ended well, the wallet
+ * sees to it from then on that the chain has one that succeeded: after a reorganization it sends a lost one again, and a
+ * further one where all failed.
+ */
+export async function sendFromWallet(
+  simulation: Simulation,
+  chain: SimulatedChain,
+  wallet: number,
+  call: { to: Address; data: Hex },
+  ended: () => Promise<"well" | "badly" | null>,
+): Promise<void> {
+  const owner = account(firstWallet + wallet)
+  const sent = new Map<number, Hex>()
+  let end = await ended()
+  while (end === null) {
+    await sendNext(chain, owner, call, sent)
+    await sleep(simulation, pauseMilliseconds)
+    end = await ended()
+  }
+  if (end === "well") void keepOnChain(simulation, chain, owner, call, sent)
+}
+
+const pauseMilliseconds = 2_000
+
+async function keepOnChain(
+  simulation: Simulation,
+  chain: SimulatedChain,
+  owner: Account,
+  call: { to: Address; data: Hex },
+  sent: Map<number, Hex>,
+): Promise<void> {
+  for (;;) {
+    await sleep(simulation, pauseMilliseconds)
+    if (!hasSucceeded(chain, sent)) await sendNext(chain, owner, call, sent)
+  }
+}
+
+/** The same bytes for the same nonce. */
+async function sendNext(
+  chain: SimulatedChain,
+  owner: Account,
+  call: { to: Address; data: Hex },
+  sent: Map<number, Hex>,
+): Promise<void> {
+  const { nonce } = accountOf(chain, owner.address)
+  const raw = sent.get(nonce) ?? (await sign(chain, owner, nonce, call))
+  sent.set(nonce, raw)
+  await offer(chain, raw)
+}
+
+function hasSucceeded({ blocks }: SimulatedChain, sent: ReadonlyMap<number, Hex>): boolean {
+  const hashes = new Set([...sent.values()].map((raw) => keccak256(raw)))
+  return blocks.some(({ transactions, receipts }) =>
+    transactions.some(({ hash }, index) => hashes.has(hash) && receipts[index]?.is_success),
+  )
+}
+
+async function sign(
+  chain: SimulatedChain,
+  owner: Account,
+  nonce: number,
+  call: { to: Address; data: Hex },
+): Promise<Hex> {
+  return await owner.signTransaction({
+    type: "eip1559",
+    chainId: chain.chain_id,
+    nonce,
+    to: call.to,
+    data: call.data,
+    gas: 300_000n,
+    maxFeePerGas: 10n ** 12n,
+    maxPriorityFeePerGas: 10n ** 9n,
+  })
+}
+
+async function offer(chain: SimulatedChain, raw: Hex): Promise<void> {
+  const transaction = await readTransaction(raw)
+  const sender = accountOf(chain, transaction.from)
+  try {
+    chain.pool.take(transaction, sender, headOf(chain).base_fee)
+  } catch (error) {
+    if (!(error instanceof PoolRefusal)) throw error
+  }
+}

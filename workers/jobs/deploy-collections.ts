@@ -1,0 +1,84 @@
+import { eq } from "drizzle-orm"
+import {
+  type Address,
+  encodeFunctionData,
+  isAddressEqual,
+  parseEventLogs,
+  type TransactionReceipt,
+} from "viem"
+import { failure } from "../../machines/failures.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { collections } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { newestSince } from "../../src/engine/chain/headers.ts"
+import { reach } from "../../src/engine/chain/rpc.ts"
+import type { Effect, Job } from "../../src/engine/jobs/job.ts"
+
+/** Deploys a collection's contract to the address it was promised. */
+export const deployCollections: Job<"deployCollection"> = {
+  async plan(chain, queries, [effect]) {
+    const { id, name, symbol } = await collectionOf(queries, effect)
+    return {
+      do: "call",
+      members: [effect],
+      to: chain.config.factory_address,
+      data: encodeFunctionData({
+        abi: factoryAbi,
+        functionName: "deploy",
+        args: [collectionSalt(id), name, symbol],
+      }),
+      gas: 200_000n + 900n * BigInt(Buffer.byteLength(name + symbol)),
+    }
+  },
+
+  refusal: (reason) =>
+    ["DeploymentFailed", "NameTooLong"].includes(reason)
+      ? failure("collection.deployment_reverted", reason)
+      : null,
+
+  /** Success is the factory's log, or code at the promised address, where an earlier transaction put it there. */
+  async results(chain, queries, { transaction, effects, receipt }) {
+    return await Promise.all(
+      effects.map(async (effect) => {
+        const { address } = await collectionOf(queries, effect)
+        const { transactionHash: transaction_hash } = receipt
+        const isThere =
+          isDeployedBy(receipt, transaction.to as Address, address as Address) ||
+          (await hasCode(chain, address as Address, receipt.blockNumber))
+        if (isThere) return { output: { transaction_hash } }
+        return { error: failure("collection.deployment_reverted", transaction_hash) }
+      }),
+    )
+  },
+
+  /** The contract's logs begin here, unless an earlier transaction deployed it. */
+  async afterwards(turn, { transaction, effects, receipt }) {
+    for (const effect of effects) {
+      const { id, address } = await collectionOf(turn.tx, effect)
+      if (!isDeployedBy(receipt, transaction.to as Address, address as Address)) continue
+      const deployed_block = Number(receipt.blockNumber)
+      await turn.tx.update(collections).set({ deployed_block }).where(eq(collections.id, id))
+    }
+  },
+}
+
+function isDeployedBy({ logs }: TransactionReceipt, factory: Address, contract: Address): boolean {
+  return parseEventLogs({ abi: factoryAbi, eventName: "CollectionDeployed", logs }).some(
+    (log) => isAddressEqual(log.address, factory) && isAddressEqual(log.args.collection, contract),
+  )
+}
+
+/** Asked by number: a provider that does not have the block yet refuses, where its newest one would lack the code. */
+async function hasCode(chain: ConnectedChain, address: Address, seen: bigint): Promise<boolean> {
+  const blockNumber = await newestSince(chain.headers, seen)
+  const code = await reach(() => chain.rpc.getCode({ address, blockNumber }))
+  return code !== undefined && code !== "0x"
+}
+
+async function collectionOf(queries: Queries, { input: { collection_id } }: Effect<"deployCollection">) {
+  const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
+  if (!collection) throw new Error(`there is no collection ${collection_id} to deploy`)
+  return collection
+}

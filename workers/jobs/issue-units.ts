@@ -1,0 +1,325 @@
+import { and, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
+import { type Address, type Hex, isAddressEqual, parseEventLogs, type TransactionReceipt } from "viem"
+import { failure } from "../../machines/failures.ts"
+import type { Queries } from "../../src/db/database.ts"
+import {
+  bulkPairings,
+  type CollectionRow,
+  collections,
+  effects,
+  type TransactionRow,
+  transactions,
+} from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import type { OutputOf } from "../../src/engine/actors/effects.ts"
+import { settleEffect } from "../../src/engine/actors/runtime.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
+import { decodeIssue, encodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
+import { CallReverted } from "../../src/engine/chain/rpc.ts"
+import { tryCall } from "../../src/engine/chain/try-call.ts"
+import {
+  type Call,
+  type Effect,
+  isOutput,
+  type Job,
+  type JobResult,
+  type Mined,
+  type Write,
+} from "../../src/engine/jobs/job.ts"
+import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
+import { foundSerialsOf, issuedOn, takeFoundOwner, takeUpSerials } from "./take-up-serials.ts"
+
+/** The most single units that are joined into one transaction; a bulk request has no more either. */
+const maxUnits = 100
+
+/** Issues a bulk request as one transaction, and single units that wait for the same collection together. */
+export const issueUnits: Job<"issueUnit"> = {
+  lineOf: (effect) => effect.input.collection_id,
+
+  async plan(chain, queries, waiting) {
+    const collection = await collectionOf(queries, waiting[0])
+    const ofCollection = waiting.filter((effect) => effect.input.collection_id === collection.id)
+    const members = nextBatch(ofCollection)
+    const found = await settleFound(queries, collection, members)
+    if (found) return found
+    const last = await lastOnItsWay(queries, collection)
+    if (last && isRunningDry(last, collection)) return { do: "wait", effects: ofCollection }
+    const takenUp = last ? null : await takeUpSerials(chain, queries, collection, ofCollection)
+    if (takenUp) return takenUp
+    const own = await issueBatch(chain, collection, members)
+    if (last || !isForDesk(chain, members)) return own
+    const others = await callsOfOthers(chain, queries, waiting, members.length)
+    return others.length === 0 ? own : ((await joinAtDesk(chain, [own, ...others])) ?? own)
+  },
+
+  refusal: (reason) => (reason === "InvalidChip" ? failure("unit.issuance_reverted", reason) : null),
+
+  /**
+   * Serials are read from the logs of the block, never assumed. A success without them had no effect, because these
+   * units were issued before, as after a restored back-up: planned anew, they get the serials the chain has for them.
+   */
+  async results(chain, queries, mined) {
+    const { effects } = mined
+    const judged = new Map<string, JobResult<"issueUnit">>()
+    for (const batch of await batchesOf(queries, mined)) {
+      const serials = await serialsOf(chain, mined, batch)
+      const isToCome = serials === null && (await canSucceedLater(chain, mined.transaction, batch))
+      for (const { id, input } of batch.effects) {
+        const serial = serials?.[batch.chip_ids.indexOf(input.chip_id)]
+        const { transactionHash: transaction_hash } = mined.receipt
+        if (isToCome) judged.set(id, "again")
+        else if (serial !== undefined) judged.set(id, { output: { serial, transaction_hash } })
+        else judged.set(id, { error: failure("unit.issuance_reverted", transaction_hash) })
+      }
+    }
+    return effects.map(({ id }) => judged.get(id) ?? "again")
+  },
+
+  async afterwards(turn, mined, results) {
+    const { effects } = mined
+    const isIssued = (effect: Effect<"issueUnit">) =>
+      effect.status === "done" || isOutput(results[effects.indexOf(effect)])
+    for (const { collection_id, first, effects: members } of await batchesOf(turn.tx, mined)) {
+      if (members.length === 0) continue
+      if (members.every(isIssued)) {
+        await closeBulkPairings(turn, members)
+        continue
+      }
+      await turn.tx
+        .update(collections)
+        .set({ next_serial: first })
+        .where(and(eq(collections.id, collection_id), gt(collections.next_serial, first)))
+    }
+  },
+}
+
+/** Single units, few enough for slots: a larger batch gains nothing by company. */
+function isForDesk({ config }: ConnectedChain, members: Effect<"issueUnit">[]): boolean {
+  return (
+    config.desk_address !== null &&
+    members.length < config.chips_as_code_from &&
+    members[0]?.input.bulk_pairing_id === null
+  )
+}
+
+/** The next single units of other collections that nothing stands in the way of, as a call for each. */
+async function callsOfOthers(
+  chain: ConnectedChain,
+  queries: Queries,
+  [first, ...waiting]: [Effect<"issueUnit">, ...Effect<"issueUnit">[]],
+  units: number,
+): Promise<Call<"issueUnit">[]> {
+  const calls: Call<"issueUnit">[] = []
+  let room = maxUnits - units
+  for (const [id, ofCollection] of Map.groupBy(waiting, ({ input }) => input.collection_id)) {
+    const [next] = ofCollection
+    const members = nextBatch(ofCollection)
+    if (!next || id === first.input.collection_id || !isForDesk(chain, members)) continue
+    if (members.length > room) continue
+    const collection = await collectionOf(queries, next)
+    if (await settleFound(queries, collection, members)) continue
+    if (await lastOnItsWay(queries, collection)) continue
+    if (await takeUpSerials(chain, queries, collection, ofCollection)) continue
+    calls.push(await issueBatch(chain, collection, members))
+    room -= members.length
+    if (calls.length + 1 === maxAtDesk) break
+  }
+  return calls
+}
+
+async function collectionOf(
+  queries: Queries,
+  { input: { collection_id } }: Effect<"issueUnit">,
+): Promise<CollectionRow> {
+  const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
+  if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
+  return collection
+}
+
+/** Gives units the serials that the chain has for their chips already; null where there are none. */
+async function settleFound(
+  queries: Queries,
+  { id }: CollectionRow,
+  members: Effect<"issueUnit">[],
+): Promise<Write<"issueUnit"> | null> {
+  const chipIds = members.map((effect) => effect.input.chip_id)
+  const serials = await foundSerialsOf(queries, id, chipIds)
+  const taken = members.filter((effect) => serials.has(effect.input.chip_id))
+  if (taken.length === 0) return null
+  return {
+    do: "write",
+    taken,
+    async write(turn) {
+      for (const effect of taken) {
+        const found = serials.get(effect.input.chip_id)
+        if (!found) continue
+        const { serial, transaction_hash } = found
+        const output: OutputOf<"issueUnit"> = { serial, transaction_hash }
+        await settleEffect(turn, effect.id, { output })
+        await takeFoundOwner(turn, effect.actor_id, { collection_id: id, serial })
+      }
+      await closeBulkPairings(turn, taken)
+    },
+    warning: null,
+  }
+}
+
+async function issueBatch(
+  { config, generations }: ConnectedChain,
+  { id, address, next_serial: first }: CollectionRow,
+  members: Effect<"issueUnit">[],
+): Promise<Call<"issueUnit">> {
+  const after = first + members.length
+  const { generation } = await generations.originOf(address as Address)
+  const chip_ids = members.map((member) => member.input.chip_id)
+  return {
+    do: "call",
+    members,
+    to: address as Address,
+    data: encodeIssue(
+      generation,
+      { first, chip_ids },
+      { asCode: members.length >= config.chips_as_code_from },
+    ),
+    gas: 150_000n + 12_000n * BigInt(members.length),
+    async reserve(turn) {
+      const reserved = await turn.tx
+        .update(collections)
+        .set({ next_serial: after })
+        .where(and(eq(collections.id, id), eq(collections.next_serial, first)))
+        .returning({ id: collections.id })
+      if (reserved.length === 0) throw new Error(`serial ${first} of ${id} was taken meanwhile`)
+    },
+  }
+}
+
+/** What the collection's last transaction issues whose results are not known yet. */
+async function lastOnItsWay(
+  queries: Queries,
+  { address, chain_id }: CollectionRow,
+): Promise<Issuance | undefined> {
+  const rows = await queries
+    .select({ to: transactions.to, call: transactions.call })
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.chain_id, chain_id),
+        eq(transactions.kind, "issueUnit"),
+        or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
+        inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
+      ),
+    )
+    .orderBy(desc(transactions.nonce))
+  return rows.flatMap(issuancesIn).find(({ contract }) => contract === address)
+}
+
+/**
+ * After a batch reverted, those behind it revert too: its serials were given back, and nothing new is planned on them
+ * until none of that is on its way any more.
+ */
+function isRunningDry({ first, chip_ids }: Issuance, { next_serial }: CollectionRow): boolean {
+  return first + chip_ids.length !== next_serial
+}
+
+/** A bulk request makes way for the next one when nothing of it is open any more. */
+async function closeBulkPairings(turn: Turn, settled: Effect<"issueUnit">[]): Promise<void> {
+  const bulks = new Map(settled.map((effect) => [effect.input.bulk_pairing_id, effect.queue]))
+  for (const [bulk_pairing_id, queue] of bulks) {
+    if (bulk_pairing_id === null) continue
+    const isOfBulk = sql`${effects.input} ->> 'bulk_pairing_id' = ${bulk_pairing_id}`
+    const open = turn.tx
+      .select({ id: effects.id })
+      .from(effects)
+      .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isOfBulk))
+    await turn.tx
+      .update(bulkPairings)
+      .set({ issued_at: turn.at })
+      .where(and(eq(bulkPairings.id, bulk_pairing_id), isNull(bulkPairings.issued_at), notExists(open)))
+  }
+}
+
+/**
+ * A batch reverts also because one before it did or lost its nonce, or because the chain has other units at its
+ * serials: then it is planned anew, a few times.
+ */
+async function canSucceedLater(
+  chain: ConnectedChain,
+  { lane_id }: TransactionRow,
+  { contract: to, data, effects }: Batch,
+): Promise<boolean> {
+  const signer = chain.signers.find((each) => each.lane_id === lane_id)
+  if (!signer) return false
+  const verdict = await tryCall(chain, signer.address, { to, data })
+  // What goes before it is still to come.
+  if (verdict instanceof CallReverted && verdict.reason === "SerialGap") return true
+  if (effects.some(({ attempts }) => attempts >= maxPlans)) return false
+  return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
+}
+
+const maxPlans = 5
+
+/** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
+function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUnit">[] {
+  const bulkPairingId = ofCollection[0]?.input.bulk_pairing_id
+  const end = ofCollection.findIndex((effect) => effect.input.bulk_pairing_id !== bulkPairingId)
+  return ofCollection.slice(0, end === -1 ? undefined : end).slice(0, maxUnits)
+}
+
+/** What a transaction issues of one collection. */
+type Issuance = { contract: Address; data: Hex; first: number; chip_ids: readonly string[] }
+
+function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">): Issuance[] {
+  return callsIn({ to, data: call }).map(({ to: contract, data }) => ({
+    ...{ contract, data },
+    ...decodeIssue(data),
+  }))
+}
+
+/** What a transaction issues of one collection, with the effects that it achieves. */
+type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] }
+
+async function batchesOf(queries: Queries, { transaction, effects }: Mined<"issueUnit">): Promise<Batch[]> {
+  const ids = [...new Set(effects.map(({ input }) => input.collection_id))]
+  if (ids.length === 0) return []
+  const { id, address } = collections
+  const rows = await queries.select({ id, address }).from(collections).where(inArray(id, ids))
+  return issuancesIn(transaction).flatMap((issuance) => {
+    const collection = rows.find((row) => row.address === issuance.contract)
+    if (!collection) return []
+    const ofBatch = effects.filter(({ input }) => input.collection_id === collection.id)
+    return [{ ...issuance, collection_id: collection.id, effects: ofBatch }]
+  })
+}
+
+/** The serials of a batch's chips, in order; null where this transaction did not give them any. */
+async function serialsOf(
+  chain: ConnectedChain,
+  { receipt }: Mined<"issueUnit">,
+  batch: Batch,
+): Promise<number[] | null> {
+  if (receipt.status !== "success") return null
+  return serialsIn(receipt, batch) ?? (await serialsOfRepeat(chain, batch))
+}
+
+function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): number[] | null {
+  const logs = parseEventLogs({ abi: collectionAbi, eventName: ["Issued", "Transfer"], logs: receipt.logs })
+  const ours = logs.filter((log) => isAddressEqual(log.address, contract))
+  const issued = ours.find((log) => log.eventName === "Issued")
+  const serials = ours
+    .filter((log) => log.eventName === "Transfer")
+    .map((log) => Number((log.args as { tokenId: bigint }).tokenId))
+  if (!issued || serials.length !== chip_ids.length) return null
+  return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chip_ids) ? serials : null
+}
+
+/** Of units that have their serials: where the chain has issued so many, the contract had nothing to do. */
+async function serialsOfRepeat(
+  chain: ConnectedChain,
+  { contract, first, chip_ids, effects }: Batch,
+): Promise<number[] | null> {
+  if (effects.some(({ status }) => status !== "done")) return null
+  if ((await issuedOn(chain, contract)) < first + chip_ids.length - 1) return null
+  return chip_ids.map((_id, index) => first + index)
+}

@@ -1,0 +1,139 @@
+import { eq, inArray } from "drizzle-orm"
+import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
+import { failure } from "../../machines/failures.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { claims, collections, units } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { newestSince } from "../../src/engine/chain/headers.ts"
+import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import type { Call, Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
+
+/** The most waiting claims that are joined into one transaction. */
+const maxClaims = 20
+
+/** Hands units to their recipients; one bad claim in a joined transaction does not spoil the others. */
+export const relayClaims: Job<"relayClaim"> = {
+  async plan(chain, queries, waiting) {
+    const claims = await claimsOf(queries, waiting)
+    const [first] = claims
+    if (first?.effect.id !== waiting[0].id)
+      throw new Error(`unit ${waiting[0].input.unit_id} is claimed before it has a serial`)
+    const byContract = Map.groupBy(claims, ({ contract }) => contract)
+    const own = callOf(byContract.get(first.contract) ?? [])
+    if (chain.config.desk_address === null || byContract.size === 1) return own
+    return (await joinAtDesk(chain, callsOf([...byContract.values()]))) ?? own
+  },
+
+  refusal: (reason) => (reason === "AlreadyClaimed" ? failure("claim.already_claimed", reason) : null),
+
+  /** Claimed is what the chain's `Transfer` out of custody says, in this transaction or an earlier one. */
+  async results(chain, queries, { effects, receipt }) {
+    const claims = await claimsOf(queries, effects)
+    const logs = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs: receipt.logs })
+    return await Promise.all(
+      effects.map(async (effect): Promise<JobResult<"relayClaim">> => {
+        const claim = claims.find((each) => each.effect.id === effect.id)
+        if (!claim) throw new Error(`unit ${effect.input.unit_id} is claimed before it has a serial`)
+        const here = logs.some(
+          (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
+        )
+        if (here) return { output: { transaction_hash: receipt.transactionHash } }
+        const { owner } = await chain.ownershipOf(claim.contract, claim.serial)
+        const isTheirs = owner && isAddressEqual(owner, claim.recipient)
+        const earlier = isTheirs && (await claimedBefore(chain, claim, receipt.blockNumber))
+        if (earlier) return { output: { transaction_hash: earlier } }
+        // Still in custody, as after the chain lost the issuance for a while: nothing stands against the claim.
+        if (!owner) return "again"
+        return { error: failure("claim.already_claimed", receipt.transactionHash) }
+      }),
+    )
+  },
+
+  async restate({ tx, at }, { actor_id }, transaction_hash) {
+    await tx.update(claims).set({ transaction_hash, updated_at: at }).where(eq(claims.id, actor_id))
+  },
+}
+
+/** A call for each of so many collections, for so many claims in all. */
+function callsOf(groups: Claim[][]): Call<"relayClaim">[] {
+  const calls: Call<"relayClaim">[] = []
+  let room = maxClaims
+  for (const claims of groups.slice(0, maxAtDesk)) {
+    if (room === 0) break
+    const call = callOf(claims.slice(0, room))
+    room -= call.members.length
+    calls.push(call)
+  }
+  return calls
+}
+
+/** The claims of one collection. */
+function callOf(claims: Claim[]): Call<"relayClaim"> {
+  const joined = claims.slice(0, maxClaims)
+  const serials = joined.map(({ serial }) => BigInt(serial))
+  const recipients = joined.map(({ recipient }) => recipient)
+  const [serial, recipient] = [serials[0] as bigint, recipients[0] as Address]
+  const contract = joined[0]?.contract as Address
+  const data =
+    joined.length === 1
+      ? encodeFunctionData({ abi: collectionAbi, functionName: "claim", args: [serial, recipient] })
+      : encodeFunctionData({ abi: collectionAbi, functionName: "claimBatch", args: [serials, recipients] })
+  const gas = 100_000n + 70_000n * BigInt(joined.length)
+  return { do: "call", members: joined.map(({ effect }) => effect), to: contract, data, gas }
+}
+
+type Claim = {
+  effect: Effect<"relayClaim">
+  contract: Address
+  deployed_block: number | null
+  serial: number
+  recipient: Address
+}
+
+/** Those that can be told: a claim whose unit has no serial is left out. */
+async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Promise<Claim[]> {
+  const rows = await queries
+    .select({
+      unit_id: units.id,
+      serial: units.serial,
+      address: collections.address,
+      deployed_block: collections.deployed_block,
+    })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(
+      inArray(
+        units.id,
+        effects.map(({ input }) => input.unit_id),
+      ),
+    )
+  return effects.flatMap((effect) => {
+    const { unit_id, recipient } = effect.input
+    const row = rows.find((each) => each.unit_id === unit_id)
+    if (!row?.serial) return []
+    const { serial, address, deployed_block } = row
+    return { effect, contract: address as Address, deployed_block, serial, recipient: recipient as Address }
+  })
+}
+
+function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, claim: Claim): boolean {
+  return (
+    Number(transfer.tokenId) === claim.serial &&
+    isAddressEqual(transfer.from, claim.contract) &&
+    isAddressEqual(transfer.to, claim.recipient)
+  )
+}
+
+async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint): Promise<string | null> {
+  const { contract, deployed_block, recipient, serial } = claim
+  const newest_block = await newestSince(chain.headers, seen)
+  const args = { from: contract, to: recipient, tokenId: BigInt(serial) }
+  const [log] = await searchCollectionLogs(
+    chain,
+    { address: contract, deployed_block, newest_block, event_name: "Transfer", args },
+    (found) => found.length > 0,
+  )
+  return log?.transactionHash ?? null
+}

@@ -1,0 +1,133 @@
+import { and, eq, ne } from "drizzle-orm"
+import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
+import { failure } from "../../machines/failures.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { chipReplacements, collections, effects, transactions, units } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { newestSince } from "../../src/engine/chain/headers.ts"
+import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
+import type { Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+
+/** Binds a unit's token to another chip, by compare-and-set. */
+export const replaceChips: Job<"replaceChip"> = {
+  submittedEvent: "SUBMITTED",
+
+  async plan(chain, queries, [effect]) {
+    const { previous_chip_id, chip_id } = effect.input
+    const token = await tokenOf(queries, effect)
+    if ((await followsOpenSwap(queries, effect)) && (await isPreviousSwapLost(chain, token, effect)))
+      return { do: "wait", effects: [effect] }
+    return {
+      do: "call",
+      members: [effect],
+      to: token.contract,
+      data: encodeFunctionData({
+        abi: collectionAbi,
+        functionName: "replaceChip",
+        args: [token.serial, Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)],
+      }),
+      gas: 150_000n,
+    }
+  },
+
+  refusal: (reason) => {
+    if (reason === "ChipLocked") return failure("chip_replacement.locked", reason)
+    return reason === "ChipMismatch" ? failure(reverted, reason) : null
+  },
+
+  /** Success is the contract's own word, in this transaction or, where it had nothing to do, in its state. */
+  async results(chain, queries, { effects: swaps, receipt }) {
+    return await Promise.all(
+      swaps.map(async (effect): Promise<JobResult<"replaceChip">> => {
+        const { chip_id, previous_chip_id } = effect.input
+        const chip = Number.parseInt(chip_id, 16)
+        const token = await tokenOf(queries, effect)
+        const replaced = parseEventLogs({ abi: collectionAbi, eventName: "ChipReplaced", logs: receipt.logs })
+        const isSwapped = replaced.some(
+          ({ address, args }) =>
+            isAddressEqual(address, token.contract) && args.serial === token.serial && args.chip === chip,
+        )
+        const { transactionHash: transaction_hash } = receipt
+        if (isSwapped) return { output: { transaction_hash } }
+        const now = await stateOf(chain, token, receipt.blockNumber)
+        if (now.chip === chip) return { output: { transaction_hash } }
+        if (now.is_claimed) return { error: failure("chip_replacement.locked", transaction_hash) }
+        const isAsBefore = now.chip === Number.parseInt(previous_chip_id, 16)
+        // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
+        if (isAsBefore ? effect.attempts < maxPlans : await followsOpenSwap(queries, effect)) return "again"
+        return { error: failure(reverted, transaction_hash) }
+      }),
+    )
+  },
+
+  async restate({ tx, at }, { actor_id }, transaction_hash) {
+    const change = { transaction_hash, updated_at: at }
+    await tx.update(chipReplacements).set(change).where(eq(chipReplacements.id, actor_id))
+  },
+}
+
+const reverted = "chip_replacement.reverted"
+/** How often a swap that nothing stands against is tried, should it fail for a reason that nobody knows. */
+const maxPlans = 5
+
+/**
+ * Whether the swap that gave the unit its previous chip may be undone by a reorganization. Its lane brings it back
+ * then, so until it is final another chip on chain stands against nothing.
+ */
+async function followsOpenSwap(queries: Queries, { input }: Effect<"replaceChip">): Promise<boolean> {
+  const [open] = await queries
+    .select({ id: transactions.id })
+    .from(chipReplacements)
+    .innerJoin(effects, eq(effects.actor_id, chipReplacements.id))
+    .innerJoin(transactions, eq(transactions.id, effects.transaction_id))
+    .where(
+      and(
+        eq(chipReplacements.unit_id, input.unit_id),
+        eq(chipReplacements.chip_id, input.previous_chip_id),
+        eq(effects.status, "done"),
+        ne(transactions.status, "final"),
+      ),
+    )
+    .limit(1)
+  return open !== undefined
+}
+
+/** Whether the chain has neither of the chips, or has lost the issuance too. */
+async function isPreviousSwapLost(
+  chain: ConnectedChain,
+  token: Token,
+  { input: { previous_chip_id, chip_id } }: Effect<"replaceChip">,
+): Promise<boolean> {
+  const now = await stateOf(chain, token, 0n).catch((error) => {
+    if (error instanceof CallReverted) return null
+    throw error
+  })
+  const chips = [previous_chip_id, chip_id].map((id) => Number.parseInt(id, 16))
+  return now === null || (!now.is_claimed && !chips.includes(now.chip))
+}
+
+type Token = { contract: Address; serial: bigint }
+
+/** Both at one block, not below the one that was seen: who is asked for the one may lag behind who is asked for the other. */
+async function stateOf(chain: ConnectedChain, token: Token, seen: bigint) {
+  const blockNumber = await newestSince(chain.headers, seen)
+  const read = { address: token.contract, abi: collectionAbi, args: [token.serial], blockNumber } as const
+  const [chip, owner] = await reach(() =>
+    Promise.all([
+      chain.rpc.readContract({ ...read, functionName: "chipOf" }),
+      chain.rpc.readContract({ ...read, functionName: "ownerOf" }),
+    ]),
+  )
+  return { chip, is_claimed: !isAddressEqual(owner, token.contract) }
+}
+
+async function tokenOf(queries: Queries, { input: { unit_id } }: Effect<"replaceChip">): Promise<Token> {
+  const [row] = await queries
+    .select({ serial: units.serial, address: collections.address })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(eq(units.id, unit_id))
+  if (!row?.serial) throw new Error(`the chip of unit ${unit_id} is replaced before the unit has a serial`)
+  return { contract: row.address as Address, serial: BigInt(row.serial) }
+}

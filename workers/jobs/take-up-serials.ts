@@ -1,0 +1,200 @@
+import { and, asc, between, eq, inArray, isNull } from "drizzle-orm"
+import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
+import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import { noteOwner } from "../../src/engine/actors/owners.ts"
+import { sendEvent } from "../../src/engine/actors/runtime.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import type { Effect, Wait, Write } from "../../src/engine/jobs/job.ts"
+
+type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
+
+/** The most serials that are taken up at once; there may be more. */
+const maxSerials = 100
+/** How many of them the chain is asked for at the same time. */
+const serialsAtOnce = 20
+
+/**
+ * Takes up serials that the chain has issued and the database does not know, as after an older back-up was restored:
+ * each with the chip it is bound to, so that it goes to the unit that this chip is paired to, and nobody is issued a
+ * second one. Null where there are none; what waits for the collection waits on while they are above the confirmation depth. Nothing of the
+ * collection may be on its way.
+ */
+export async function takeUpSerials(
+  chain: ConnectedChain,
+  queries: Queries,
+  collection: CollectionRow,
+  waiting: Effect<"issueUnit">[],
+): Promise<Write<"issueUnit"> | Wait<"issueUnit"> | null> {
+  const { id: collection_id, next_serial: first } = collection
+  const address = collection.address as Address
+  if ((await issuedOn(chain, address)) < first) return null
+  const block = (await chain.headers.follow()).number - BigInt(chain.config.confirmation_depth) + 1n
+  const confirmed = block < 0n ? 0 : await issuedOn(chain, address, block)
+  if (confirmed < first) return { do: "wait", effects: waiting }
+
+  const last = Math.min(confirmed, first + maxSerials - 1)
+  const lost = await withoutUnit(queries, collection_id, { first, last })
+  const found = await readSerials(chain, collection, lost, block)
+  const about = { collection_id, serials: found.length, first_serial: first, last_serial: last }
+  return {
+    do: "write",
+    taken: [],
+    write: (turn) => storeSerials(turn, collection, found, last),
+    warning:
+      found.length === 0
+        ? null
+        : [
+            about,
+            "the chain has serials that the database had lost: each goes to the unit its chip is paired to",
+          ],
+  }
+}
+
+/** The serials that the chain has for chips and no unit has yet, by chip id. */
+export async function foundSerialsOf(
+  queries: Queries,
+  collectionId: string,
+  chipIds: string[],
+): Promise<Map<string, FoundSerial>> {
+  const { serial, chip_id, transaction_hash } = foundSerials
+  const rows = await queries
+    .select({ serial, chip_id, transaction_hash })
+    .from(foundSerials)
+    .leftJoin(units, and(eq(units.collection_id, collectionId), eq(units.serial, serial)))
+    .where(and(eq(foundSerials.collection_id, collectionId), inArray(chip_id, chipIds), isNull(units.id)))
+    .orderBy(asc(serial))
+  // The lowest one, should the chain have bound a chip twice.
+  return new Map(rows.reverse().map((row) => [row.chip_id, row]))
+}
+
+/** Gives a unit whose serial the chain had before it the owner that the chain has for it. */
+export async function takeFoundOwner(
+  turn: Turn,
+  unitId: string,
+  { collection_id, serial }: { collection_id: string; serial: number },
+): Promise<void> {
+  const [found] = await turn.tx
+    .select({ owner: foundOwners.owner, block_number: foundOwners.block_number })
+    .from(foundOwners)
+    .where(and(eq(foundOwners.collection_id, collection_id), eq(foundOwners.serial, serial)))
+  if (!found) return
+  await sendEvent(turn, unitId, { type: "CLAIMED" })
+  await noteOwner(turn, { id: unitId, owner: null, owner_block: null }, found)
+}
+
+/** The number of serials issued at a block, the newest one unless it is given; 0 before there is a contract. */
+export async function issuedOn(
+  { rpc }: ConnectedChain,
+  address: Address,
+  blockNumber: bigint | null = null,
+): Promise<number> {
+  const issued = { abi: collectionAbi, functionName: "issued" } as const
+  const call = { to: address, data: encodeFunctionData(issued) }
+  const { data } = await reach(() => rpc.call(blockNumber === null ? call : { ...call, blockNumber }))
+  return data ? Number(decodeFunctionResult({ ...issued, data })) : 0
+}
+
+async function withoutUnit(
+  queries: Queries,
+  collectionId: string,
+  { first, last }: { first: number; last: number },
+): Promise<number[]> {
+  const owned = await queries
+    .select({ serial: units.serial })
+    .from(units)
+    .where(and(eq(units.collection_id, collectionId), between(units.serial, first, last)))
+  const known = new Set(owned.map(({ serial }) => serial))
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index).filter(
+    (serial) => !known.has(serial),
+  )
+}
+
+async function readSerials(
+  chain: ConnectedChain,
+  collection: CollectionRow,
+  serials: number[],
+  block: bigint,
+): Promise<FoundSerial[]> {
+  if (serials.length === 0) return []
+  const hashes = await issuancesOf(chain, collection, Math.min(...serials), block)
+  const found: FoundSerial[] = []
+  for (let at = 0; at < serials.length; at += serialsAtOnce) {
+    const some = serials.slice(at, at + serialsAtOnce)
+    const chips = await Promise.all(some.map((serial) => chipOf(chain, collection, serial, block)))
+    for (const [index, serial] of some.entries()) {
+      const transaction_hash = hashes.get(serial)
+      if (!transaction_hash)
+        throw new Error(
+          `no log says which transaction issued serial ${serial} of collection ${collection.id}: put a provider that has all logs first in rpc_urls of chain ${chain.chain_id} in CHAINS`,
+        )
+      found.push({ serial, chip_id: chips[index] ?? "", transaction_hash })
+    }
+  }
+  return found
+}
+
+/** The chip a serial is bound to, which need not be the one it was issued with. */
+async function chipOf(
+  { rpc }: ConnectedChain,
+  { address }: CollectionRow,
+  serial: number,
+  blockNumber: bigint,
+): Promise<string> {
+  const token = { address: address as Address, abi: collectionAbi, args: [BigInt(serial)] } as const
+  const chip = await reach(() => rpc.readContract({ ...token, functionName: "chipOf", blockNumber }))
+  return chip.toString(16).padStart(10, "0").toUpperCase()
+}
+
+/** The transactions by which serials from the lowest on were issued. */
+async function issuancesOf(
+  chain: ConnectedChain,
+  { id, address, deployed_block }: CollectionRow,
+  lowest: number,
+  newest_block: bigint,
+): Promise<Map<number, string>> {
+  const search = { address: address as Address, deployed_block, newest_block, event_name: "Issued" } as const
+  try {
+    const logs = await searchCollectionLogs(chain, search, (found) =>
+      found.some(({ args }) => Number(args.first) <= lowest),
+    )
+    return new Map(
+      logs.flatMap(({ args: { first = 0n, chips = "0x" }, transactionHash }) =>
+        Array.from({ length: (chips.length - 2) / 10 }, (_, index) => [
+          Number(first) + index,
+          transactionHash,
+        ]),
+      ),
+    )
+  } catch (error) {
+    // Providers that refuse a range are no reason to hold up the other collections of the lane.
+    if (!(error instanceof ChainUnreachable)) throw error
+    throw new Error(
+      `the logs of collection ${id} cannot be read (${error.message}): where a range of blocks is refused, lower log_range_blocks of chain ${chain.chain_id} in CHAINS`,
+    )
+  }
+}
+
+async function storeSerials(
+  { tx, at }: Turn,
+  { id, next_serial }: CollectionRow,
+  found: FoundSerial[],
+  last: number,
+): Promise<void> {
+  const moved = await tx
+    .update(collections)
+    .set({ next_serial: last + 1 })
+    .where(and(eq(collections.id, id), eq(collections.next_serial, next_serial)))
+    .returning({ id: collections.id })
+  if (moved.length === 0) throw new Error(`serial ${next_serial} of ${id} was taken meanwhile`)
+  if (found.length === 0) return
+  await tx
+    .insert(foundSerials)
+    .values(found.map((each) => ({ ...each, collection_id: id, found_at: at })))
+    .onConflictDoNothing()
+}

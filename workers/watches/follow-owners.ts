@@ -1,0 +1,156 @@
+import { and, eq, gt, inArray, sql } from "drizzle-orm"
+import { type Address, isAddressEqual, zeroAddress } from "viem"
+import { foundOwners } from "../../src/db/chain-schema.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { collections, type UnitRow, units } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import { noteOwner, type SeenOwner } from "../../src/engine/actors/owners.ts"
+import { sendEvent } from "../../src/engine/actors/runtime.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+
+/** The collections of a chain whose tokens may change hands, by the lower-case addresses of their contracts. */
+export type Contracts = ReadonlyMap<string, { collection_id: string; address: Address }>
+
+/** A token that went from one address to another. */
+export type Move = { address: Address; serial: bigint; from: Address; to: Address; block_number: bigint }
+
+export async function contractsOn(queries: Queries, chainId: number): Promise<Contracts> {
+  const rows = await activeContracts(queries, { chain_id: chainId })
+  return new Map(
+    rows.map(({ id, address }) => [lower(address), { collection_id: id, address: address as Address }]),
+  )
+}
+
+const activeContracts = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db
+    .select({ id: collections.id, address: collections.address })
+    .from(collections)
+    .where(and(eq(collections.chain_id, chain_id), eq(collections.status, "active"))),
+)
+
+/** Writes down who has the moved tokens now, in the order of the chain. */
+export async function followMoves(turn: Turn, contracts: Contracts, moves: readonly Move[]): Promise<void> {
+  for (const { address, serial, from, to, block_number } of moves) {
+    const contract = contracts.get(lower(address))
+    // An issuance, after which the token is in custody: its own results tell of that.
+    if (!contract || isAddressEqual(from, zeroAddress)) continue
+    const seen = { owner: ownerIn(address, to), block_number: Number(block_number) }
+    const token = { collection_id: contract.collection_id, serial: Number(serial) }
+    const [unit] = await unitOfToken(turn.tx, token)
+    if (unit) await noteSeenOwner(turn, unit, seen)
+    else await noteFoundOwner(turn, token, seen)
+  }
+}
+
+/** The unit is no longer in custody, by whatever way: its chip is locked, and nobody can claim it. */
+async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
+  if (seen.owner !== null && !unit.claimed) await sendEvent(turn, unit.id, { type: "CLAIMED" })
+  await noteOwner(turn, unit, seen)
+}
+
+type FollowedUnit = Pick<UnitRow, "id" | "claimed" | "owner" | "owner_block">
+
+const unitOfToken = query((db, { collection_id, serial }: Given<Token>) =>
+  db
+    .select({ id: units.id, claimed: units.claimed, owner: units.owner, owner_block: units.owner_block })
+    .from(units)
+    .where(and(eq(units.collection_id, collection_id), eq(units.serial, serial))),
+)
+
+type Token = { collection_id: string; serial: number }
+
+/** No unit has the serial yet, as after an older back-up was restored: whoever gets it has this owner. */
+async function noteFoundOwner(
+  { tx, at }: Turn,
+  token: Token,
+  { owner, block_number }: SeenOwner,
+): Promise<void> {
+  if (owner === null) {
+    const { collection_id, serial } = foundOwners
+    await tx.delete(foundOwners).where(and(eq(collection_id, token.collection_id), eq(serial, token.serial)))
+    return
+  }
+  const found = { owner, block_number, found_at: at }
+  await tx
+    .insert(foundOwners)
+    .values({ ...token, ...found })
+    .onConflictDoUpdate({ target: [foundOwners.collection_id, foundOwners.serial], set: found })
+}
+
+/**
+ * After a reorganization: asks the chain for the owners that the blocks above `safe` had told of, since no log tells of
+ * a move that is gone.
+ */
+export async function askOwnersAnew(
+  context: Context,
+  chain: ConnectedChain,
+  { safe, deepest }: { safe: bigint; deepest: bigint },
+): Promise<void> {
+  const { chain_id } = chain
+  const above = gt(units.owner_block, Number(safe))
+  const doubtful = await context.db.read
+    .select({
+      collection_id: collections.id,
+      address: collections.address,
+      serial: sql<number>`${units.serial}`.mapWith(units.serial),
+    })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(and(above, eq(collections.chain_id, chain_id)))
+  for (let first = 0; first < doubtful.length; first += atOnce) {
+    const some = doubtful.slice(first, first + atOnce)
+    const owners = await Promise.all(
+      some.map(({ address, serial }) => ownerAt(chain, address as Address, serial, deepest)),
+    )
+    await inTurn(context, null, async (turn) => {
+      for (const [index, { collection_id, serial }] of some.entries()) {
+        const [unit] = await unitOfToken(turn.tx, { collection_id, serial })
+        const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }
+        if (unit) await noteSeenOwner(turn, unit, seen)
+      }
+    })
+  }
+  await inTurn(context, null, ({ tx }) =>
+    tx
+      .delete(foundOwners)
+      .where(
+        and(
+          gt(foundOwners.block_number, Number(safe)),
+          inArray(
+            foundOwners.collection_id,
+            tx.select({ id: collections.id }).from(collections).where(eq(collections.chain_id, chain_id)),
+          ),
+        ),
+      ),
+  )
+}
+
+const atOnce = 20
+
+/** Null in custody, and while the reorganization has lost the issuance too. */
+async function ownerAt(
+  { rpc }: ConnectedChain,
+  address: Address,
+  serial: number,
+  blockNumber: bigint,
+): Promise<string | null> {
+  const token = { address, abi: collectionAbi, functionName: "ownerOf", args: [BigInt(serial)] } as const
+  const owner = await reach(() => rpc.readContract({ ...token, blockNumber })).catch((error) => {
+    if (error instanceof CallReverted) return null
+    throw error
+  })
+  return owner && ownerIn(address, owner)
+}
+
+/** The collection itself stands for the service's custody. */
+function ownerIn(contract: Address, holder: Address): string | null {
+  return isAddressEqual(holder, contract) ? null : holder
+}
+
+function lower(address: string): string {
+  return address.toLowerCase()
+}

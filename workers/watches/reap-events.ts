@@ -1,0 +1,44 @@
+import { and, asc, eq, inArray, lt, notExists, sql } from "drizzle-orm"
+import type { Queries } from "../../src/db/database.ts"
+import { events, webhookDeliveries, webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+
+/** Deletes old events and what was noted of their deliveries, in steps that hold up nobody. */
+export async function reapEvents(context: Context): Promise<void> {
+  const before = new Date(context.clock().getTime() - context.config.events_kept_days * dayMilliseconds)
+  while (await inTurn(context, null, ({ tx }) => reapSome(tx, before)));
+}
+
+/** Answers whether there may be more. What an enabled endpoint is still to be sent is kept until it was. */
+async function reapSome(tx: Queries, before: Date): Promise<boolean> {
+  const awaited = tx
+    .select({ one: sql`1` })
+    .from(webhookQueue)
+    .innerJoin(webhookEndpoints, eq(webhookEndpoints.id, webhookQueue.endpoint_id))
+    .where(and(eq(webhookQueue.event_id, events.id), eq(webhookEndpoints.status, "enabled")))
+  const old = await tx
+    .select({ id: events.id })
+    .from(events)
+    .where(and(lt(events.created_at, before), notExists(awaited)))
+    .orderBy(asc(events.created_at))
+    .limit(atOnce)
+  const oldNotes = tx
+    .select({ id: webhookDeliveries.id })
+    .from(webhookDeliveries)
+    .where(lt(webhookDeliveries.created_at, before))
+    .orderBy(asc(webhookDeliveries.created_at))
+    .limit(atOnce)
+  const ids = old.map(({ id }) => id)
+  if (ids.length > 0) {
+    await tx.delete(webhookQueue).where(inArray(webhookQueue.event_id, ids))
+    await tx.delete(events).where(inArray(events.id, ids))
+  }
+  const noted = await tx
+    .delete(webhookDeliveries)
+    .where(inArray(webhookDeliveries.id, oldNotes))
+    .returning({ id: webhookDeliveries.id })
+  return ids.length === atOnce || noted.length === atOnce
+}
+
+const atOnce = 500
+const dayMilliseconds = 24 * 60 * 60_000

@@ -1,0 +1,108 @@
+import { asc, inArray, lte } from "drizzle-orm"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import {
+  actors,
+  actorTimers,
+  idempotencyKeys,
+  identityTokenUses,
+  sessionTokens,
+} from "../../src/db/schema.ts"
+import { keptMilliseconds } from "../../src/http/idempotency.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+
+/**
+ * Deletes what is kept for a time only, in steps that hold up nobody: answers whose day is over, uses of identity
+ * tokens long expired, and sessions that ended a day ago. Answers how many sessions there were.
+ */
+export async function reapExpired(context: Context): Promise<number> {
+  const now = context.clock().getTime()
+  const inSteps = async (milliseconds: number, reap: Reap) => {
+    const old = { before: new Date(now - milliseconds), rows: atOnce }
+    for (let all = 0; ; ) {
+      const { length } = await inTurn(context, null, ({ tx }) => reap(tx, old))
+      all += length
+      if (length < atOnce) return all
+    }
+  }
+  await inSteps(keptMilliseconds, reapAnswers)
+  await inSteps(lateMilliseconds, reapTokenUses)
+  return await inSteps(endedMilliseconds, reapSessions)
+}
+
+/** A token is used a while after it was found valid, maybe on a machine whose clock is behind. */
+const lateMilliseconds = 10 * 60_000
+/** As long as the answer that the session came with may be asked for again. */
+const endedMilliseconds = keptMilliseconds
+const atOnce = 500
+
+type Old = { before: Date; rows: number }
+
+type Reap = (tx: Queries, old: Old) => Promise<unknown[]>
+
+async function reapAnswers(tx: Queries, old: Old): Promise<unknown[]> {
+  const found = await oldAnswers(tx, old)
+  const last = found.at(-1)
+  if (last) await deleteAnswers(tx, last)
+  return found
+}
+
+const oldAnswers = query((db, given: Given<Old>) => {
+  const { created_at } = idempotencyKeys
+  return db
+    .select({ created_at })
+    .from(idempotencyKeys)
+    .where(lte(created_at, given.before))
+    .orderBy(asc(created_at))
+    .limit(given.rows)
+})
+
+const deleteAnswers = query((db, { created_at }: Given<{ created_at: Date }>) =>
+  db.delete(idempotencyKeys).where(lte(idempotencyKeys.created_at, created_at)),
+)
+
+async function reapTokenUses(tx: Queries, old: Old): Promise<unknown[]> {
+  const found = await oldTokenUses(tx, old)
+  const last = found.at(-1)
+  if (last) await deleteTokenUses(tx, last)
+  return found
+}
+
+const oldTokenUses = query((db, given: Given<Old>) => {
+  const { expires_at } = identityTokenUses
+  return db
+    .select({ expires_at })
+    .from(identityTokenUses)
+    .where(lte(expires_at, given.before))
+    .orderBy(asc(expires_at))
+    .limit(given.rows)
+})
+
+const deleteTokenUses = query((db, { expires_at }: Given<{ expires_at: Date }>) =>
+  db.delete(identityTokenUses).where(lte(identityTokenUses.expires_at, expires_at)),
+)
+
+/** A session's actor is there only where something had happened to it. */
+async function reapSessions(tx: Queries, old: Old): Promise<string[]> {
+  const ended = await endedSessions(tx, old)
+  const ids = ended.map(({ id }) => id)
+  if (ids.length === 0) return []
+  const stored = await tx.select({ id: actors.id }).from(actors).where(inArray(actors.id, ids))
+  const actorIds = stored.map(({ id }) => id)
+  if (actorIds.length > 0) {
+    await tx.delete(actorTimers).where(inArray(actorTimers.actor_id, actorIds))
+    await tx.delete(actors).where(inArray(actors.id, actorIds))
+  }
+  await tx.delete(sessionTokens).where(inArray(sessionTokens.id, ids))
+  return ids
+}
+
+const endedSessions = query((db, given: Given<Old>) => {
+  const { id, expires_at } = sessionTokens
+  return db
+    .select({ id })
+    .from(sessionTokens)
+    .where(lte(expires_at, given.before))
+    .orderBy(asc(expires_at), asc(id))
+    .limit(given.rows)
+})

@@ -1,0 +1,50 @@
+import type { Checkpoint } from "../../src/engine/lanes/step.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+import { type Resolve, resolveHost } from "../../src/platform/public-address.ts"
+import { createEndpointLeases, leaveEndpoints, type SteadyClock } from "./leases.ts"
+import { type Round, startRound } from "./round.ts"
+
+/** Sends events to webhook endpoints. Each endpoint goes at its own pace; each of its lines one event at a time. */
+export type Deliverer = {
+  /** Takes endpoints that have something due, and keeps those it is at work on. */
+  tick(): Promise<void>
+  stop(): Promise<void>
+}
+
+type Options = { owner: string; checkpoint: Checkpoint; resolve?: Resolve; steady?: SteadyClock }
+
+export function createDeliverer(
+  context: Context,
+  { owner, checkpoint, resolve = resolveHost, steady = () => performance.now() }: Options,
+): Deliverer {
+  const rounds = new Map<string, Round>()
+  const leases = createEndpointLeases(context, owner, steady)
+  const means = { owner, checkpoint, resolve, steady }
+  let isStopping = false
+
+  return {
+    async tick() {
+      if (isStopping) return
+      const held = await leases.take(rounds)
+      // What came meanwhile is for those that are at work already.
+      for (const round of rounds.values()) round.look()
+      for (const { endpoint_id, held_until } of held) {
+        const known = rounds.get(endpoint_id)
+        if (known) {
+          known.held_until = held_until
+          known.look()
+          continue
+        }
+        const round = startRound(context, endpoint_id, { ...means, held_until })
+        rounds.set(endpoint_id, round)
+        void round.over.finally(() => rounds.delete(endpoint_id))
+      }
+    },
+    async stop() {
+      isStopping = true
+      for (const round of rounds.values()) round.end()
+      await Promise.all([...rounds.values()].map(({ over }) => over))
+      await inTurn(context, null, (turn) => leaveEndpoints(turn, owner)).catch(() => {})
+    },
+  }
+}

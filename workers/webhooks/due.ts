@@ -1,0 +1,41 @@
+import { and, asc, eq, lte, sql } from "drizzle-orm"
+import type { Queries } from "../../src/db/database.ts"
+import { type EventRow, events, webhookQueue } from "../../src/db/event-schema.ts"
+import { type Given, query } from "../../src/db/query.ts"
+
+/** An event that an endpoint is to be sent now. */
+export type DueDelivery = { event: EventRow; line: string; attempts: number; last_error: string | null }
+
+type Asked = { at: Date; limit: number }
+
+/** What is due at an endpoint, oldest first: of each line only the first, for the others wait for it. */
+export async function dueDeliveries(
+  queries: Queries,
+  endpointId: string,
+  asked: Asked,
+): Promise<DueDelivery[]> {
+  return await firstsOfLines(queries, { endpoint_id: endpointId, ...asked })
+}
+
+const firstsOfLines = query((db, { endpoint_id, at, limit }: Given<Asked & { endpoint_id: string }>) => {
+  const earlier = sql`select 1 from ${webhookQueue} earlier where earlier.endpoint_id = ${webhookQueue.endpoint_id}
+    and earlier.line = ${webhookQueue.line} and earlier.position < ${webhookQueue.position}`
+  return db
+    .select({
+      event: events,
+      line: webhookQueue.line,
+      attempts: webhookQueue.attempts,
+      last_error: webhookQueue.last_error,
+    })
+    .from(webhookQueue)
+    .innerJoin(events, eq(events.id, webhookQueue.event_id))
+    .where(
+      and(
+        eq(webhookQueue.endpoint_id, endpoint_id),
+        lte(webhookQueue.due_at, at),
+        sql`not exists (${earlier})`,
+      ),
+    )
+    .orderBy(asc(webhookQueue.due_at), asc(webhookQueue.position))
+    .limit(limit)
+})

@@ -1,0 +1,120 @@
+import { and, eq, exists, inArray, isNull, lte, sql } from "drizzle-orm"
+import { webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+
+/** Longer than an attempt takes, so that what a holder has on its way is over before another one takes its place. */
+const endpointLeaseMilliseconds = 15_000
+
+/** An endpoint that is mine alone to send to, until a moment of the steady clock. */
+type HeldEndpoint = { endpoint_id: string; held_until: number }
+
+/** A clock that only goes on, in milliseconds. Those of machines differ, and jump. */
+export type SteadyClock = () => number
+
+/** Takes endpoints for one worker, in the name of `owner`. */
+export function createEndpointLeases(context: Context, owner: string, steady: SteadyClock) {
+  /** The leases of others that were in the way, and since when each is as it was. */
+  let rivals = new Map<string, Rival>()
+
+  return {
+    /**
+     * Takes the enabled endpoints that have something due and that nobody holds, and keeps those I am at work on before
+     * their lease runs out. Only the holder of an endpoint sends to it.
+     */
+    async take(busy: ReadonlyMap<string, { held_until: number }>): Promise<HeldEndpoint[]> {
+      const asked = steady()
+      const due = await dueEndpoints(context.db.read, { at: context.clock() })
+      const inTheWay = due.filter(({ lease_owner }) => lease_owner !== null && lease_owner !== owner)
+      rivals = new Map(inTheWay.map((each) => [each.id, sightRival(rivals.get(each.id), each, asked)]))
+      const free = due.filter((each) => !busy.has(each.id) && isFree(each))
+      const kept = [...busy].filter(([, { held_until }]) => held_until - asked < renewedWithin)
+      if (free.length === 0 && kept.length === 0) return []
+      const taken = await inTurn(
+        context,
+        null,
+        async (turn) => [
+          ...(await Promise.all(free.map((each) => takeLease(turn, owner, each)))).flat(),
+          ...(await keepLeases(
+            turn,
+            owner,
+            kept.map(([id]) => id),
+          )),
+        ],
+        "read committed",
+      )
+      return taken.map(({ id }) => ({ endpoint_id: id, held_until: asked + endpointLeaseMilliseconds }))
+    },
+  }
+
+  /** A lease is over once it was seen unrenewed for its time. */
+  function isFree({ id, lease_owner }: Lease): boolean {
+    if (lease_owner === null || lease_owner === owner) return true
+    const rival = rivals.get(id)
+    return rival !== undefined && steady() - rival.since > endpointLeaseMilliseconds
+  }
+}
+
+/** So that a lease is renewed long before nothing more may be begun under it. */
+const renewedWithin = endpointLeaseMilliseconds - 2_500
+
+type Lease = { id: string; lease_owner: string | null; leased_until: Date | null }
+type Rival = { mark: string; since: number }
+
+function sightRival(known: Rival | undefined, lease: Lease, now: number): Rival {
+  const mark = `${lease.lease_owner} ${lease.leased_until?.getTime()}`
+  return known?.mark === mark ? known : { mark, since: now }
+}
+
+const dueEndpoints = query((db, { at }: Given<{ at: Date }>) => {
+  const due = db
+    .select({ one: sql`1` })
+    .from(webhookQueue)
+    .where(and(eq(webhookQueue.endpoint_id, webhookEndpoints.id), lte(webhookQueue.due_at, at)))
+  return db
+    .select({
+      id: webhookEndpoints.id,
+      lease_owner: webhookEndpoints.lease_owner,
+      leased_until: webhookEndpoints.leased_until,
+    })
+    .from(webhookEndpoints)
+    .where(and(eq(webhookEndpoints.status, "enabled"), exists(due)))
+})
+
+/** Takes an endpoint whose lease is still as it was found; nothing where another one was quicker. */
+async function takeLease(turn: Turn, owner: string, found: Lease): Promise<{ id: string }[]> {
+  const { lease_owner, leased_until } = webhookEndpoints
+  return await turn.tx
+    .update(webhookEndpoints)
+    .set({ lease_owner: owner, leased_until: leaseEnd(turn) })
+    .where(
+      and(
+        eq(webhookEndpoints.id, found.id),
+        found.lease_owner === null ? isNull(lease_owner) : eq(lease_owner, found.lease_owner),
+        found.leased_until === null ? isNull(leased_until) : eq(leased_until, found.leased_until),
+      ),
+    )
+    .returning({ id: webhookEndpoints.id })
+}
+
+async function keepLeases(turn: Turn, owner: string, ids: string[]): Promise<{ id: string }[]> {
+  if (ids.length === 0) return []
+  return await turn.tx
+    .update(webhookEndpoints)
+    .set({ leased_until: leaseEnd(turn) })
+    .where(and(eq(webhookEndpoints.lease_owner, owner), inArray(webhookEndpoints.id, ids)))
+    .returning({ id: webhookEndpoints.id })
+}
+
+function leaseEnd({ at }: Turn): Date {
+  return new Date(at.getTime() + endpointLeaseMilliseconds)
+}
+
+/** Lets go of what is held, so that others need not wait for the end of the lease. */
+export async function leaveEndpoints(turn: Turn, owner: string): Promise<void> {
+  await turn.tx
+    .update(webhookEndpoints)
+    .set({ lease_owner: null, leased_until: null })
+    .where(eq(webhookEndpoints.lease_owner, owner))
+}

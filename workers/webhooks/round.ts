@@ -1,0 +1,143 @@
+import { eq } from "drizzle-orm"
+import { webhookEndpoints } from "../../src/db/event-schema.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { eventBody } from "../../src/engine/events/body.ts"
+import { signingSecrets } from "../../src/engine/events/signing-secrets.ts"
+import type { Checkpoint } from "../../src/engine/lanes/step.ts"
+import { isOnThisMachine } from "../../src/platform/config.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+import { loggable } from "../../src/platform/log.ts"
+import { countDelivery } from "../../src/platform/metrics.ts"
+import type { Resolve } from "../../src/platform/public-address.ts"
+import { type DueDelivery, dueDeliveries } from "./due.ts"
+import type { SteadyClock } from "./leases.ts"
+import { type Attempted, recordOutcomes } from "./outcomes.ts"
+import { type Answer, sendWebhook } from "./send.ts"
+
+/** One endpoint's work, for as long as it has some and is held. */
+export type Round = {
+  /** Until when it is mine. */
+  held_until: number
+  /** Says that there may be more to do. */
+  look(): void
+  /** Begins nothing more. */
+  end(): void
+  over: Promise<void>
+}
+
+type Means = {
+  owner: string
+  checkpoint: Checkpoint
+  resolve: Resolve
+  steady: SteadyClock
+  held_until: number
+}
+
+/** What is on its way to one endpoint at the same time, each of another line: more while it takes what it is sent. */
+const widthAtFirst = 16
+const greatestWidth = 256
+const foundAtOnce = 512
+const patienceMilliseconds = 10_000
+
+/** Starts to send what is due at one endpoint, and ends when nothing is. */
+export function startRound(
+  context: Context,
+  endpointId: string,
+  { owner, checkpoint, resolve, steady, held_until }: Means,
+): Round {
+  const onTheirWay = new Map<string, Promise<void>>()
+  let attempted: Attempted[] = []
+  /** Firsts of their lines, found together: a line stays as it is while nothing of it is sent. */
+  let found: DueDelivery[] = []
+  let width = widthAtFirst
+  let isEnding = false
+  let news = Promise.withResolvers<void>()
+  const round: Round = {
+    held_until,
+    look: () => news.resolve(),
+    end() {
+      isEnding = true
+      news.resolve()
+    },
+    over: Promise.resolve(),
+  }
+  // Nothing is begun that would outlast the lease.
+  const mayBegin = () => !isEnding && steady() + patienceMilliseconds < round.held_until
+
+  async function begin(delivery: DueDelivery, to: Address): Promise<void> {
+    checkpoint("webhook.send", delivery.event.type)
+    const answer = await attempt(context, to, delivery, resolve)
+    checkpoint("webhook.sent", delivery.event.type)
+    countDelivery(answer)
+    width = answer.error === null ? Math.min(width + 1, greatestWidth) : Math.max(width >> 1, 1)
+    attempted.push({ delivery, answer })
+    round.look()
+  }
+
+  async function writeDown(): Promise<void> {
+    if (attempted.length === 0) return
+    const some = attempted
+    attempted = []
+    await inTurn(context, null, (turn) => recordOutcomes(turn, endpointId, some), "read committed")
+    // Not before: until then its event is still the first of its line.
+    for (const { delivery } of some) onTheirWay.delete(delivery.line)
+    checkpoint("webhook.recorded", endpointId)
+  }
+
+  async function beginDue(): Promise<void> {
+    if (onTheirWay.size >= width || !mayBegin()) return
+    // Its address, secrets and status may have changed since the last look.
+    const [endpoint] = await endpointOfId(context.db.read, { id: endpointId })
+    if (endpoint?.status !== "enabled" || endpoint.lease_owner !== owner) return
+    if (found.length === 0) {
+      const asked = { at: context.clock(), limit: foundAtOnce }
+      const firsts = await dueDeliveries(context.db.read, endpointId, asked)
+      found = firsts.filter(({ line }) => !onTheirWay.has(line))
+    }
+    if (found.length === 0) return
+    const at = context.clock()
+    const { id, url, secrets } = endpoint
+    const to = { url, secrets: signingSecrets(context.config.service_secret, id, { secrets, at }) }
+    for (const delivery of found.splice(0, width - onTheirWay.size))
+      onTheirWay.set(delivery.line, begin(delivery, to))
+  }
+
+  async function run(): Promise<void> {
+    do {
+      news = Promise.withResolvers()
+      await writeDown()
+      await beginDue()
+      if (attempted.length === 0 && onTheirWay.size > 0) await news.promise
+    } while (attempted.length > 0 || onTheirWay.size > 0)
+  }
+
+  round.over = run().catch(async (error) => {
+    context.log.warn({ endpoint_id: endpointId, ...loggable(error) }, "deliveries are tried again")
+    await Promise.all(onTheirWay.values())
+  })
+  return round
+}
+
+const endpointOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(webhookEndpoints).where(eq(webhookEndpoints.id, id)),
+)
+
+/** Where events go, and the secrets that sign them, the newest first. */
+type Address = { url: string; secrets: string[] }
+
+async function attempt(
+  context: Context,
+  to: Address,
+  { event }: DueDelivery,
+  resolve: Resolve,
+): Promise<Answer> {
+  const body = JSON.stringify(eventBody(event))
+  return await sendWebhook(
+    { ...to, event_id: event.id, body, at: context.clock() },
+    {
+      allowLoopback: isOnThisMachine(context.config),
+      resolve,
+      patience_milliseconds: patienceMilliseconds,
+    },
+  )
+}

@@ -1,0 +1,109 @@
+import { Webhook } from "standardwebhooks"
+import { AddressRefused, checkedAddresses, type Resolve } from "../../src/platform/public-address.ts"
+
+/** What is sent where, and signed with which secrets, the newest first. */
+type Message = { url: string; event_id: string; body: string; secrets: string[]; at: Date }
+
+/** What came of one attempt. `error` is for people; null when the endpoint took the event. */
+export type Answer = { response_status: number | null; error: string | null; milliseconds: number }
+
+/** How addresses are found and judged. */
+type Reach = { allowLoopback: boolean; resolve: Resolve; patience_milliseconds: number }
+
+/**
+ * Sends one event as Standard Webhooks says. Its host is resolved and checked now, and the connection goes to the very
+ * address that was checked, so that a name cannot change in between. No redirect is followed. Never throws.
+ */
+export async function sendWebhook(message: Message, reach: Reach): Promise<Answer> {
+  const begin = performance.now()
+  const answer = (response_status: number | null, error: string | null): Answer => ({
+    response_status,
+    error,
+    milliseconds: Math.round(performance.now() - begin),
+  })
+  const patience = AbortSignal.timeout(reach.patience_milliseconds)
+  try {
+    const response = await post(message, reach, patience)
+    const { status } = response
+    await readALittle(response)
+    if (status >= 200 && status <= 299) return answer(status, null)
+    return answer(
+      status,
+      status >= 300 && status <= 399 ? "redirects are not followed" : `answered ${status}`,
+    )
+  } catch (error) {
+    if (patience.aborted)
+      return answer(null, `no answer within ${reach.patience_milliseconds / 1_000} seconds`)
+    return answer(null, wordsOf(error))
+  }
+}
+
+async function post(message: Message, reach: Reach, patience: AbortSignal): Promise<Response> {
+  const url = new URL(message.url)
+  const [address] = await withPatience(checkedAddresses(url.hostname, reach), patience)
+  const isName = address !== url.hostname.replace(/^\[|\]$/g, "")
+  const direct = new URL(url)
+  direct.hostname = address?.includes(":") ? `[${address}]` : (address ?? "")
+  return await fetch(direct, {
+    method: "POST",
+    body: message.body,
+    redirect: "manual",
+    // What was opened to an address for one name is used again for that name alone.
+    keepalive: true,
+    ...(isName && url.protocol === "https:" && { tls: { serverName: url.hostname } }),
+    decompress: false,
+    signal: patience,
+    headers: {
+      host: url.host,
+      "content-type": "application/json",
+      "user-agent": "service-api webhooks",
+      "accept-encoding": "identity",
+      ...signatures(message),
+    },
+  })
+}
+
+/** `webhook-signature` has a signature of each secret, the newest first. */
+function signatures({ event_id, body, secrets, at }: Message): Record<string, string> {
+  const signed = secrets.map((secret) => new Webhook(secret).sign(event_id, at, body))
+  return {
+    "webhook-id": event_id,
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1_000)),
+    "webhook-signature": signed.join(" "),
+  }
+}
+
+const mostAnswerBytes = 64 * 1_024
+
+/** Only so that the connection can be used again; what is longer, or never ends, is let go. */
+async function readALittle({ body }: Response): Promise<void> {
+  if (!body) return
+  const reader = body.getReader()
+  for (let read = 0; read < mostAnswerBytes; ) {
+    const { value, done } = await reader.read()
+    if (done) return
+    read += value.byteLength
+  }
+  await reader.cancel()
+}
+
+/** A name server that does not answer is given up with the rest. */
+async function withPatience<T>(work: Promise<T>, patience: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const giveUp = () => reject(new Error("no answer in time"))
+  patience.addEventListener("abort", giveUp)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    patience.removeEventListener("abort", giveUp)
+  }
+}
+
+/** In a line, without the address that was tried: inside names of a network are nobody's business. */
+function wordsOf(error: unknown): string {
+  if (error instanceof AddressRefused) return error.message
+  const code = error instanceof Error && "code" in error ? String(error.code) : ""
+  if (/^(ENOTFOUND|EAI_|DNS)/.test(code)) return "its name is not known"
+  if (/CERT|TLS|SSL|SIGNED/.test(code)) return `its certificate is not accepted (${code})`
+  return code === "" ? "the connection failed" : `the connection failed (${code})`
+}
