@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { tagsOfManifest } from "../src/dev/tags/make-tag.ts"
+import { encodeTag, linesOfManifest } from "../src/dev/tags/make-tag.ts"
 import { readAddress } from "../src/dev/tags/software-tag.ts"
 import { type BoxedTag, openTagBox, type TagBox } from "../src/dev/tags/tag-box.ts"
 import { rolesOf } from "../src/engine/sun/key-schemes.ts"
@@ -105,12 +105,12 @@ async function fillBox(box: TagBox): Promise<void> {
   writeFileSync(stock, "chip_id,uid,meta_key,file_key,mac\n")
   let tags: BoxedTag[] = []
   const put = () => {
-    box.add(tags)
+    box.put(tags)
     const rows = tags.map(({ chip_id, uid, keys }) => [chip_id, uid, keys[meta_read], keys[file_read], true])
     appendFileSync(stock, rows.map((row) => `${row.join(",")}\n`).join(""))
     tags = []
   }
-  for await (const tag of tagsOfManifest(manifest)) if (tags.push(tag) === 1_000) put()
+  for await (const line of linesOfManifest(manifest)) if (tags.push(encodeTag(null, line)) === 1_000) put()
   put()
 }
 

@@ -34,6 +34,7 @@ create table manifest_chips (
   manifest_id uuid not null references manifests (id),
   number bigint not null,
   chip_id text not null references chips (chip_id),
+  from_version bigint,
   primary key (manifest_id, number)
 );
 

@@ -41,6 +41,8 @@ export const manifestChips = pgTable(
     manifest_id: uuid().notNull(),
     number: count().notNull(),
     chip_id: text().notNull(),
+    /** For a chip that is encoded anew: the version of the keys it had been tapped with; null for a new one. */
+    from_version: count().$defaultFn(absent),
   },
   (table) => [primaryKey({ columns: [table.manifest_id, table.number] })],
 )

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type BoxedTag, openTagBox } from "../../src/dev/tags/tag-box.ts"
-import { manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
+import { type ManifestLine, manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import { decryptFileContent, tamperOf } from "../../src/engine/sun/file-content.ts"
-import { keySourceOf } from "../../src/engine/sun/key-schemes.ts"
+import { type KeySource, keySourceOf } from "../../src/engine/sun/key-schemes.ts"
 import { openPicc, type SunChip, verifySun } from "../../src/engine/sun/message.ts"
 
 const root = join(import.meta.dir, "../..")
@@ -83,6 +83,55 @@ describe("bun run chip", () => {
     const url = output(folder, "tap", "04a0b1c2d3")
     expect(url).toStartWith("https://tap.example/t/04A0B1C2D3?e=")
     expect(verifySun(chip, messageIn(url))).toEqual({ counter: 1 })
+  })
+
+  test("plays a manifest again without a change, and one with new keys on the tag that is there", () => {
+    const folder = newFolder()
+    const tag = { chip_id: "04A0B1C2D3", uid: null }
+    const [first, second] = [1, 2].map((version) =>
+      keySourceOf("an10922", Buffer.alloc(16, version), version),
+    )
+    if (!first || !second) throw new Error("there are two")
+    const mirrors = { mac: true, tamper: false }
+    const lineOf = (source: KeySource, before: KeySource[] = []) =>
+      manifestLine(source, "https://tap.example/t/{chip_id}", mirrors, tag, before)
+    const play = (line: ManifestLine) => {
+      const manifest = join(folder, "manifest.jsonl")
+      writeFileSync(manifest, `${JSON.stringify(line)}\n`)
+      return run(folder, "new", "--manifest", manifest)
+    }
+    const anew = lineOf(second, [first])
+    expect(play(anew).stderr.toString()).toContain("is not here")
+    expect(play(lineOf(first)).stdout.toString()).toContain("tags encoded: 1;")
+    output(folder, "tap")
+    expect(play(lineOf(first)).stdout.toString()).toContain("already so: 1")
+    expect(play(lineOf(second)).stderr.toString()).toContain(
+      "its key in slot 0 is none that the manifest names",
+    )
+    expect(play(anew).stdout.toString()).toContain("encoded anew: 1;")
+    const uid = output(folder, "list").match(/uid ([0-9A-F]{14})/)?.[1] ?? ""
+    const chip = { uid: hex(uid), metaKey: second.keyAt(2, tag), fileKey: second.keyAt(1, tag) }
+    expect(verifySun(chip, messageIn(output(folder, "tap")))).toEqual({ counter: 1 })
+  })
+
+  test("tells how to import the tags that it made itself, and none of a manifest", () => {
+    const folder = newFolder()
+    const source = keySourceOf("an10922", Buffer.alloc(16, 5), 1)
+    const tag = { chip_id: "04A0B1C2D3", uid: null }
+    const line = manifestLine(source, "https://tap.example/t/{chip_id}", { mac: true, tamper: false }, tag)
+    const manifest = join(folder, "manifest.jsonl")
+    writeFileSync(manifest, `${JSON.stringify(line)}\n`)
+    output(folder, "new", "--manifest", manifest)
+    output(folder, "new", "--tamper")
+    output(folder, "new", "--count", "2")
+    const rows = readFileSync(join(folder, "tags.csv"), "utf8").trimEnd().split("\n")
+    expect(rows.map((row) => row.split(",").slice(4).join())).toEqual([
+      "mac,tamper",
+      "true,true",
+      "false,false",
+      "false,false",
+    ])
+    expect(rows.join()).not.toContain(tag.chip_id)
   })
 
   test("says in one line what is wrong, and ends with 1 or, for wrong usage, with 2", () => {

@@ -16,7 +16,7 @@ import {
   TemplateError,
   tagAddress,
 } from "../../src/engine/sun/encoding/tag-address.ts"
-import { writeOrder } from "../../src/engine/sun/encoding/write-order.ts"
+import { writeAnewOrder, writeOrder } from "../../src/engine/sun/encoding/write-order.ts"
 import { decryptFileContent, tamperOf } from "../../src/engine/sun/file-content.ts"
 import {
   chipKeysFrom,
@@ -167,13 +167,19 @@ describe("the order of writing", () => {
     ])
   })
 
-  test("never authenticates with a key that a lost answer could have changed unnoticed", () => {
-    const known = new Map(keySlots.map((slot) => [slot, "factory"]))
-    for (const { step, slot, authenticate_with } of writeOrder) {
-      if (step === "read_back_key" && slot !== undefined) known.set(slot, "own")
-      if (authenticate_with) expect(known.get(authenticate_with.slot)).toBe(authenticate_with.key)
-    }
-  })
+  test.each([
+    ["a new tag", "factory", writeOrder],
+    ["a tag that is encoded anew", "previous", writeAnewOrder],
+  ])(
+    "never authenticates %s with a key that a lost answer could have changed unnoticed",
+    (_tag, before, order) => {
+      const known = new Map<number, string>(keySlots.map((slot) => [slot, before]))
+      for (const { step, slot, authenticate_with } of order) {
+        if (step === "read_back_key" && slot !== undefined) known.set(slot, "own")
+        if (authenticate_with) expect(known.get(authenticate_with.slot)).toBe(authenticate_with.key)
+      }
+    },
+  )
 })
 
 describe("a manifest line", () => {
@@ -193,7 +199,9 @@ describe("a manifest line", () => {
       "ndef_hex",
       "offsets",
       "file_settings_hex",
+      "file_settings_answer_hex",
       "keys",
+      "previous_keys",
       "write_order",
     ])
   })
@@ -210,6 +218,32 @@ describe("a manifest line", () => {
 
   test("never has the master as a key of the tag (nfc-developer/sdm-backend#34)", () => {
     expect(line.keys.map(({ key }) => key)).not.toContain(upperHex(master))
+  })
+
+  test("says what GetFileSettings answers once the file is as it should be", () => {
+    expect(decodeSettingsAnswer(hex(line.file_settings_answer_hex))).toEqual(
+      decodeFileSettings(hex(line.file_settings_hex)),
+    )
+    expect(line.file_settings_answer_hex.slice(0, 14)).toMatch(/^00.{6}000100$/)
+  })
+
+  test("of a tag that is encoded anew has every key that it may have now, by version", () => {
+    const versions = [1, 2].map((version) => keySourceOf("an10922", master, version))
+    const tag = { chip_id: "04A0B1C2D3", uid: null }
+    const anew = manifestLine(
+      keySourceOf("an10922", master, 3),
+      template,
+      { mac: true, tamper: false },
+      tag,
+      versions,
+    )
+    expect(line.previous_keys).toBeNull()
+    expect(anew.previous_keys).toEqual(
+      versions.flatMap((source) =>
+        keySlots.map((slot) => ({ slot, version: source.version, key: upperHex(source.keyAt(slot, tag)) })),
+      ),
+    )
+    expect(anew.write_order).toBe(writeAnewOrder)
   })
 
   test("points at the placeholders in the file", () => {

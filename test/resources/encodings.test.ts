@@ -2,13 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { randomBytes } from "node:crypto"
 import { eq } from "drizzle-orm"
 import { events } from "../../src/db/event-schema.ts"
+import { encodeTag } from "../../src/dev/tags/make-tag.ts"
 import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
 import type { ManifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { exportedChips } from "../../src/resources/encodings/chip-export.ts"
 import { linesOf, placeOrder } from "../../src/resources/encodings/service.ts"
-import { parseUids, UidConflicts } from "../../src/resources/encodings/wanted-tags.ts"
+import { type NamedTag, parseTags, TagConflicts } from "../../src/resources/encodings/wanted-tags.ts"
 import { createKeySet, retireKeySet, rotateKeySet } from "../../src/resources/key-sets/service.ts"
 import { retireChip } from "../../src/resources/organizations/service.ts"
 import { diagnoserOf } from "../../src/resources/tap-diagnoses/service.ts"
@@ -82,13 +83,11 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   test("encodes known tags anew: they start at zero with the new keys, and the earlier ones end then", async () => {
     const key_set_id = await keySet("boltcard")
     const uid = newUid()
-    const [line] = await ordered(key_set_id, { uids: [uid] })
+    const [line] = await ordered(key_set_id, byUid(uid))
     const before = played(line)
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(before, 50) })
-    await service.turn((turn) =>
-      rotateKeySet(turn, service.secret, { key_set_id, master: randomBytes(16), zero_is_allowed: false }),
-    )
-    const [again] = await ordered(key_set_id, { uids: [uid] })
+    await rotate(key_set_id)
+    const [again] = await ordered(key_set_id, byUid(uid))
     expect([again?.chip_id, again?.keys[0]?.version]).toEqual([line?.chip_id, 2])
     const after = played(again)
     expect((await tapped(before, 51)).tap).toMatchObject({ counter: 51, key_version: 1 })
@@ -97,15 +96,66 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await expect(tapped(before, 52)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
   })
 
+  test("encodes a chip that told no UID anew where it is named by its chip id, whichever order its tag has seen", async () => {
+    const key_set_id = await keySet()
+    const [line] = await ordered(key_set_id, { count: 1 })
+    const chip_id = line?.chip_id ?? ""
+    const named = { named: [{ line: 1, uid: null, chip_id }] }
+    await rotate(key_set_id)
+    const [second] = await ordered(key_set_id, named)
+    await rotate(key_set_id)
+    const [third] = await ordered(key_set_id, named)
+    expect([line, second, third].map((each) => each?.chip_id)).toEqual([chip_id, chip_id, chip_id])
+    expect(versionsIn(second?.previous_keys)).toEqual([1])
+    expect(versionsIn(third?.previous_keys)).toEqual([1, 2])
+    const blank = { ...played(line), chip_id }
+    for (const present of [blank, encodeTag(blank, second as ManifestLine)]) {
+      const tag = encodeTag(present, third as ManifestLine)
+      expect([tag.keys, tag.uid]).toEqual([played(third).keys, blank.uid])
+    }
+    expect(() =>
+      encodeTag({ ...blank, keys: played(third).keys.map(() => "9".repeat(32)) }, third as ManifestLine),
+    ).toThrow("its key in slot 0 is none that the manifest names")
+  })
+
+  test("is written anew with the same keys before, also after its first tap", async () => {
+    const key_set_id = await keySet()
+    const [line] = await ordered(key_set_id, { count: 1 })
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(played(line), 1) })
+    await rotate(key_set_id)
+    const order = {
+      ...(await orderOf(key_set_id)),
+      tags: { named: [{ line: 1, uid: null, chip_id: line?.chip_id ?? "" }] },
+    }
+    const [before] = await collected(linesOf(service.context, await placeOrder(service.context, order)))
+    await tapped({ ...played(before), uid: before?.uid ?? "" }, 1)
+    const [after] = await collected(linesOf(service.context, await placeOrder(service.context, order)))
+    expect(after).toEqual(before as ManifestLine)
+  })
+
+  test("refuses a named chip that is a stranger's, has another UID, or would get other mirrors", async () => {
+    const key_set_id = await keySet("boltcard")
+    const uid = newUid()
+    const [line] = await ordered(key_set_id, byUid(uid))
+    await rotate(key_set_id)
+    const chip_id = line?.chip_id ?? ""
+    const named = (tag: Partial<NamedTag>) => ({ named: [{ line: 7, uid: null, chip_id, ...tag }] })
+    for (const [tags, mirrors, why] of [
+      [named({ chip_id: "0000000000" }), withMac, "line 7: chip 0000000000 is none of this organization's"],
+      [named({ uid: newUid() }), withMac, `line 7: chip ${chip_id} has another UID: ${uid}`],
+      [named({}), withTamper, `line 7: chip ${chip_id} was ordered with other mirrors`],
+      [named({}), { mac: false, tamper: false }, `line 7: chip ${chip_id} was ordered with other mirrors`],
+    ] as const)
+      await expect(ordered(key_set_id, tags, mirrors)).rejects.toThrow(why)
+  })
+
   test("lets one of many first taps with the new keys through", async () => {
     const key_set_id = await keySet("boltcard")
     const uid = newUid()
-    const [line] = await ordered(key_set_id, { uids: [uid] })
+    const [line] = await ordered(key_set_id, byUid(uid))
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(played(line), 9) })
-    await service.turn((turn) =>
-      rotateKeySet(turn, service.secret, { key_set_id, master: randomBytes(16), zero_is_allowed: false }),
-    )
-    const [again] = await ordered(key_set_id, { uids: [uid] })
+    await rotate(key_set_id)
+    const [again] = await ordered(key_set_id, byUid(uid))
     const body = messageOf(played(again), 3)
     const outcomes = await Promise.allSettled(
       Array.from({ length: 12 }, () => service.turn((turn) => createTap(turn, service.secret, caller, body))),
@@ -116,10 +166,10 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   test("names every line whose UID cannot be taken, and registers nothing", async () => {
     const key_set_id = await keySet("sdm-backend")
     const [one, other] = [newUid(), newUid()]
-    await ordered(key_set_id, { uids: [one] })
+    await ordered(key_set_id, byUid(one))
     const before = (await exported()).length
-    const refused = ordered(key_set_id, { uids: [other, one] })
-    await expect(refused).rejects.toThrow(UidConflicts)
+    const refused = ordered(key_set_id, byUid(other, one))
+    await expect(refused).rejects.toThrow(TagConflicts)
     await expect(refused).rejects.toThrow(`line 2: the tag with UID ${one}`)
     expect(await exported()).toHaveLength(before)
   })
@@ -206,6 +256,11 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     for (const { key } of line?.keys ?? []) expect(JSON.stringify(all)).not.toContain(key)
   })
 
+  async function rotate(key_set_id: string): Promise<void> {
+    const input = { key_set_id, master: randomBytes(16), zero_is_allowed: false }
+    await service.turn((turn) => rotateKeySet(turn, service.secret, input))
+  }
+
   async function keySet(scheme = "an10922"): Promise<string> {
     const input = {
       organization_id: caller.organization_id,
@@ -217,13 +272,17 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     return (await service.turn((turn) => createKeySet(turn, service.secret, input))).id
   }
 
+  function byUid(...uids: string[]): { named: NamedTag[] } {
+    return { named: uids.map((uid, index) => ({ line: index + 1, uid, chip_id: null })) }
+  }
+
   async function orderOf(key_set_id: string, mirrors = withMac) {
     return { id: newId(), organization_id: caller.organization_id, key_set_id, url_template, mirrors }
   }
 
   async function ordered(
     key_set_id: string,
-    tags: { count: number } | { uids: string[] },
+    tags: { count: number } | { named: NamedTag[] },
     mirrors = withMac,
   ) {
     const manifest = await placeOrder(service.context, { ...(await orderOf(key_set_id, mirrors)), tags })
@@ -244,20 +303,34 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   }
 })
 
-describe("a file of UIDs", () => {
-  test("is a list, or the column uid of a CSV, in either case, with colons or without", () => {
-    const uids = ["04112233445566", "04AABBCCDDEEFF"]
-    expect(parseUids("04112233445566\n04:aa:bb:cc:dd:ee:ff\n")).toEqual(uids)
-    expect(parseUids("number,uid\n1,04112233445566\r\n2,04aabbccddeeff\r\n")).toEqual(uids)
+describe("a file of tags", () => {
+  test("is a list of UIDs, or the column uid of a CSV, in either case, with colons or without", () => {
+    const named = (...lines: number[]) => [
+      { line: lines[0] ?? 0, uid: "04112233445566", chip_id: null },
+      { line: lines[1] ?? 0, uid: "04AABBCCDDEEFF", chip_id: null },
+    ]
+    expect(parseTags("04112233445566\n04:aa:bb:cc:dd:ee:ff\n")).toEqual(named(1, 2))
+    expect(parseTags("number,uid\n1,04112233445566\r\n2,04aabbccddeeff\r\n")).toEqual(named(2, 3))
+  })
+
+  test("names chips by the column chip_id of a CSV, beside UIDs or without", () => {
+    expect(parseTags("chip_id,unit_id,uid\n04a0b1c2d3,,\n04A0B1C2D4,x,04112233445566\n")).toEqual([
+      { line: 2, uid: null, chip_id: "04A0B1C2D3" },
+      { line: 3, uid: "04112233445566", chip_id: "04A0B1C2D4" },
+    ])
   })
 
   test("is refused with every wrong line named", () => {
-    expect(() => parseUids("uid\n04112233445566\n0411\n04112233445566\n")).toThrow(
-      "line 3: a UID has 14 hexadecimal digits\nline 4: UID 04112233445566 is that of line 2",
+    expect(() => parseTags("uid\n04112233445566\n0411\n04112233445566\n")).toThrow(
+      "line 3: a UID has 14 hexadecimal digits\nline 4: the tag with UID 04112233445566 is that of line 2",
     )
-    expect(() => parseUids("\n")).toThrow("has no UIDs")
+    expect(() => parseTags("\n")).toThrow("has no tags")
   })
 })
+
+function versionsIn(keys: ManifestLine["previous_keys"] | undefined): number[] {
+  return [...new Set((keys ?? []).map(({ version }) => version))]
+}
 
 function played(line: ManifestLine | undefined, { uid = newUid() } = {}): SoftwareTag {
   if (!line) throw new Error("the order has no such line")

@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import type { Mirrors } from "../../engine/sun/encoding/tag-address.ts"
 import { rolesOf } from "../../engine/sun/key-schemes.ts"
-import { makeTag, tagsOfManifest } from "./make-tag.ts"
+import { encodeTag, linesOfManifest, makeTag } from "./make-tag.ts"
 import { type BoxedTag, openTagBox, type TagBox } from "./tag-box.ts"
 import { type TapMistakes, TapRefused, tapTag } from "./tap-tag.ts"
 
@@ -17,7 +18,7 @@ export class ChipUsageError extends Error {
 export const chipUsage = `NTAG 424 DNA tags in software, kept in DATA_DIR/tags.db.
 
   chip new  [--count N] [--url TEMPLATE] [--mac] [--tamper]     makes tags; import them as the answer says
-  chip new  --manifest FILE                                     plays the tags of chips encode
+  chip new  --manifest FILE                                     does what a station does with a manifest of chips encode
   chip tap  [CHIP_ID] [how it goes wrong]                       prints the address that a phone reads
   chip open [CHIP_ID] [how it goes wrong]                       opens it in the browser
   chip list
@@ -26,7 +27,7 @@ How it goes wrong: --lower-case  --replay N  --skip N  --uid-only  --wrong-key  
 CHIP_ID may be left out while there is one tag. TEMPLATE is like https://tap.example/t/{chip_id}.
 `
 
-/** Runs one command over the tags of a folder. Throws `ChipUsageError`, `TemplateError`, `TapRefused`. */
+/** Runs one command over the tags of a folder. Throws `ChipUsageError`, `TemplateError`, `EncodingRefused`, `TapRefused`. */
 export async function runChipCommand(folder: string, words: string[]): Promise<ChipOutput> {
   const { values, positionals } = parsed(words)
   const [command, ...rest] = positionals
@@ -74,23 +75,15 @@ function parsed(words: string[]) {
 }
 
 async function makeTags(box: TagBox, folder: string, values: Values): Promise<ChipOutput> {
-  if (values.manifest !== undefined) {
-    const tags: BoxedTag[] = []
-    let added = 0
-    for await (const tag of tagsOfManifest(values.manifest)) {
-      tags.push(tag)
-      if (tags.length === PART_TAGS) added += box.add(tags.splice(0))
-    }
-    added += box.add(tags)
-    return { text: `${added} tags of the manifest can be tapped now`, opens: null }
-  }
+  if (values.manifest !== undefined) return { text: await encodeTags(box, values.manifest), opens: null }
   const count = wholeNumber(values.count ?? "1", "count", 1)
   const template = values.url ?? `${baseUrlOf(folder)}/t/{chip_id}`
   const mirrors = { mac: values.mac ?? false, tamper: values.tamper ?? false }
   const made = Array.from({ length: count }, () => makeTag(template, mirrors))
-  box.add(made)
+  box.put(made)
   const file = join(folder, "tags.csv")
-  writeFileSync(file, csvOf(box.list()), { mode: 0o600 })
+  if (!existsSync(file)) writeFileSync(file, `${importedColumns}\n`, { mode: 0o600 })
+  appendFileSync(file, made.map((tag) => importedRow(tag, mirrors)).join(""))
   const ids = made.map(({ chip_id }) => chip_id).join("\n")
   const next = `${organizationHint(folder)} --file ${file}`
   return { text: `${ids}\n\nImport them: bun run operator chips import --organization ${next}`, opens: null }
@@ -98,13 +91,30 @@ async function makeTags(box: TagBox, folder: string, values: Values): Promise<Ch
 
 const PART_TAGS = 1_000
 
-/** The file that `chips import` takes. */
-function csvOf(tags: Iterable<BoxedTag>): string {
+/** Plays the station over a manifest, part by part; what is done stays done when a tag refuses. */
+async function encodeTags(box: TagBox, manifest: string): Promise<string> {
+  const tally = { made: 0, anew: 0, known: 0 }
+  const part: BoxedTag[] = []
+  try {
+    for await (const line of linesOfManifest(manifest)) {
+      const present = box.find(line.chip_id)
+      const tag = encodeTag(present, line)
+      tally[present === null ? "made" : tag === present ? "known" : "anew"]++
+      if (tag !== present) part.push(tag)
+      if (part.length === PART_TAGS) box.put(part.splice(0))
+    }
+  } finally {
+    box.put(part)
+  }
+  return `tags encoded: ${tally.made}; encoded anew: ${tally.anew}; already so: ${tally.known}`
+}
+
+const importedColumns = "chip_id,uid,meta_key,file_key,mac,tamper"
+
+/** A line of the file that `chips import` takes. */
+function importedRow({ chip_id, uid, keys }: BoxedTag, { mac, tamper }: Mirrors): string {
   const { meta_read, file_read } = rolesOf.explicit
-  const rows = [...tags].map(({ chip_id, uid, keys }) =>
-    [chip_id, uid, keys[meta_read], keys[file_read]].join(","),
-  )
-  return `${["chip_id,uid,meta_key,file_key", ...rows].join("\n")}\n`
+  return `${[chip_id, uid, keys[meta_read], keys[file_read], mac || tamper, tamper].join(",")}\n`
 }
 
 function listed(box: TagBox): string {

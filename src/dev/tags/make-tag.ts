@@ -9,25 +9,54 @@ import type { BoxedTag } from "./tag-box.ts"
 
 const NXP = 0x04
 
+/** A tag that does not take what a station would write to it: one line that says why. */
+export class EncodingRefused extends Error {
+  override name = "EncodingRefused"
+}
+
 /** A new tag with keys of its own, written as the manifest of such an order would have it written. */
 export function makeTag(template: string, mirrors: Mirrors): BoxedTag {
   checkTemplate(template)
   const chip_id = upperHex(randomBytes(5))
-  return tagFrom(
-    manifestLine(keySourceOf("an10922", randomBytes(KEY_BYTES), 1), template, mirrors, {
-      chip_id,
-      uid: null,
-    }),
-  )
+  const source = keySourceOf("an10922", randomBytes(KEY_BYTES), 1)
+  return newTag(manifestLine(source, template, mirrors, { chip_id, uid: null }))
 }
 
-/** The tags of a manifest, encoded as its station would do it: where it names no UID, any tag is taken. */
-export async function* tagsOfManifest(path: string): AsyncGenerator<BoxedTag> {
+/** The lines of a manifest. Throws Error naming one that is none. */
+export async function* linesOfManifest(path: string): AsyncGenerator<ManifestLine> {
   let number = 0
   for await (const text of createInterface({ input: createReadStream(path) })) {
     number++
-    if (text.trim() !== "") yield tagFrom(lineIn(text, number))
+    if (text.trim() !== "") yield lineIn(text, number)
   }
+}
+
+/**
+ * What a station makes of the tag that lies before it: `present`, or null where any new one does. The same tag where it
+ * is encoded so already. As with hardware, each key is changed by whoever knows the one before, and the counter begins
+ * anew. Throws `EncodingRefused`.
+ */
+export function encodeTag(present: BoxedTag | null, line: ManifestLine): BoxedTag {
+  const { chip_id, ndef_hex, file_settings_hex } = line
+  const earlier = line.previous_keys ?? null
+  if (!present && earlier)
+    throw new EncodingRefused(`tag ${chip_id} is not here: play the manifest that it was made with first`)
+  if (!present) return newTag(line)
+  const keys = ownKeys(line)
+  const isDone =
+    present.ndef_hex === ndef_hex &&
+    present.file_settings_hex === file_settings_hex &&
+    present.keys.every((key, slot) => key === keys[slot])
+  if (isDone) return present
+  const knownKeys = earlier ?? keySlots.map((slot) => ({ slot, key: FACTORY_KEY }))
+  for (const slot of keySlots) {
+    const now = present.keys[slot]
+    if (now !== keys[slot] && !knownKeys.some((known) => known.slot === slot && known.key === now))
+      throw new EncodingRefused(
+        `tag ${chip_id} refuses: its key in slot ${slot} is none that the manifest names`,
+      )
+  }
+  return { ...present, ndef_hex, file_settings_hex, keys, counter: 0 }
 }
 
 /** Throws Error naming the line; what stands in it is never quoted, because keys do. */
@@ -41,17 +70,24 @@ function lineIn(text: string, number: number): ManifestLine {
   throw new Error(`line ${number} is not one of a manifest: give manifest.jsonl, opened where it was sealed`)
 }
 
-function tagFrom(line: ManifestLine): BoxedTag {
+function newTag(line: ManifestLine): BoxedTag {
   return {
     chip_id: line.chip_id,
     uid: line.uid ?? upperHex(Buffer.concat([Uint8Array.of(NXP), randomBytes(UID_BYTES - 1)])),
     ndef_hex: line.ndef_hex,
     file_settings_hex: line.file_settings_hex,
-    keys: [...line.keys].sort((one, other) => one.slot - other.slot).map(({ key }) => key),
+    keys: ownKeys(line),
     counter: 0,
     tamper: "CC",
   }
 }
+
+/** By slot. */
+function ownKeys({ keys }: ManifestLine): string[] {
+  return [...keys].sort((one, other) => one.slot - other.slot).map(({ key }) => key)
+}
+
+const FACTORY_KEY = "0".repeat(2 * KEY_BYTES)
 
 function upperHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex").toUpperCase()

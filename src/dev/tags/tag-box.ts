@@ -8,8 +8,8 @@ export type BoxedTag = SoftwareTag & { chip_id: string }
 
 /** Software tags in a file. A counter that moved has moved, whoever reads at the same time. */
 export type TagBox = {
-  /** Puts tags in, all or none. Answers how many were not there before. */
-  add(tags: Iterable<BoxedTag>): number
+  /** Puts tags in, all or none, in the place of those with the same chip ids. */
+  put(tags: Iterable<BoxedTag>): void
   /** Moves the counter on by some reads. Null where there is no such tag, or too few reads are left. */
   read(chipId: string, reads: number): BoxedTag | null
   find(chipId: string): BoxedTag | null
@@ -29,17 +29,16 @@ export function openTagBox(path: string): TagBox {
     chip_id text not null primary key, uid text not null, ndef_hex text not null, file_settings_hex text not null,
     keys text not null, counter integer not null, tamper text not null
   ) strict`)
-  const insert = db.query(
-    "insert into tags values ($chip_id, $uid, $ndef_hex, $file_settings_hex, $keys, $counter, $tamper) on conflict do nothing",
-  )
-  const addAll = db.transaction((tags: Iterable<BoxedTag>) => {
-    let added = 0
-    for (const tag of tags) added += insert.run({ ...tag, keys: JSON.stringify(tag.keys) }).changes
-    return added
+  const upsert = db.query(`insert into tags values
+    ($chip_id, $uid, $ndef_hex, $file_settings_hex, $keys, $counter, $tamper)
+    on conflict (chip_id) do update set ndef_hex = excluded.ndef_hex, keys = excluded.keys,
+      file_settings_hex = excluded.file_settings_hex, counter = excluded.counter`)
+  const putAll = db.transaction((tags: Iterable<BoxedTag>) => {
+    for (const tag of tags) upsert.run({ ...tag, keys: JSON.stringify(tag.keys) })
   })
   const one = (row: unknown) => (row ? tagOf(row as TagRow) : null)
   return {
-    add: (tags) => addAll.immediate(tags),
+    put: (tags) => putAll.immediate(tags),
     read: (chipId, reads) =>
       one(
         db

@@ -22,7 +22,10 @@ export type Command = {
 }
 
 /** What a command answers: the document of `--json`, and the same for people. */
-export type Output = { document: Record<string, unknown>; text: string } | LongOutput
+export type Output = ShortOutput | LongOutput
+
+/** `isRefusal`: it was done, and what it looked at is not as it should be, so the command ends with 1. */
+type ShortOutput = { document: Record<string, unknown>; text: string; isRefusal?: boolean }
 
 /** The same where it may be long: in pieces, each made when the one before is written. */
 type LongOutput = { pieces: (isJson: boolean) => AsyncIterable<string> }

@@ -6,7 +6,7 @@ import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
 import { newId } from "../../platform/ids.ts"
 import { linesOf, placeOrder } from "../../resources/encodings/service.ts"
-import { parseUids } from "../../resources/encodings/wanted-tags.ts"
+import { type NamedTag, parseTags } from "../../resources/encodings/wanted-tags.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
 import { diagnoserOf, type ScannedTag } from "../../resources/tap-diagnoses/service.ts"
 import { type Command, UsageError, type Values, wholeNumber } from "./command.ts"
@@ -20,7 +20,8 @@ export const encodingCommands: Command[] = [
     about: `Registers chips and writes DIR/manifest.jsonl: for each chip what the encoding station writes, the keys of its
 five slots, and an order of writing that cannot brick a tag. Cut short, run the same command again: it goes on.
 --mac adds c to the address; --tamper adds enc, the status of a TagTamper's wire, and with it c.
---uids takes the UIDs of tags that lie ready; those of chips that are known are encoded anew with the newest keys.
+--uids takes the tags that lie ready: one UID a line, or a CSV with columns uid, chip_id or both. Chips that are known
+are encoded anew with the newest keys of their set; one that was never paired has told no UID, so name it by chip_id.
 --seal-to seals the manifest to public keys of age (age1…), as manifest.jsonl.age.`,
     options: {
       organization: true,
@@ -68,7 +69,7 @@ five slots, and an order of writing that cannot brick a tag. Cut short, run the 
     name: "chips verify-encoding",
     takes: "--organization ID --file scanned.txt",
     about: `One address a line, as a phone opened it; after it, if you like, what GetFileSettings answered for file 02h, in
-hexadecimal. One verdict a line, and why. Moves and counts nothing.`,
+hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 when a tag is not as it should be.`,
     options: { organization: true, file: true },
     plan:
       (values) =>
@@ -83,11 +84,12 @@ hexadecimal. One verdict a line, and why. Moves and counts nothing.`,
         }
         const good = results.filter(({ is_good }) => is_good).length
         const lines = results.map(
-          ({ line, chip_id, verdict, why }) =>
-            `line ${line}: ${chip_id ?? "no chip"} ${verdict}${why ? `, ${why}` : ""}`,
+          ({ line, chip_id, verdict, why, advice }) =>
+            `line ${line}: ${chip_id ?? "no chip"} ${verdict}${why ? `, ${why}` : ""}${advice ? `\n  ${advice}` : ""}`,
         )
         return {
           document: { tags: results.length, good, results },
+          isRefusal: good < results.length,
           text: [...lines, `${good} of ${results.length} tags are as they should be`].join("\n"),
         }
       },
@@ -119,10 +121,10 @@ hexadecimal. One verdict a line, and why. Moves and counts nothing.`,
   },
 ]
 
-function tagsOf(values: Values): { count: number } | { uids: string[] } {
+function tagsOf(values: Values): { count: number } | { named: NamedTag[] } {
   const count = wholeNumber(values, "count", 1)
   const file = values.option("uids")
-  if (file !== null && count === null) return { uids: parseUids(readFileSync(file, "utf8")) }
+  if (file !== null && count === null) return { named: parseTags(readFileSync(file, "utf8")) }
   if (count !== null && file === null) return { count }
   throw new UsageError("chips encode takes either --count or --uids")
 }

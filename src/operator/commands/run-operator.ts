@@ -4,7 +4,7 @@ import { type Environment, loadConfig } from "../../platform/config.ts"
 import { ConfigError } from "../../platform/config-error.ts"
 import { ApiError, type ErrorDetails } from "../../platform/errors.ts"
 import { StartError } from "../../platform/start-error.ts"
-import { UidConflicts } from "../../resources/encodings/wanted-tags.ts"
+import { TagConflicts } from "../../resources/encodings/wanted-tags.ts"
 import { tell } from "../../resources/news/tell.ts"
 import { ChipFileError } from "../../resources/organizations/chip-records.ts"
 import { OperatorRefusal } from "../verbs/refusal.ts"
@@ -31,11 +31,13 @@ export async function runOperator(
       terminal.print(usage(rest))
       return 0
     }
+    let exitCode = 0
     await runCommand(readEnvironment, rest, async (output) => {
       if ("pieces" in output) for await (const piece of output.pieces(isJson)) await terminal.print(piece)
       else await terminal.print(isJson ? `${JSON.stringify(output.document, null, 2)}\n` : `${output.text}\n`)
+      if ("isRefusal" in output && output.isRefusal) exitCode = 1
     })
-    return 0
+    return exitCode
   } catch (error) {
     const failure = failureOf(error)
     if (isJson) terminal.print(`${JSON.stringify({ error: failure.document }, null, 2)}\n`)
@@ -97,7 +99,7 @@ function failureOf(error: unknown): Failure {
     const details = { formErrors: error.problems, fieldErrors: {} }
     return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }
   }
-  if (error instanceof UidConflicts) {
+  if (error instanceof TagConflicts) {
     const message = "Nothing was registered: the file has tags that cannot be."
     const details = { formErrors: error.problems, fieldErrors: {} }
     return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }

@@ -14,7 +14,7 @@ import { keySourceFor } from "../chips/key-sources.ts"
 import { knownUid, unreadUid } from "../chips/proof.ts"
 import { requireKeySet } from "../key-sets/service.ts"
 import { requireOrganization } from "../organizations/service.ts"
-import { UidConflicts, type WantedTag, wantedTags } from "./wanted-tags.ts"
+import { type NamedTag, TagConflicts, type WantedTag, wantedTags } from "./wanted-tags.ts"
 
 type ManifestRow = typeof manifests.$inferSelect
 
@@ -25,8 +25,8 @@ type EncodingOrder = {
   key_set_id: string
   url_template: string
   mirrors: Mirrors
-  /** How many tags of any UID, or the UIDs of those that lie ready, 14 upper-case hex digits each. */
-  tags: { count: number } | { uids: readonly string[] }
+  /** How many new tags of any UID, or those that are named. */
+  tags: { count: number } | { named: readonly NamedTag[] }
 }
 
 /** Told again and again how many chips are registered. */
@@ -34,8 +34,8 @@ type OnRegistered = (done: number, total: number) => void
 
 /**
  * Registers the chips of an order, some thousands in one database transaction; cut short and asked again, it goes on
- * where it stopped. UIDs of this organization's chips of the same key set are ordered anew, with its newest version;
- * any other UID that is known refuses the order: throws `UidConflicts` naming each line.
+ * where it stopped. Named chips of this organization and the same key set are ordered anew, with its newest version;
+ * any other chip or UID that is known refuses the order: throws `TagConflicts` naming each line.
  * Throws `not_found.resource`, `validation.failed`, `TemplateError`.
  */
 export async function placeOrder(
@@ -61,15 +61,17 @@ export async function placeOrder(
 export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGenerator<ManifestLine> {
   const { service_secret } = context.config
   const { url_template, mac, tamper } = manifest
-  const source = await keySourceFor(
-    context.db.read,
-    service_secret,
-    manifest.key_set_id,
-    manifest.key_version,
-  )
+  const { key_set_id, key_version } = manifest
+  const sourceOf = (version: number) => keySourceFor(context.db.read, service_secret, key_set_id, version)
+  const source = await sourceOf(key_version)
   for (let after = 0; ; ) {
     const page = await context.db.read
-      .select({ number: manifestChips.number, chip_id: chips.chip_id, uid: chips.uid })
+      .select({
+        number: manifestChips.number,
+        from_version: manifestChips.from_version,
+        chip_id: chips.chip_id,
+        uid: chips.uid,
+      })
       .from(manifestChips)
       .innerJoin(chips, eq(chips.chip_id, manifestChips.chip_id))
       .where(and(eq(manifestChips.manifest_id, manifest.id), gt(manifestChips.number, after)))
@@ -80,11 +82,17 @@ export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGe
     for (const chip of page) {
       const uid = knownUid(chip)
       const tag = { chip_id: chip.chip_id, uid: uid === null ? null : Buffer.from(uid, "hex") }
-      yield manifestLine(source, url_template, { mac, tamper }, tag)
+      const before = await Promise.all(versionsBetween(chip.from_version, key_version).map(sourceOf))
+      yield manifestLine(source, url_template, { mac, tamper }, tag, before)
     }
     collectGarbage()
     after = last.number
   }
+}
+
+/** What a tag may hold: the keys it was tapped with last, or those of a later order that no tap has shown yet. */
+function versionsBetween(from: number | null, to: number): number[] {
+  return from === null ? [] : Array.from({ length: to - from }, (_none, index) => from + index)
 }
 
 /** How many chips one database transaction registers, and how many one statement: SQLite takes 32,766 parameters. */
@@ -100,7 +108,7 @@ async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestR
   const keySet = await requireKeySet(turn.tx, order.key_set_id)
   if (keySet.organization_id !== organization.id)
     throw fieldError("key_set_id", "is a key set of another organization")
-  const size = "count" in order.tags ? order.tags.count : order.tags.uids.length
+  const size = "count" in order.tags ? order.tags.count : order.tags.named.length
   const [known] = await turn.tx.select().from(manifests).where(eq(manifests.id, order.id))
   if (known) {
     const isSame =
@@ -163,7 +171,8 @@ async function registerPart(
     const rows = tags.map(({ again }, index) => ({
       manifest_id: manifest.id,
       number: start + index,
-      chip_id: again ?? made.shift() ?? "",
+      chip_id: again?.chip_id ?? made.shift() ?? "",
+      from_version: again?.key_version ?? null,
     }))
     const noted = await turn.tx
       .insert(manifestChips)
@@ -207,13 +216,13 @@ async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[])
 
 /** Chips that get the keys of this version; until their first tap with them the earlier ones count. */
 async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedTag[]): Promise<void> {
-  const chipIds = tags.flatMap(({ again }) => again ?? [])
+  const chipIds = tags.flatMap(({ again }) => again?.chip_id ?? [])
   if (chipIds.length === 0) return
   await turn.tx.update(chips).set({ next_key_version: key_version }).where(inArray(chips.chip_id, chipIds))
 }
 
 function busyElsewhere(): Error {
-  return new UidConflicts([
+  return new TagConflicts([
     "some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped",
   ])
 }

@@ -2,71 +2,115 @@ import { and, eq, inArray } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { manifestChips, type manifests } from "../../db/key-set-schema.ts"
 import { chips } from "../../db/schema.ts"
+import { knownUid } from "../chips/proof.ts"
 
-/** UIDs that no order can take, one sentence for each line. */
-export class UidConflicts extends Error {
-  override name = "UidConflicts"
+/** Tags that no order can take, one sentence for each line. */
+export class TagConflicts extends Error {
+  override name = "TagConflicts"
   constructor(readonly problems: string[]) {
     super(problems.join("\n"))
   }
 }
 
+/** A tag that lies ready: its UID (14 upper-case hex digits), the chip (10) that it is already, or both; from line 1 on. */
+export type NamedTag = { line: number; uid: string | null; chip_id: string | null }
+
 /** A tag of an order: any, or one of a UID; `again` is the chip that is encoded anew with it, null for a new chip. */
-export type WantedTag = { uid: string | null; again: string | null }
+export type WantedTag = { uid: string | null; again: { chip_id: string; key_version: number } | null }
 
 /**
- * Which tag an order's chip of a number is for. UIDs that are known are looked at first, all of them: those of this
- * organization's chips of the same key set with an earlier version are encoded anew. Throws `UidConflicts`.
+ * Which tag an order's chip of a number is for. Those that are named are looked at first, all of them: chips of this
+ * organization and key set with an earlier version are encoded anew. Throws `TagConflicts`.
  */
 export async function wantedTags(
   queries: Queries,
   manifest: typeof manifests.$inferSelect,
-  tags: { count: number } | { uids: readonly string[] },
+  tags: { count: number } | { named: readonly NamedTag[] },
 ): Promise<(number: number) => WantedTag> {
   if ("count" in tags) return () => ({ uid: null, again: null })
-  const again = new Map<string, string>()
+  const wanted: WantedTag[] = []
   const problems: string[] = []
-  for (let start = 0; start < tags.uids.length; start += LOOK_UP_UIDS) {
-    const part = tags.uids.slice(start, start + LOOK_UP_UIDS)
-    const rows = new Map((await known(queries, manifest, part)).map((row) => [row.uid, row]))
-    for (const [index, uid] of part.entries()) {
-      const row = rows.get(uid)
-      if (!row || row.number !== null) continue
-      const why = refusal(row, manifest)
-      if (why) problems.push(`line ${start + index + 1}: the tag with UID ${uid} ${why}`)
-      else again.set(uid, row.chip_id)
+  for (let start = 0; start < tags.named.length; start += LOOK_UP_TAGS) {
+    const part = tags.named.slice(start, start + LOOK_UP_TAGS)
+    const find = await finderOf(queries, manifest, part)
+    for (const tag of part) {
+      const row = find(tag)
+      const why = refusal(tag, row, manifest)
+      if (why) problems.push(`line ${tag.line}: ${nameOf(tag)} ${why}`)
+      const isAgain = row && row.number === null
+      wanted.push({ uid: tag.uid, again: isAgain ? row : null })
     }
   }
-  if (problems.length > 0) throw new UidConflicts(problems)
-  return (number) => {
-    const uid = tags.uids[number - 1] ?? null
-    return { uid, again: uid === null ? null : (again.get(uid) ?? null) }
-  }
+  if (problems.length > 0) throw new TagConflicts(problems)
+  return (number) => wanted[number - 1] ?? { uid: null, again: null }
 }
 
-/** The UIDs of a file: one a line, or the column `uid` of a CSV. Throws `UidConflicts` naming each wrong line. */
-export function parseUids(text: string): string[] {
+/**
+ * The tags of a file: one UID a line, or a CSV with a column `uid`, a column `chip_id`, which names chips that are to be
+ * encoded anew, or both, as `chips export` writes them. Throws `TagConflicts` naming each wrong line.
+ */
+export function parseTags(text: string): NamedTag[] {
   const rows = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/)
   const header = (rows[0] ?? "").split(",").map((name) => name.trim().toLowerCase())
-  const column = Math.max(0, header.indexOf("uid"))
+  const hasHeader = header.includes("uid") || header.includes("chip_id")
+  const columns = { uid: hasHeader ? header.indexOf("uid") : 0, chip_id: header.indexOf("chip_id") }
+  const found: NamedTag[] = []
   const problems: string[] = []
   const firstPlaces = new Map<string, number>()
   for (const [index, row] of rows.entries()) {
-    if (row.trim() === "" || (index === 0 && header.includes("uid"))) continue
-    const uid = (row.split(",")[column] ?? "").trim().replaceAll(":", "").toUpperCase()
-    const first = firstPlaces.get(uid)
-    if (!/^[0-9A-F]{14}$/.test(uid)) problems.push(`line ${index + 1}: a UID has 14 hexadecimal digits`)
-    else if (first) problems.push(`line ${index + 1}: UID ${uid} is that of line ${first}`)
-    else firstPlaces.set(uid, index + 1)
+    if (row.trim() === "" || (index === 0 && hasHeader)) continue
+    const cells = row.split(",").map((cell) => cell.trim().replaceAll(":", "").toUpperCase())
+    const place = index + 1
+    const tag = { line: place, uid: cells[columns.uid] || null, chip_id: cells[columns.chip_id] || null }
+    const first = [tag.chip_id, tag.uid].map((name) => name && firstPlaces.get(name)).find(Boolean)
+    const why = shapeProblem(tag)
+    if (why) problems.push(`line ${place}: ${why}`)
+    else if (first) problems.push(`line ${place}: ${nameOf(tag)} is that of line ${first}`)
+    else found.push(tag)
+    for (const name of [tag.chip_id, tag.uid])
+      if (name && !firstPlaces.has(name)) firstPlaces.set(name, place)
   }
-  if (problems.length > 0) throw new UidConflicts(problems)
-  if (firstPlaces.size === 0) throw new UidConflicts(["the file has no UIDs"])
-  return [...firstPlaces.keys()]
+  if (problems.length > 0) throw new TagConflicts(problems)
+  if (found.length === 0) throw new TagConflicts(["the file has no tags"])
+  return found
 }
 
-const LOOK_UP_UIDS = 500
+const LOOK_UP_TAGS = 500
 
-async function known(queries: Queries, manifest: typeof manifests.$inferSelect, uids: readonly string[]) {
+function shapeProblem({ uid, chip_id }: NamedTag): string | null {
+  if (chip_id !== null && !/^[0-9A-F]{10}$/.test(chip_id)) return "a chip id has 10 hexadecimal digits"
+  if (uid === null && chip_id !== null) return null
+  return uid !== null && /^[0-9A-F]{14}$/.test(uid) ? null : "a UID has 14 hexadecimal digits"
+}
+
+function nameOf({ uid, chip_id }: NamedTag): string {
+  return chip_id === null ? `the tag with UID ${uid}` : `chip ${chip_id}`
+}
+
+type KnownChip = Awaited<ReturnType<typeof known>>[number]
+
+/** The stored chip of a tag: the one it names, else the one with its UID. */
+async function finderOf(
+  queries: Queries,
+  manifest: typeof manifests.$inferSelect,
+  tags: readonly NamedTag[],
+): Promise<(tag: NamedTag) => KnownChip | undefined> {
+  const named = tags.flatMap(({ chip_id }) => chip_id ?? [])
+  const uids = tags.flatMap(({ uid, chip_id }) => (uid !== null && chip_id === null ? uid : []))
+  const byId = await known(queries, manifest, "chip_id", named)
+  const byUid = await known(queries, manifest, "uid", uids)
+  const chipsById = new Map(byId.map((row) => [row.chip_id, row]))
+  const chipsByUid = new Map(byUid.map((row) => [row.uid, row]))
+  return ({ uid, chip_id }) => (chip_id === null ? chipsByUid.get(uid ?? "") : chipsById.get(chip_id))
+}
+
+async function known(
+  queries: Queries,
+  manifest: typeof manifests.$inferSelect,
+  name: "chip_id" | "uid",
+  values: string[],
+) {
+  if (values.length === 0) return []
   return await queries
     .select({
       chip_id: chips.chip_id,
@@ -74,6 +118,8 @@ async function known(queries: Queries, manifest: typeof manifests.$inferSelect, 
       organization_id: chips.organization_id,
       key_set_id: chips.key_set_id,
       key_version: chips.key_version,
+      has_mac: chips.has_mac,
+      tamper: chips.tamper,
       retired_at: chips.retired_at,
       /** Its place in this very order, which goes on. */
       number: manifestChips.number,
@@ -83,18 +129,26 @@ async function known(queries: Queries, manifest: typeof manifests.$inferSelect, 
       manifestChips,
       and(eq(manifestChips.chip_id, chips.chip_id), eq(manifestChips.manifest_id, manifest.id)),
     )
-    .where(inArray(chips.uid, [...uids]))
+    .where(inArray(chips[name], values))
 }
 
 function refusal(
-  row: Awaited<ReturnType<typeof known>>[number],
+  tag: NamedTag,
+  row: KnownChip | undefined,
   manifest: typeof manifests.$inferSelect,
 ): string | null {
-  if (row.organization_id !== manifest.organization_id) return "is known already"
-  if (row.retired_at) return `is that of chip ${row.chip_id}, which is retired`
-  if (row.key_set_id !== manifest.key_set_id)
-    return `is that of chip ${row.chip_id}, which has keys of another set`
+  const isOurs = row?.organization_id === manifest.organization_id
+  if (tag.chip_id !== null && !isOurs) return "is none of this organization's"
+  if (!row || row.number !== null) return null
+  if (!isOurs) return "is known already"
+  const chip = tag.chip_id === null ? `is that of chip ${row.chip_id}, which ` : ""
+  const uid = knownUid(row)
+  if (tag.uid !== null && uid !== null && uid !== tag.uid) return `has another UID: ${uid}`
+  if (row.retired_at) return `${chip}is retired`
+  if (row.key_set_id !== manifest.key_set_id) return `${chip}has keys of another set`
   if (row.key_version >= manifest.key_version)
-    return `is that of chip ${row.chip_id}, which has this key version: rotate the key set to encode it anew`
+    return `${chip}has this key version: rotate the key set to encode it anew`
+  if (row.has_mac !== (manifest.mac || manifest.tamper) || (row.tamper !== null) !== manifest.tamper)
+    return `${chip}was ordered with other mirrors: give --mac and --tamper as then`
   return null
 }

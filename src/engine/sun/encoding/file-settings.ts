@@ -135,12 +135,21 @@ export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
   }
 }
 
-/** What GetFileSettings answers: the same with the file's type before it and its size inside; null when it is not. */
+/** What GetFileSettings answers of file 02h: the same with the file's type before it and its size inside. */
+export function encodeSettingsAnswer(settings: FileSettings): Buffer {
+  const payload = encodeFileSettings(settings)
+  return Buffer.concat([STANDARD_FILE, payload.subarray(0, 3), NDEF_FILE_SIZE, payload.subarray(3)])
+}
+
+/** Reads that answer; null when it is not one. */
 export function decodeSettingsAnswer(answer: Uint8Array): FileSettings | null {
   if (answer.length < 7 || answer[0] !== 0x00) return null
   return decodeFileSettings(Buffer.concat([answer.subarray(1, 4), answer.subarray(7)]))
 }
 
+const STANDARD_FILE = Uint8Array.of(0x00)
+/** 256 bytes (data sheet §8.2.3), least significant first. */
+const NDEF_FILE_SIZE = Uint8Array.of(0x00, 0x01, 0x00)
 const SDM_ON = 0x40
 const UID = 0x80
 const COUNTER = 0x40

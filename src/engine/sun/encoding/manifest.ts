@@ -1,8 +1,8 @@
 import { type KeySlot, type KeySource, keySlots, type TagIdentity } from "../key-schemes.ts"
-import { encodeFileSettings, lockedSettings } from "./file-settings.ts"
+import { encodeFileSettings, encodeSettingsAnswer, lockedSettings } from "./file-settings.ts"
 import { ndefFile } from "./ndef.ts"
 import { type Mirrors, tagAddress } from "./tag-address.ts"
-import { type WriteStep, writeOrder } from "./write-order.ts"
+import { type WriteStep, writeAnewOrder, writeOrder } from "./write-order.ts"
 
 /** All that a station needs to make one tag; a manifest has one in each line. */
 export type ManifestLine = {
@@ -16,18 +16,26 @@ export type ManifestLine = {
   offsets: { picc_data: number; mac: number | null; mac_input: number | null; enc: number | null }
   /** The payload of ChangeFileSettings for file 02h. */
   file_settings_hex: string
+  /** What GetFileSettings answers when that was done. */
+  file_settings_answer_hex: string
   keys: { slot: KeySlot; role: KeyRole; version: number; key: string }[]
+  /** For a tag that is encoded anew, the keys that it may have now; GetKeyVersion tells which. Null for a new tag. */
+  previous_keys: { slot: KeySlot; version: number; key: string }[] | null
   write_order: readonly WriteStep[]
 }
 
 type KeyRole = "application_master" | "meta_read" | "file_read" | "spare"
 
-/** The line of one chip. Throws `TemplateError` and `UidNeeded`. */
+/**
+ * The line of one chip; `before` are the versions whose keys its tag may have, none for a new one.
+ * Throws `TemplateError` and `UidNeeded`.
+ */
 export function manifestLine(
   source: KeySource,
   template: string,
   mirrors: Mirrors,
   tag: TagIdentity,
+  before: readonly KeySource[] = [],
 ): ManifestLine {
   const address = tagAddress(template, tag.chip_id, mirrors)
   const { bytes, offsets } = ndefFile(address)
@@ -44,14 +52,19 @@ export function manifestLine(
       enc: offsets.enc,
     },
     file_settings_hex: upperHex(encodeFileSettings(settings)),
-    keys: keySlots.map((slot) => ({
-      slot,
-      role: roleOf(source, slot),
-      version: source.version,
-      key: upperHex(source.keyAt(slot, tag)),
-    })),
-    write_order: writeOrder,
+    file_settings_answer_hex: upperHex(encodeSettingsAnswer(settings)),
+    keys: keysOf(source, tag).map(({ slot, ...key }) => ({ slot, role: roleOf(source, slot), ...key })),
+    previous_keys: before.length === 0 ? null : before.flatMap((earlier) => keysOf(earlier, tag)),
+    write_order: before.length === 0 ? writeOrder : writeAnewOrder,
   }
+}
+
+function keysOf(source: KeySource, tag: TagIdentity) {
+  return keySlots.map((slot) => ({
+    slot,
+    version: source.version,
+    key: upperHex(source.keyAt(slot, tag)),
+  }))
 }
 
 function roleOf({ roles }: KeySource, slot: KeySlot): KeyRole {
