@@ -48,8 +48,9 @@ export function compileFolder(folder: string): Record<string, Artifact> {
       outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
     },
   }
-  const compiler = createRequire(import.meta.url)("solc") as Compiler
-  const output: CompilerOutput = JSON.parse(compiler.compile(JSON.stringify(input), { import: readPackage }))
+  const output: CompilerOutput = JSON.parse(
+    loadCompiler().compile(JSON.stringify(input), { import: readPackage }),
+  )
   const errors = (output.errors ?? []).filter(
     ({ severity, sourceLocation }) => severity === "error" || files.includes(sourceLocation?.file ?? ""),
   )
@@ -58,6 +59,11 @@ export function compileFolder(folder: string): Record<string, Artifact> {
   return Object.fromEntries(
     contracts.map(([name, { abi, evm }]) => [name, { abi, bytecode: `0x${evm.bytecode.object}` }]),
   )
+}
+
+/** The compiler of all contracts, by its JSON interface. */
+export function loadCompiler(): Compiler {
+  return createRequire(import.meta.url)("solc") as Compiler
 }
 
 function readPackage(path: string): { contents: string } | { error: string } {

@@ -1,5 +1,11 @@
 /** Files that are broken, with the test files that must notice, the quickest first. */
-export type Area = { name: string; files: string[]; tests: string[] }
+export type Area = {
+  name: string
+  files: string[]
+  /** The program that makes of them what is run. */
+  build?: string
+  tests: string[]
+}
 
 export const areas: Area[] = [
   {
@@ -57,10 +63,27 @@ export const areas: Area[] = [
       "engine/next-move",
       "engine/turns",
       "engine/fees",
+      "engine/push-on",
       "engine/lanes",
+      "engine/moves",
       "engine/engine",
       "engine/rotation",
       "engine/worker-traces",
+    ],
+  },
+  {
+    name: "contracts",
+    files: ["contracts/*.sol"],
+    build: "contracts/compile.ts",
+    tests: [
+      "contracts/contracts",
+      "contracts/factory",
+      "contracts/authorizers",
+      "contracts/desk",
+      "contracts/stores",
+      "contracts/stolen-keys",
+      "contracts/property",
+      "contracts/gas",
     ],
   },
 ]

@@ -5,6 +5,8 @@ import * as compiler from "@typescript/typescript6"
 export type Fault = {
   file: string
   line: number
+  /** The text of that line. */
+  on: string
   start: number
   end: number
   instead: string
@@ -17,8 +19,7 @@ export function faultsOf(file: string, text: string): Fault[] {
   const source = compiler.createSourceFile(file, text, compiler.ScriptTarget.Latest, true)
   const found: Fault[] = []
   const add = (node: { start: number; end: number }, instead: string, kind: string) => {
-    const line = source.getLineAndCharacterOfPosition(node.start).line + 1
-    found.push({ file, line, ...node, instead, kind })
+    found.push({ file, ...lineAt(text, node.start), ...node, instead, kind })
   }
   const visit = (node: compiler.Node): void => {
     // Types do nothing, and what is thrown is for people.
@@ -28,6 +29,12 @@ export function faultsOf(file: string, text: string): Fault[] {
   }
   visit(source)
   return found
+}
+
+/** The number and the text of the line at a place. */
+export function lineAt(text: string, place: number): Pick<Fault, "line" | "on"> {
+  const line = text.slice(0, place).split("\n").length
+  return { line, on: text.split("\n")[line - 1] ?? "" }
 }
 
 /** The text with the fault in it. */
@@ -91,10 +98,15 @@ function faultsOfCall(
 }
 
 function shown(node: compiler.Node, source: compiler.SourceFile): string {
-  return node.getText(source).replaceAll(/\s+/g, " ").slice(0, 60)
+  return shortened(node.getText(source))
 }
 
-const otherOperators: Record<string, string> = {
+/** Code on one line, as it is shown to people. */
+export function shortened(text: string): string {
+  return text.replaceAll(/\s+/g, " ").slice(0, 60)
+}
+
+export const otherOperators: Record<string, string> = {
   "<": "<=",
   "<=": "<",
   ">": ">=",

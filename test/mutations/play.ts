@@ -1,12 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { copyProject, removeCopy } from "../harness/project-copy.ts"
+import type { Area } from "./areas.ts"
 import { type Fault, withFault } from "./faults.ts"
 
 /** A copy of the project that may be broken, on SQLite alone. */
 export type Copy = {
-  /** What the tests say of the copy with this fault in it, or of the whole one. */
-  play(tests: string[], fault: Fault | null): Promise<Verdict>
+  /** What an area's tests say of the copy with this fault in it, or of the whole one; null where it does not compile. */
+  play(area: Area, fault: Fault | null): Promise<Verdict | null>
   remove(): void
 }
 
@@ -17,12 +18,13 @@ export function makeCopy(): Copy {
   const folder = copyProject()
   withSqliteAlone(folder)
   return {
-    async play(tests, fault) {
+    async play({ build, tests }, fault) {
       const begin = performance.now()
       const path = fault && join(folder, fault.file)
       const whole = path ? readFileSync(path, "utf8") : ""
       if (path) writeFileSync(path, withFault(whole, fault))
       try {
+        if (build && !(await builds(folder, build))) return null
         const failed = await firstFailure(folder, tests)
         return { failed, seconds: (performance.now() - begin) / 1_000 }
       } finally {
@@ -40,6 +42,13 @@ function withSqliteAlone(folder: string): void {
   const both = "export const engines: Engine[] = [sqlite, postgres]"
   if (!text.includes(both)) throw new Error(`test/harness/engines.ts no longer has: ${both}`)
   writeFileSync(path, text.replace(both, "export const engines: Engine[] = [sqlite].concat(postgres && [])"))
+}
+
+async function builds(folder: string, program: string): Promise<boolean> {
+  const child = Bun.spawn(["nice", "-n", "10", process.execPath, program], {
+    ...{ cwd: folder, stdout: "ignore", stderr: "ignore" },
+  })
+  return (await child.exited) === 0
 }
 
 /** A fault that makes a test hang is noticed too. */
