@@ -1,10 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { collections, units } from "../../src/db/schema.ts"
-import { pairChip } from "../../src/resources/chips/service.ts"
-import { createCollection } from "../../src/resources/collections/service.ts"
-import { createUnit } from "../../src/resources/units/service.ts"
-import { type ByHand, openByHand } from "../harness/by-hand.ts"
+import { type ByHand, newCollection, openByHand, pairedUnit } from "../harness/by-hand.ts"
 
 // Whose turn it is, counted in blocks with one round of each lane for a block; bench/turns.ts has the large figures.
 
@@ -31,17 +28,10 @@ test("another organization's deployments keep an issuance back by no block", asy
   }
 }, 60_000)
 
-function newCollection({ turn, world, caller }: ByHand, by = caller) {
-  return turn((t) => createCollection(t, world.context.chains, by, { name: "Autumn" }))
-}
-
 async function blocksOfIssuance(hand: ByHand, collection_id: string): Promise<number> {
-  const { turn, caller, world } = hand
-  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
-  const secret = world.context.config.service_secret
-  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
+  const unit_id = await pairedUnit(hand, collection_id)
   return await blocksUntil(hand, async () => {
-    const [unit] = await world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+    const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
     return unit?.token_status === "active"
   })
 }

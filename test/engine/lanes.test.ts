@@ -8,20 +8,27 @@ import {
   effects,
   lanes,
   transactionAttempts,
-  units,
 } from "../../src/db/schema.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
+import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
-import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
 import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
-import { createCollection } from "../../src/resources/collections/service.ts"
-import { createUnit } from "../../src/resources/units/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt, signers } from "../faults/stage.ts"
-import { type ByHand, openByHand } from "../harness/by-hand.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuedUnit,
+  issuingLane,
+  newCollection,
+  newUnit,
+  openByHand,
+  pairedUnit,
+  replaceChip,
+} from "../harness/by-hand.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -36,16 +43,23 @@ const open: typeof openByHand = async (...settings) => {
 
 describe("a result is given", () => {
   test("at the confirmation depth, and not a block before it", async () => {
-    const hand = await open({ confirmation_depth: 3, finality_depth: 8 })
+    const hand = await open({ confirmation_depth: 3, finality_depth: 5 })
     const { id } = await newCollection(hand)
     await hand.tick()
-    const seen: string[] = []
-    for (let depth = 1; depth <= 3; depth++) {
+    const seen: [collection: string, transaction: string | undefined][] = []
+    for (let depth = 1; depth <= 5; depth++) {
       await hand.mine()
       await hand.tick()
-      seen.push(await statusOf(hand, id))
+      const [transaction] = await hand.transactionsOf("deployCollection")
+      seen.push([await statusOf(hand, id), transaction?.status])
     }
-    expect(seen).toEqual(["deploying", "deploying", "active"])
+    expect(seen).toEqual([
+      ["deploying", "mined"],
+      ["deploying", "mined"],
+      ["active", "confirmed"],
+      ["active", "confirmed"],
+      ["active", "final"],
+    ])
   }, 30_000)
 
   test("only where all providers have the same block", async () => {
@@ -135,6 +149,20 @@ describe("a lane takes no nonce", () => {
     expect(await hand.transactionsOf("deployCollection")).toEqual([])
   }, 30_000)
 
+  test("where the desk has no code, unless the factory is of the generation that knows none", async () => {
+    const hand = await open()
+    await newCollection(hand)
+    const { chain, lanes: own } = hand
+    const getCode = async ({ address }: { address: Hex }) =>
+      address === chain.config.desk_address ? undefined : await chain.rpc.getCode({ address })
+    const withoutDesk = { ...chain, rpc: { ...chain.rpc, getCode } as typeof chain.rpc }
+    await expect(tickLane({ ...own[1], chain: withoutDesk })).rejects.toThrow("no contract at desk_address")
+    expect(await hand.transactionsOf("deployCollection")).toEqual([])
+    const generations = { ...chain.generations, ofFactory: async () => 1 as const }
+    await tickLane({ ...own[1], chain: { ...withoutDesk, generations } })
+    expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
+  }, 30_000)
+
   test("beyond the window that pools promise, of which nobody has it all", async () => {
     const hand = await open()
     const callers = await Promise.all(Array.from({ length: 5 }, hand.newCaller))
@@ -156,8 +184,8 @@ describe("a lane takes no nonce", () => {
     await newCollection(hand)
     await hand.tick()
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
-    const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
-    expect(row?.reason).toMatch(/lacks 0\.\d+ ETH .* 1 ETH is enough for about \d+ transactions/)
+    const row = await issuingLane(hand)
+    expect(row.reason).toMatch(/lacks 0\.\d+ ETH .* 1 ETH is enough for about \d+ transactions/)
     // Alone it could have been paid for.
     await client.setBalance({ address: signers[1], value: 10n ** 18n })
     await hand.tick()
@@ -238,10 +266,37 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     }
     await Bun.sleep(25)
     await tickLane({ ...own[1], chain: half })
-    const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
-    expect(row?.status).not.toBe("halted")
+    const row = await issuingLane(hand)
+    expect(row.status).not.toBe("halted")
     await hand.settle()
     expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+
+  test("is somebody else's at the confirmation depth; what it was for goes out when a person says so", async () => {
+    const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    proxy.faults.swallows = true
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    const thief = accountAt(2)
+    await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
+    const seen: string[] = []
+    for (let depth = 1; depth <= 2; depth++) {
+      await hand.mine()
+      await hand.tick()
+      seen.push((await issuingLane(hand)).status)
+    }
+    expect(seen).toEqual(["open", "halted"])
+    const { id: laneId, reason } = await issuingLane(hand)
+    expect(reason).toContain(`nonce 0 of ${thief.address} was used by a transaction`)
+
+    proxy.faults.swallows = false
+    await hand.turn((t) => retryById(t, laneId))
+    await hand.settle()
+    expect(await statusOf(hand, id)).toBe("active")
+    const rows = await hand.transactionsOf("deployCollection")
+    expect(rows).toMatchObject([{ status: "final" }, { nonce: 1, status: "confirmed" }])
   }, 30_000)
 })
 
@@ -268,9 +323,105 @@ describe("a chain that replaces what was final", () => {
     await newCollection(hand)
     await hand.mine(3)
     await hand.tick()
-    const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
+    const row = await issuingLane(hand)
     expect(row).toMatchObject({ status: "halted" })
-    expect(row?.reason).toContain("which was final")
+    expect(row.reason).toContain("which was final")
+  }, 30_000)
+
+  test("is not believed before all providers say so, which the lane's row tells", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 2 }, 2)
+    await newCollection(hand)
+    await hand.tick()
+    await hand.mine(3)
+    await hand.tick()
+    const { number: head } = await hand.stage.anvil.client.getBlock()
+    const { final_block_number: known } = await issuingLane(hand)
+    expect(known).toBe(Number(head) - 1)
+    const second = hand.stage.proxies[1]
+    if (!second) throw new Error("there are two providers")
+    second.faults.is_forked = true
+    await newCollection(hand)
+    await hand.mine()
+    const { chain, lanes: own } = hand
+    const at = async (number: bigint) => ({ ...(await chain.headers.at(number)), hash: "0x00" as const })
+    await Bun.sleep(25)
+    const round = tickLane({ ...own[1], chain: { ...chain, headers: { ...chain.headers, at } } })
+    await expect(round).rejects.toThrow("the providers disagree")
+    const row = await issuingLane(hand)
+    expect(row).toMatchObject({ status: "open", final_block_number: known })
+    expect(row.reason).toContain(`say the same of block ${known}`)
+  }, 30_000)
+})
+
+describe("a key that somebody else uses too", () => {
+  test("halts its lane, until a person has told it to go on", async () => {
+    const hand = await open()
+    await activeCollection(hand)
+    const account = accountAt(2)
+    await hand.stage.anvil.client.sendTransaction({ account, chain: null, to: account.address })
+    await hand.mine()
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    const { status, reason, id: laneId } = await issuingLane(hand)
+    expect(status).toBe("halted")
+    expect(reason).toContain(`has 2 transactions of ${account.address}, the database knows 1`)
+    expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
+
+    await hand.turn((t) => retryById(t, laneId))
+    await hand.settle()
+    expect(await statusOf(hand, id)).toBe("active")
+    expect((await hand.transactionsOf("deployCollection")).map(({ nonce }) => nonce)).toEqual([0, 2])
+  }, 30_000)
+})
+
+describe("a lane that is given back", () => {
+  test("is the next one's at once, who writes under a number of its own", async () => {
+    const hand = await open()
+    const [, lane] = hand.lanes
+    await tickLane(lane)
+    const { id, lease_epoch } = await issuingLane(hand)
+    const next = { owner: "next", lease_milliseconds: 60_000 }
+    expect(await hand.turn((t) => takeLease(t, id, next))).toBeNull()
+    await leaveLane(lane)
+    const taken = await hand.turn((t) => takeLease(t, id, next))
+    expect(taken?.lease).toMatchObject({ owner: "next", epoch: lease_epoch + 1 })
+  }, 30_000)
+})
+
+describe("a round that does not end", () => {
+  test("keeps its lane from others for a while only", async () => {
+    const hand = await open()
+    const { chain, lanes: own } = hand
+    const answer = Promise.withResolvers<void>()
+    const follow = () => answer.promise.then(() => chain.headers.follow())
+    const claimant = { owner: "stuck", lease_milliseconds: 60 }
+    const stuck = { ...own[1], chain: { ...chain, headers: { ...chain.headers, follow } }, claimant }
+    const round = tickLane(stuck)
+    const { id } = await issuingLane(hand)
+    const next = { owner: "next", lease_milliseconds: 60_000 }
+    while ((await hand.turn((t) => takeLease(t, id, next))) === null) await Bun.sleep(20)
+    answer.resolve()
+    await expect(round).rejects.toBeInstanceOf(LeaseLost)
+  }, 30_000)
+})
+
+describe("a provider that is gone", () => {
+  test("is named in the row of a lane that needs it, and no more when it is back", async () => {
+    const hand = await open()
+    const { chain, lanes: own } = hand
+    const health = (): ReturnType<typeof chain.providers.health> => [
+      { number: 1, state: "healthy", troubled_seconds: 0, said: null },
+      { number: 2, state: "gone", troubled_seconds: 4_000, said: "nobody is there" },
+    ]
+    await newCollection(hand)
+    await tickLane({ ...own[1], chain: { ...chain, providers: { ...chain.providers, health } } })
+    const { status, reason } = await issuingLane(hand)
+    expect(status).toBe("open")
+    expect(reason).toContain("provider number 2 in rpc_urls of chain 31337 has not answered for an hour")
+    expect(reason).toContain("(nobody is there)")
+    await hand.mine()
+    await hand.tick()
+    expect((await issuingLane(hand)).reason).toBeNull()
   }, 30_000)
 })
 
@@ -287,28 +438,28 @@ describe("a nonce that somebody else used after its results were given and its b
     await client.sendTransaction({ account: thief, chain: null, to: thief.address, nonce: given?.nonce ?? 0 })
     await hand.mine(3)
     for (let round = 0; round < 2; round++) await hand.tick()
-    const { read } = hand.world.context.db
-    const laneNow = async () => (await read.select().from(lanes).where(eq(lanes.address, thief.address)))[0]
-    expect(await laneNow()).toMatchObject({
+    expect(await issuingLane(hand)).toMatchObject({
       status: "halted",
       reason: expect.stringContaining("nonce 0 of"),
     })
 
     await hand.turn((t) => retryById(t, String(given?.lane_id)))
+    await hand.tick()
+    const statuses = async () => (await hand.transactionsOf("deployCollection")).map(({ status }) => status)
+    expect(await statuses()).toEqual(["final", "sent"])
     for (let round = 0; round < 4; round++) {
       await hand.tick()
       await hand.mine()
     }
-    expect(await laneNow()).toMatchObject({ status: "open", reason: null })
+    expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
     expect(await client.getCode({ address: address as Hex })).toBeString()
-    const [first, second] = await hand.transactionsOf("deployCollection")
-    expect([first, second].map((each) => each?.status)).toEqual(["final", "confirmed"])
+    expect(await statuses()).toEqual(["final", "confirmed"])
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 })
 
 describe("a chip replacement that the contract refuses", () => {
-  test("is tried again before it fails", async () => {
+  test("is tried again for as many times as blocks confirm one before it fails", async () => {
     const hand = await open({ confirmation_depth: 3, finality_depth: 8 })
     const { unit_id, address } = await issuedUnit(hand)
     await hand.stage.anvil.client.writeContract({
@@ -324,6 +475,10 @@ describe("a chip replacement that the contract refuses", () => {
     const [effect] = await read.select().from(effects).where(eq(effects.actor_id, id))
     expect(effect).toMatchObject({ status: "open", attempts: 1 })
     expect(effect?.last_error).toContain("ChipLocked")
+    const effectNow = async () => (await read.select().from(effects).where(eq(effects.actor_id, id)))[0]
+    while ((await effectNow())?.status === "open") await hand.tick()
+    expect(await effectNow()).toMatchObject({ status: "failed", attempts: 3 })
+    expect(await replacementStatus(hand, id)).toBe("failed")
   }, 30_000)
 
   test("fails only when no reorganization can turn it into a success any more", async () => {
@@ -474,47 +629,10 @@ async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
   }
 }
 
-async function newCollection(hand: ByHand, caller = hand.caller) {
-  return await hand.turn((t) => createCollection(t, hand.world.context.chains, caller, { name: "Autumn" }))
-}
-
-async function activeCollection(hand: ByHand) {
-  const collection = await newCollection(hand)
-  await hand.settle()
-  return collection
-}
-
-async function newUnit(hand: ByHand, collection_id: string): Promise<string> {
-  return (await hand.turn((t) => createUnit(t, hand.caller, { collection_id }))).id
-}
-
-async function pairedUnit(hand: ByHand, collection_id: string): Promise<string> {
-  const unit_id = await newUnit(hand, collection_id)
-  const secret = hand.world.context.config.service_secret
-  await hand.turn((t) => pairChip(t, secret, hand.caller, { unit_id, is_test: true }))
-  return unit_id
-}
-
-async function issuedUnit(hand: ByHand) {
-  const { id, address } = await activeCollection(hand)
-  const unit_id = await pairedUnit(hand, id)
-  await hand.settle()
-  const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
-  expect(unit?.token_status).toBe("active")
-  return { unit_id, address }
-}
-
 async function relayClaim(hand: ByHand, unit_id: string, account: number) {
   const body = { recipient: accountAt(account).address, execution: "service_relay" } as const
   const prepared = await prepareClaim(hand.world.context, hand.caller, unit_id, body)
   return await hand.turn((t) => createClaim(t, hand.caller, { unit_id, body, prepared }))
-}
-
-async function replaceChip(hand: ByHand, unit_id: string) {
-  const { config, chains } = hand.world.context
-  const services = { secret: config.service_secret, chains }
-  const body = { is_test: true } as const
-  return await hand.turn((t) => createChipReplacement(t, services, hand.caller, { unit_id, body }))
 }
 
 async function statusOf(hand: ByHand, collectionId: string) {

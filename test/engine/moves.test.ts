@@ -7,13 +7,10 @@ import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
-import { pairChip } from "../../src/resources/chips/service.ts"
-import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
-import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { accountAt, keyAt, signers } from "../faults/stage.ts"
-import { type ByHand, openByHand } from "../harness/by-hand.ts"
+import { activeCollection, type ByHand, openByHand, pairedUnit } from "../harness/by-hand.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -25,10 +22,7 @@ test("a collection follows the keys as soon as nothing of it is on its way by th
   closers.push(hand.close)
   const { read } = hand.world.context.db
   await giveAllRoles(hand)
-  const { id } = await hand.turn((t) =>
-    createCollection(t, hand.world.context.chains, hand.caller, { name: "Autumn" }),
-  )
-  await hand.settle()
+  const { id } = await activeCollection(hand)
   const first = await pairedUnit(hand, id)
   await hand.tick()
   const second = await pairedUnit(hand, id)
@@ -71,13 +65,6 @@ async function giveAllRoles(hand: ByHand): Promise<void> {
       ...{ functionName: "setRoles", args: [address, 15n] },
     })
   await hand.mine()
-}
-
-async function pairedUnit({ turn, world, caller }: ByHand, collection_id: string): Promise<string> {
-  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
-  const secret = world.context.config.service_secret
-  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
-  return unit_id
 }
 
 /** The lanes of a process that was given the same keys in the other order. */

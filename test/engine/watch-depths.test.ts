@@ -4,13 +4,10 @@ import type { Address, Hex } from "viem"
 import { foundSerials } from "../../src/db/chain-schema.ts"
 import { claims, units } from "../../src/db/schema.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { pairChip } from "../../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
-import { createCollection } from "../../src/resources/collections/service.ts"
-import { createUnit } from "../../src/resources/units/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt } from "../faults/stage.ts"
-import { type ByHand, openByHand } from "../harness/by-hand.ts"
+import { activeCollection, type ByHand, issuedUnit, openByHand, pairedUnit } from "../harness/by-hand.ts"
 
 // At which block something counts as having happened, block by block.
 
@@ -28,7 +25,7 @@ const open: typeof openByHand = async (...settings) => {
 describe("an authorization", () => {
   test("is used at the confirmation depth and not a block before, and the unit's other one never was", async () => {
     const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
-    const unit_id = await issuedUnit(hand)
+    const { unit_id } = await issuedUnit(hand)
     const [unused, used] = [await ownClaim(hand, unit_id, 6), await ownClaim(hand, unit_id, 7)]
     await watch(hand)
     await send(hand, used)
@@ -48,7 +45,7 @@ describe("an authorization", () => {
 
   test("may be used in the very second of its deadline, and expires with the next one", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
-    const { id, expires_at } = await ownClaim(hand, await issuedUnit(hand), 7)
+    const { id, expires_at } = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     const deadline = BigInt(Math.floor((expires_at?.getTime() ?? 0) / 1_000))
     const seen: string[] = []
     for (const timestamp of [deadline, deadline + 1n]) {
@@ -63,7 +60,7 @@ describe("an authorization", () => {
   test("whose use a reorganization puts into a block that was read before is found all the same", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { client } = hand.stage.anvil
-    const claim = await ownClaim(hand, await issuedUnit(hand), 7)
+    const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     await hand.mine(3)
     await watch(hand)
     const { to, data } = claim.transaction as Payload
@@ -119,27 +116,6 @@ async function watch({ world, chain }: ByHand): Promise<void> {
   // The newest block is remembered for a part of a block's time.
   await Bun.sleep(25)
   await watchAuthorizations(world.context, chain, () => {})
-}
-
-async function activeCollection(hand: ByHand) {
-  const { turn, world, caller } = hand
-  const collection = await turn((t) => createCollection(t, world.context.chains, caller, { name: "Autumn" }))
-  await hand.settle()
-  return collection
-}
-
-async function pairedUnit({ turn, world, caller }: ByHand, collection_id: string): Promise<string> {
-  const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
-  const secret = world.context.config.service_secret
-  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
-  return unit_id
-}
-
-async function issuedUnit(hand: ByHand): Promise<string> {
-  const { id } = await activeCollection(hand)
-  const unit_id = await pairedUnit(hand, id)
-  await hand.settle()
-  return unit_id
 }
 
 async function ownClaim({ turn, world, caller }: ByHand, unit_id: string, account: number) {

@@ -1,5 +1,5 @@
-import { and, eq } from "drizzle-orm"
-import { effects, lanes, transactions } from "../../src/db/schema.ts"
+import { eq } from "drizzle-orm"
+import { effects, type LaneRow, lanes, transactions, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
@@ -9,10 +9,14 @@ import type { Caller } from "../../src/platform/caller.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
-import { type Depths, openStage, type Stage } from "../faults/stage.ts"
+import { type Depths, openStage, type Stage, signers } from "../faults/stage.ts"
 
 /** A chain and lanes in which nothing happens but what a test does: each block and each round is asked for. */
 export type ByHand = {
@@ -76,14 +80,58 @@ export async function openByHand(
       throw new Error(`work is left after 40 rounds: ${rows.map(({ reason }) => reason).join("; ")}`)
     },
     async transactionsOf(kind) {
-      return await context.db.read
-        .select()
-        .from(transactions)
-        .where(and(eq(transactions.kind, kind)))
+      return await context.db.read.select().from(transactions).where(eq(transactions.kind, kind))
     },
     async close() {
       await world.close()
       await stage.close()
     },
   }
+}
+
+/** A collection whose deployment waits for its lane. */
+export function newCollection({ turn, world, caller }: ByHand, by = caller) {
+  return turn((t) => createCollection(t, world.context.chains, by, { name: "Autumn" }))
+}
+
+export async function activeCollection(hand: ByHand) {
+  const collection = await newCollection(hand)
+  await hand.settle()
+  return collection
+}
+
+export async function newUnit({ turn, caller }: ByHand, collection_id: string): Promise<string> {
+  return (await turn((t) => createUnit(t, caller, { collection_id }))).id
+}
+
+/** A unit with a test chip, whose token waits for its lane. */
+export async function pairedUnit(hand: ByHand, collection_id: string): Promise<string> {
+  const { turn, world, caller } = hand
+  const unit_id = await newUnit(hand, collection_id)
+  const secret = world.context.config.service_secret
+  await turn((t) => pairChip(t, secret, caller, { unit_id, is_test: true }))
+  return unit_id
+}
+
+/** A unit on the chain, as serial 1 of a collection of its own. */
+export async function issuedUnit(hand: ByHand): Promise<{ unit_id: string; address: string }> {
+  const { id, address } = await activeCollection(hand)
+  const unit_id = await pairedUnit(hand, id)
+  await hand.settle()
+  const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+  if (unit?.token_status !== "active") throw new Error(`the token of unit ${unit_id} is not on the chain`)
+  return { unit_id, address }
+}
+
+export function replaceChip({ turn, world, caller }: ByHand, unit_id: string) {
+  const { config, chains } = world.context
+  const services = { secret: config.service_secret, chains }
+  return turn((t) => createChipReplacement(t, services, caller, { unit_id, body: { is_test: true } }))
+}
+
+/** The row of the lane that issues and deploys. */
+export async function issuingLane({ world }: ByHand): Promise<LaneRow> {
+  const [row] = await world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
+  if (!row) throw new Error("the stage has a lane for each signer")
+  return row
 }
