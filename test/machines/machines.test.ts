@@ -236,6 +236,9 @@ describe("what a machine keeps", () => {
     ["chip-replacement", 0, ["SUBMITTED"], { transaction_hash, failure: null }],
     ["chip-replacement", 0, ["replaceChip:done"], { transaction_hash, failure: null }],
     ["chip-replacement", 0, ["SUBMITTED", "replaceChip:error"], { transaction_hash, failure: error }],
+    ["metadata-refresh", 0, ["SUBMITTED"], { transaction_hash, failure: null }],
+    ["metadata-refresh", 0, ["refreshMetadata:done"], { transaction_hash, failure: null }],
+    ["metadata-refresh", 0, ["refreshMetadata:error"], { transaction_hash: null, failure: error }],
     ["webhook-endpoint", 0, ["GAVE_UP"], { failure: { code: "webhook_endpoint.given_up" } }],
     ["webhook-endpoint", 0, ["GAVE_UP", "ENABLE"], { failure: null }],
   ]
