@@ -85,7 +85,7 @@ describe("file settings", () => {
 
   test("that end in the middle of an offset are refused", () => {
     expect(decodeFileSettings(hex("4000E0C1F1212000004300004300"))).toBeNull()
-    for (const cut of ["", "40", "4000", "4000E0C1", "4000E0C1F1"])
+    for (const cut of ["", "00", "0000", "40", "4000", "4000E0C1", "4000E0C1F1"])
       expect(decodeFileSettings(hex(cut))).toBeNull()
     for (const no of ["", "000000E0EE", "0000E0EE0001", "0100E0EE000100"])
       expect(decodeSettingsAnswer(hex(no))).toBeNull()

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type TSchema, Type } from "@sinclair/typebox"
 import fc from "fast-check"
 import { parseJsonObject } from "../../src/http/json.ts"
+import { checkOf } from "../../src/http/validate.ts"
+import { nullable } from "../../src/platform/fields.ts"
 import {
   type Answer,
   ask,
@@ -61,9 +64,32 @@ test("a value may be the same text as a key", async () => {
 })
 
 test("what is wrong with a field that may be null is said of what it is otherwise", async () => {
-  const { fields, body } = await post({ name: "Autumn", redirect_url: 7 })
-  expect(fields).toEqual(["redirect_url"])
-  expect(JSON.stringify(body)).not.toContain("union")
+  const { body } = await post({ name: "Autumn", redirect_url: 7 })
+  expect(body).toMatchObject({ error: { details: { fieldErrors: { redirect_url: ["must be a string"] } } } })
+})
+
+describe("what is wrong with a value is said in words:", () => {
+  const list = (minItems: number, maxItems: number) => Type.Array(Type.Null(), { minItems, maxItems })
+  const whole = Type.Integer({ minimum: 2, maximum: 3 })
+  test.each<[words: string, schema: TSchema, value: unknown]>([
+    ["is required", Type.Object({ a: Type.Null() }), {}],
+    ["is not known here", Type.Object({}, { additionalProperties: false }), { a: 1 }],
+    ["must be small", Type.String({ maxLength: 1, "x-message": "must be small" }), "ab"],
+    ["must have at least 1 character", Type.String({ minLength: 1 }), ""],
+    ["must have at most 2 characters", Type.String({ maxLength: 2 }), "abc"],
+    ["must have at least 1 entry", list(1, 2), []],
+    ["must have at most 2 entries", list(1, 2), [null, null, null]],
+    ["must have at least 1 field", Type.Object({}, { minProperties: 1 }), {}],
+    ["must be at least 2", whole, 1],
+    ["must be at most 3", whole, 4],
+    ["must be a whole number", whole, "2"],
+    ["must be true or false", Type.Boolean(), 1],
+    ['must be one of "a", "b"', Type.Union([Type.Literal("a"), Type.Literal("b")]), "c"],
+    ["must be a string", nullable(Type.String()), 7],
+    ["Expected union value", Type.Union([Type.String(), Type.Boolean()]), 7],
+  ])("%s", (words, schema, value) => {
+    expect(checkOf(schema)(value).map(({ message }) => message)).toEqual([words])
+  })
 })
 
 test("what is wrong with a body as a whole is said of the whole", async () => {

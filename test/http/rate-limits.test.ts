@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { clientAddress } from "../../src/http/client-address.ts"
+import { createRateLimits } from "../../src/http/rate-limits.ts"
 import { type Config, loadConfig } from "../../src/platform/config.ts"
 import { newCredential } from "../../src/platform/credentials.ts"
+import type { Log } from "../../src/platform/log.ts"
 import {
   type Answer,
   ask,
@@ -232,6 +234,21 @@ describe("several processes", () => {
     expect((await get(one)).headers.get("x-ratelimit-remaining")).toBe("3")
     expect((await get(two)).headers.get("x-ratelimit-remaining")).toBe("2")
   }, 20_000)
+
+  test("say once that Redis is away, and what that means", async () => {
+    const { rate_limits } = service.context.config
+    const warned: string[] = []
+    const heard = Promise.withResolvers<void>()
+    const warn = (_fields: object, message: string) => {
+      warned.push(message)
+      heard.resolve()
+    }
+    const log: Log = { debug() {}, info() {}, warn, error() {} }
+    const limits = createRateLimits({ rate_limits, redis_url: "redis://127.0.0.1:1" }, log)
+    await heard.promise
+    limits.close()
+    expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
+  })
 
   async function all(answers: Promise<Answer>[]): Promise<number[]> {
     return (await Promise.all(answers)).map(({ status }) => status)

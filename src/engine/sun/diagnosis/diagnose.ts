@@ -113,7 +113,6 @@ function judgeOpening(
   const metaKey = keys.keyAt(keys.roles.meta_read, expected)
   const opened = metaKey && openedBy(metaKey, expected.uid, message)
   if (opened && !("problem" in opened)) return opened
-  if (opened && opened.problem.verdict !== "uid_missing") return { ...opened.problem, candidate: keys }
   for (const guess of guesses("meta_read", expected, keys, candidates)) {
     const found = openedBy(guess.key, expected.uid, message)
     if (found && isSure(found, expected, message, guess))

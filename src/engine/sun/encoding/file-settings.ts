@@ -91,8 +91,8 @@ export function encodeFileSettings(settings: FileSettings): Buffer {
 /** Reads that payload; null when it is not one. */
 export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
   const bytes = Buffer.from(payload)
-  const [option, low, high, options = 0, counterRead, reads] = bytes
-  if (option === undefined || low === undefined || high === undefined) return null
+  if (bytes.length < RIGHTS_END) return null
+  const [option = 0, low = 0, high = 0, options = 0, counterRead, reads] = bytes
   const access = {
     read: accessOf(high >> 4),
     write: accessOf(high & 0x0f),
@@ -157,6 +157,7 @@ const LIMIT = 0x20
 const ENC = 0x10
 const TAMPER = 0x08
 const ASCII = 0x01
+const RIGHTS_END = 3
 const SDM_HEAD_BYTES = 6
 
 /** The order of table 69. */
