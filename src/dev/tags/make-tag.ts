@@ -10,7 +10,7 @@ import type { BoxedTag } from "./tag-box.ts"
 const NXP = 0x04
 
 /** A tag that does not take what a station would write to it: one line that says why. */
-export class EncodingRefused extends Error {
+class EncodingRefused extends Error {
   override name = "EncodingRefused"
 }
 
