@@ -7,6 +7,8 @@ const benchmarks = [
   "chips",
   "requests",
   "growth",
+  "memory",
+  "idle",
   "events",
   "feed",
   "webhooks",

@@ -13,6 +13,7 @@ import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
+import { requestCancel } from "../../src/engine/lanes/transactions.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
 import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -297,6 +298,52 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect(await statusOf(hand, id)).toBe("active")
     const rows = await hand.transactionsOf("deployCollection")
     expect(rows).toMatchObject([{ status: "final" }, { nonce: 1, status: "confirmed" }])
+  }, 30_000)
+})
+
+describe("a nonce that is given up", () => {
+  test("is used up also where gas costs more than any estimate knows", async () => {
+    const hand = await open()
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    proxy.faults.says_to_sends = "txpool is full"
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    proxy.faults.says_to_sends = null
+    proxy.faults.least_gas = 600_000
+    const [deployment] = await hand.transactionsOf("deployCollection")
+    if (!deployment) throw new Error("the deployment has a transaction")
+    await hand.turn((t) => requestCancel(t, deployment.id))
+    await hand.settle()
+    const attempts = await attemptsOf(hand, deployment.id)
+    const [used] = await hand.transactionsOf("deployCollection")
+    expect(attempts.find(({ hash }) => hash === used?.hash)?.is_cancel).toBe(true)
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+})
+
+describe("a transaction that went out at two prices", () => {
+  test("is found where only the one that was mined can be asked for", async () => {
+    const hand = await open()
+    await newCollection(hand)
+    await hand.tick()
+    await hand.stage.anvil.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 20_000_000_000n })
+    await hand.mine()
+    await hand.tick()
+    await hand.mine()
+    const [deployment] = await hand.transactionsOf("deployCollection")
+    const attempts = await attemptsOf(hand, deployment?.id ?? "")
+    const cheap = attempts.find(({ kind }) => kind === "first")
+    const { chain, lanes: own } = hand
+    const request = async (question: { method: string; params?: unknown[] }) => {
+      if (question.method === "eth_getTransactionReceipt" && question.params?.[0] === cheap?.hash)
+        throw new Error("internal error")
+      return await chain.rpc.request(question as never)
+    }
+    await Bun.sleep(25)
+    await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, request } as typeof chain.rpc } })
+    const [mined] = await hand.transactionsOf("deployCollection")
+    expect([attempts.length, mined?.status, mined?.hash === cheap?.hash]).toEqual([2, "mined", false])
   }, 30_000)
 })
 
@@ -633,6 +680,13 @@ async function relayClaim(hand: ByHand, unit_id: string, account: number) {
   const body = { recipient: accountAt(account).address, execution: "service_relay" } as const
   const prepared = await prepareClaim(hand.world.context, hand.caller, unit_id, body)
   return await hand.turn((t) => createClaim(t, hand.caller, { unit_id, body, prepared }))
+}
+
+async function attemptsOf(hand: ByHand, transactionId: string) {
+  return await hand.world.context.db.read
+    .select()
+    .from(transactionAttempts)
+    .where(eq(transactionAttempts.transaction_id, transactionId))
 }
 
 async function statusOf(hand: ByHand, collectionId: string) {

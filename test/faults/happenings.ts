@@ -1,13 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import {
-  type AttemptRow,
-  chipReplacements,
-  lanes,
-  transactionAttempts,
-  transactions,
-  units,
-} from "../../src/db/schema.ts"
+import { chipReplacements, lanes, transactionAttempts, transactions, units } from "../../src/db/schema.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { requestCancel } from "../../src/engine/lanes/transactions.ts"
 import { inTurn } from "../../src/platform/context.ts"
@@ -233,15 +226,14 @@ export function refusing(): Events {
       refused += 1
       proxy.faults.refuse_every = refused <= 15 ? 1 : 0
       if (refused <= 15) return
-      const attempts = await stage.world.context.db.read.select().from(transactionAttempts)
-      if (attempts.some(({ kind }) => kind === "bump")) throw new Error("fees were raised for silence")
+      await neverRaised(stage)
       happened.add("sends were taken again")
     },
   }
 }
 
 /** For some blocks every node says the same to every send; `check` sees the attempts of that time. */
-export function saying(words: string, check: (attempts: AttemptRow[]) => void = () => {}): () => Events {
+export function saying(words: string, check: (stage: Stage) => Promise<void> = async () => {}): () => Events {
   return () => {
     let said = 0
     return {
@@ -252,18 +244,24 @@ export function saying(words: string, check: (attempts: AttemptRow[]) => void = 
         proxy.faults.says_to_sends = said <= 15 ? words : null
         if (said <= 15) return
         if (proxy.struck === 0) throw new Error("nothing was sent while the node refused")
-        check(await stage.world.context.db.read.select().from(transactionAttempts))
+        await check(stage)
         happened.add("sends were taken again")
       },
     }
   }
 }
 
-/** No attempt offers more than the first one of its transaction did, unless a pool had that one and no block took it. */
-export function neverRaised(attempts: AttemptRow[]): void {
+/**
+ * No attempt offers more than the first one of its transaction did, unless a pool had that one and no block took it, or
+ * no block would have, because prices rose.
+ */
+export async function neverRaised({ anvil: { client }, world }: Stage): Promise<void> {
+  const attempts = await world.context.db.read.select().from(transactionAttempts)
+  const { baseFeePerGas } = await client.getBlock()
   for (const { max_fee_per_gas, transaction_id } of attempts) {
     const first = attempts.find((each) => each.transaction_id === transaction_id && each.kind === "first")
     if (!first || first.first_sent_block !== null) continue
+    if (BigInt(first.max_fee_per_gas) < (baseFeePerGas ?? 0n)) continue
     if (BigInt(max_fee_per_gas) > BigInt(first.max_fee_per_gas))
       throw new Error("fees were raised for words that say nothing of them")
   }

@@ -51,6 +51,11 @@ export type Play = {
   wallet?: { stop(): Promise<void> }
 }
 
+/** That what a run is for did not happen, so that it says nothing. */
+export class NothingShown extends Error {
+  override name = "NothingShown"
+}
+
 const blockMilliseconds = 100
 const longestBlockMilliseconds = 1_000
 /** For how long nothing must be on its way before a run is judged. */
@@ -75,7 +80,8 @@ export async function play(
     while (!(await isSo())) {
       producer.check()
       await stillness.look()
-      if (performance.now() > deadline) throw new Error(`not in time: ${what}`)
+      if (performance.now() > deadline)
+        throw new (must.includes(what) ? NothingShown : Error)(`not in time: ${what}`)
       await Bun.sleep(30)
     }
   }

@@ -80,7 +80,7 @@ async function noteMined(lane: HeldLane, seen: Seen[]): Promise<void> {
   for (const { transaction } of news) lane.checkpoint("mined", transaction.kind)
 }
 
-/** The block that holds whichever attempt was mined. Null proves nothing. */
+/** The block that holds whichever attempt was mined, whatever was answered of the others. Null proves nothing. */
 async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promise<Sighting | null> {
   const { hash, block_number, block_hash } = transaction
   if (hash && block_hash !== null && block_number !== null) {
@@ -88,14 +88,16 @@ async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promi
       return { place: { hash, block_number, block_hash }, receipt: null }
   }
   if (transaction.nonce >= lane.used_nonces) return null
-  const receipts = await Promise.all(
+  const answers = await Promise.allSettled(
     transaction.attempts.map((attempt) => receiptOf(lane, attempt.hash as Hex)),
   )
-  for (const receipt of receipts) {
-    if (receipt === null) continue
-    const place = placeOf(receipt)
-    if (await isCanonical(lane, place.block_number, place.block_hash)) return { place, receipt }
+  for (const answer of answers) {
+    if (answer.status === "rejected" || answer.value === null) continue
+    const place = placeOf(answer.value)
+    if (await isCanonical(lane, place.block_number, place.block_hash)) return { place, receipt: answer.value }
   }
+  const failure = answers.find(({ status }) => status === "rejected")
+  if (failure?.status === "rejected") throw failure.reason
   return null
 }
 

@@ -1,6 +1,7 @@
 import type { Address, Hex } from "viem"
 import type { AttemptRow } from "../../db/schema.ts"
 import { inCoin } from "../chain/coin.ts"
+import { most } from "../chain/extremes.ts"
 import { costOf, type FeeLimits } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
@@ -109,8 +110,11 @@ function toGiveUp(limits: FeeLimits): FeeLimits {
   return { ...limits, max_fee_per_gas: 2n * limits.max_fee_per_gas }
 }
 
+/** An empty transaction's gas; twice the last one's where a node found that too low, which the estimate may not know. */
 async function gasToGiveUp(lane: HeldLane, last: AttemptRow | undefined): Promise<bigint> {
-  return last && last.last_outcome !== "gas_too_low" ? gasOf(last) : await emptyGas(lane)
+  if (!last) return await emptyGas(lane)
+  if (last.last_outcome !== "gas_too_low") return gasOf(last)
+  return most(await emptyGas(lane), 2n * gasOf(last))
 }
 
 /**
