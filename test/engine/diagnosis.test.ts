@@ -62,6 +62,26 @@ describe("a tag in order", () => {
       expect(ask(tag({ mirrors }), { mirrors }).verdict).toBe("accepted")
   })
 
+  test("is accepted with the settings that it was ordered with, and with no others", () => {
+    const without = { mac: false, tamper: false }
+    for (const mirrors of [withMac, without]) {
+      const file_settings = settingsAnswer(tag({ mirrors }))
+      const { verdict, checks } = ask(tag({ mirrors }), { mirrors, file_settings })
+      expect([verdict, checks.find(({ name }) => name === "file_settings")?.passed]).toEqual([
+        "accepted",
+        true,
+      ])
+    }
+    const others: Partial<FileSettings>[] = [
+      ...[{ meta_read: 3 as const }, { file_read: 3 as const }],
+      ...[{ uid: false }, { counter: false }],
+    ]
+    for (const change of others) {
+      const file_settings = settingsAnswer(withSettings((settings) => ({ ...settings, ...change })))
+      expect(ask(tag(), { file_settings }).verdict).toBe("settings_differ")
+    }
+  })
+
   test("says what its wire says (johnnyb/ntag424-java#7: no tamper status)", () => {
     const mirrors = { mac: true, tamper: true }
     const { checks } = ask({ ...tag({ mirrors }), tamper: "OC" }, { mirrors })
@@ -144,6 +164,43 @@ describe("each seeded mistake is named:", () => {
             offsets: { ...settings.offsets, mac_input: settings.offsets.picc_data },
           })),
         ),
+    ],
+    [
+      "a MAC over no text at all",
+      "mac_input",
+      () => {
+        const mirrors = { mac: true, tamper: true }
+        const empty = withSettings(
+          ({ offsets, ...rest }) => ({ ...rest, offsets: { ...offsets, mac_input: offsets.mac } }),
+          mirrors,
+        )
+        return ask(empty, { mirrors })
+      },
+    ],
+    [
+      "a MAC over other text, of an address in lower case",
+      "mac_input",
+      () => {
+        const other = withSettings(({ offsets, ...rest }) => ({
+          ...rest,
+          offsets: { ...offsets, mac_input: offsets.picc_data },
+        }))
+        const url = readAddress(other, 5).toLowerCase()
+        return diagnose({ url, file_settings: null, expected: expectedTag(), candidates: all })
+      },
+    ],
+    [
+      "values that overlap, and are too short",
+      "wrong_offset",
+      () => asked((url) => url.replace(/e=.{4}/, "e=0z")),
+    ],
+    [
+      "UID only, by the keys of another version",
+      "wrong_key_version",
+      () => {
+        const source = versions[2]
+        return ask(withSettings((settings) => ({ ...settings, counter: false }), withMac, source))
+      },
     ],
     [
       "the first half of the MAC (johnnyb/ntag424-java#15: the short CMAC)",
@@ -375,8 +432,12 @@ function withKeys(changes: Record<number, Uint8Array>): SoftwareTag {
   }
 }
 
-function withSettings(change: (settings: FileSettings) => FileSettings): SoftwareTag {
-  const played = tag()
+function withSettings(
+  change: (settings: FileSettings) => FileSettings,
+  mirrors = withMac,
+  source = versions[1],
+): SoftwareTag {
+  const played = tag({ mirrors, source })
   const settings = change(settingsOf(played.file_settings_hex))
   return { ...played, file_settings_hex: upperHex(encodeFileSettings(settings)) }
 }

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test"
 import { createCipheriv, createDecipheriv } from "node:crypto"
-import { ChipKeysUnreadable, unwrapChipKeys, wrapChipKeys } from "../../src/engine/sun/chip-keys.ts"
+import {
+  ChipKeysUnreadable,
+  rewrapChipKeys,
+  unwrapChipKeys,
+  wrapChipKeys,
+} from "../../src/engine/sun/chip-keys.ts"
 import { cmac, subkeys } from "../../src/engine/sun/cmac.ts"
 import { decryptPicc, macFor, type SunChip, sessionMacKey, verifySun } from "../../src/engine/sun/message.ts"
 import { createVirtualChip, emitSun } from "../../src/engine/sun/virtual-chip.ts"
@@ -310,6 +315,13 @@ describe("wrapped chip keys", () => {
       const changed = flipBit(bytes, bit).toString("base64url")
       expect(() => unwrapChipKeys(secret, chipId, changed)).toThrow(ChipKeysUnreadable)
     }
+  })
+
+  test("are wrapped anew under the secret of now, once", () => {
+    const rotated = { current: another.current, previous: secret.current }
+    const anew = rewrapChipKeys(rotated, chipId, wrapped) ?? ""
+    expect(unwrapChipKeys(another, chipId, anew)).toEqual(unwrapChipKeys(secret, chipId, wrapped))
+    expect(rewrapChipKeys(rotated, chipId, anew)).toBeNull()
   })
 
   test("of another length or format are refused by name", () => {
