@@ -144,12 +144,20 @@ describe(`chips in slots and in 300 stores, with the seed ${seed},`, () => {
   })
 })
 
+test("a store is found by the address of its number, however large that is", async () => {
+  for (const number of [0xffff, 0x10000, 0xffffff, 0x1000000]) {
+    const collection = await deployCollection(service, `store ${number}`)
+    await setCounts(collection, { issued: 1n, stores: BigInt(number) })
+    const address = getContractAddress({ from: collection.address, nonce: BigInt(number) })
+    await rpc(chain, "anvil_setCode", [address, `${numberToHex(1, { size: 5 })}${packed([9]).slice(2)}`])
+    expect(await collection.read("chipOf", 1n)).toBe(9)
+  }
+})
+
 describe("serials", () => {
   test("end at the highest that a store has room for", async () => {
     const collection = await deployCollection(service, "serials")
-    const counts = 6
-    const almost = numberToHex(2 ** 32 - 2, { size: 32 })
-    await rpc(chain, "anvil_setStorageAt", [collection.address, numberToHex(counts, { size: 32 }), almost])
+    await setCounts(collection, { issued: 2n ** 32n - 2n, stores: 0n })
     expect(await collection.read("issued")).toBe(2n ** 32n - 2n)
     const refusalOf = (chips: number[]) =>
       collection.refusal(operator.address, "issue", 2n ** 32n - 1n, packed(chips), true)
@@ -159,3 +167,10 @@ describe("serials", () => {
     expect(await collection.read("chipOf", 2n ** 32n - 1n)).toBe(9)
   })
 })
+
+/** As after as many issuances: the counts share a slot, 64 bits each, issued, claimed and stores. */
+async function setCounts({ address }: Contract, counts: { issued: bigint; stores: bigint }): Promise<void> {
+  const slot = numberToHex(6, { size: 32 })
+  const word = numberToHex(counts.issued | (counts.stores << 128n), { size: 32 })
+  await rpc(chain, "anvil_setStorageAt", [address, slot, word])
+}

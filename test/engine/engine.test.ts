@@ -297,10 +297,18 @@ describe("a lane", () => {
     const laneId = String(signer?.lane_id)
     const ahead = { owner: "ahead", lease_milliseconds: 600_000 }
     expect(await turn((t) => takeLease(t, laneId, ahead))).not.toBeNull()
-    const claimant = { owner: "right", lease_milliseconds: 50 }
+    const claimant = { owner: "right", lease_milliseconds: 200 }
     expect(await turn((t) => takeLease(t, laneId, claimant))).toBeNull()
-    const rival = await sightRival(stage.world.context.db.read, laneId)
-    await Bun.sleep(60)
+    const { read } = stage.world.context.db
+    const first = await sightRival(read, laneId)
+    expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
+    await Bun.sleep(210)
+    // It lives.
+    await turn((t) => takeLease(t, laneId, ahead))
+    expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
+    const rival = await sightRival(read, laneId, first)
+    await Bun.sleep(210)
+    expect(await sightRival(read, laneId, rival)).toBe(rival)
     expect(await turn((t) => takeLease(t, laneId, claimant, rival))).not.toBeNull()
   })
 })

@@ -375,6 +375,32 @@ describe("a chain that replaces what was final", () => {
     expect(row.reason).toContain("which was final")
   }, 30_000)
 
+  test("has what it lost sent again once a person says that it is right", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 2 })
+    const { address } = await activeCollection(hand)
+    await hand.mine(2)
+    await hand.tick()
+    const [lost] = await hand.transactionsOf("deployCollection")
+    expect(lost?.status).toBe("final")
+    const { client } = hand.stage.anvil
+    const { number: head } = await client.getBlock()
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [Number(head) - (lost?.block_number ?? 0) + 1, []] })
+    await client.dropTransaction({ hash: lost?.hash as Hex })
+    const { id } = await newCollection(hand)
+    await hand.mine(2)
+    await hand.tick()
+    expect(await client.getCode({ address: address as Hex })).toBeUndefined()
+    const { status, id: laneId } = await issuingLane(hand)
+    expect(status).toBe("halted")
+
+    await hand.turn((t) => retryById(t, laneId))
+    await hand.settle()
+    expect(await client.getCode({ address: address as Hex })).toBeString()
+    expect(await statusOf(hand, id)).toBe("active")
+    expect((await hand.transactionsOf("deployCollection")).map(({ nonce }) => nonce)).toEqual([0, 1])
+  }, 30_000)
+
   test("is not believed before all providers say so, which the lane's row tells", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 2 }, 2)
     await newCollection(hand)
@@ -449,7 +475,7 @@ describe("a round that does not end", () => {
     while ((await hand.turn((t) => takeLease(t, id, next))) === null) await Bun.sleep(20)
     answer.resolve()
     await expect(round).rejects.toBeInstanceOf(LeaseLost)
-  }, 30_000)
+  }, 10_000)
 })
 
 describe("a provider that is gone", () => {

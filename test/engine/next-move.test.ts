@@ -128,6 +128,11 @@ describe("the next move for a nonce", () => {
     expect(await moveFor([held], { given: true })).toEqual({ do: "keep", of: 0 })
   })
 
+  test("is the last bytes where a nonce is given up, no pool had any, and the limits allow no more", async () => {
+    const unheard = { fee: 999_999n, last_outcome: "no_answer" } as const
+    expect(await moveFor([unheard, unheard], { given: true })).toEqual({ do: "keep", of: 1 })
+  })
+
   test("replaces whatever may be in a pool where the nonce is given up", async () => {
     const move = await moveFor([{ fee: 3_000n, last_outcome: "no_answer" }], { given: true })
     expect(move).toMatchObject({ do: "offer", max_fee_per_gas: 3_300n })

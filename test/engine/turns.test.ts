@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
+import { byUrgency } from "../../src/engine/lanes/give-results.ts"
+import type { Seen } from "../../src/engine/lanes/look.ts"
 import { addShare, maxInFlight, nextTurn } from "../../src/engine/lanes/turns.ts"
 
 type Waiting = Parameters<typeof nextTurn>[0][number]
@@ -90,4 +92,15 @@ describe("whose turn it is", () => {
       }),
     )
   })
+})
+
+test("results are given to people at a counter first, and to nobody who waits after those who do", () => {
+  const seen = ["refreshMetadata", ...kinds.toReversed()].map((kind) => ({
+    transaction: { kind } as Seen["transaction"],
+    mined: null,
+  }))
+  const [soon, later] = byUrgency(seen)
+  const kindsOf = (each: Seen[]) => each.map(({ transaction }) => transaction.kind)
+  expect(kindsOf(soon)).toEqual(["relayClaim", "replaceChip", "issueUnit"])
+  expect(kindsOf(later)).toEqual(["deployCollection", "refreshMetadata"])
 })

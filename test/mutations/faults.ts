@@ -60,6 +60,11 @@ function faultsAt(node: compiler.Node, source: compiler.SourceFile): Found[] {
   const span = (each: compiler.Node): Span => ({ start: each.getStart(source), end: each.end })
   if (compiler.isBinaryExpression(node)) {
     const operator = node.operatorToken
+    // Beside another operator it must stand in parentheses.
+    if (operator.kind === compiler.SyntaxKind.QuestionQuestionToken) {
+      const [left, right] = [node.left.getText(source), node.right.getText(source)]
+      return [[span(node), `(${left} && ${right})`, "&& for ??"]]
+    }
     const instead = otherOperators[operator.getText(source)]
     return instead ? [[span(operator), instead, `${instead} for ${operator.getText(source)}`]] : []
   }
@@ -115,7 +120,6 @@ export const otherOperators: Record<string, string> = {
   "!==": "===",
   "&&": "||",
   "||": "&&",
-  "??": "&&",
   "+": "-",
   "-": "+",
   "*": "/",
