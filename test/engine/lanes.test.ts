@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import type { ContractFunctionParameters, Hex } from "viem"
+import type { Address, ContractFunctionParameters, Hex } from "viem"
 import {
   chipReplacements,
   claims,
@@ -208,6 +208,51 @@ describe("a lane takes no nonce", () => {
     await hand.tick()
     const nonces = (await hand.transactionsOf("deployCollection")).map(({ nonce }) => nonce)
     expect(nonces.toSorted()).toEqual([0, 1])
+  }, 30_000)
+})
+
+describe("a deployment that a block held before its signer's role", () => {
+  test("is made again once the role is there, and has never failed", async () => {
+    const hand = await open()
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    const { id } = await newCollection(hand)
+    // Signed while the role was there, and mined while it was not.
+    proxy.faults.says_to_sends = "txpool is full"
+    await hand.tick()
+    await grant(hand, signers[1], 0n)
+    proxy.faults.says_to_sends = null
+    await hand.tick()
+    await hand.mine(8)
+    await hand.tick()
+    expect(await hand.transactionsOf("deployCollection")).toMatchObject([{ status: "reverted" }])
+    expect(await statusOf(hand, id)).toBe("deploying")
+    await grant(hand, signers[1], 9n)
+    await hand.settle()
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+})
+
+describe("a lane without money", () => {
+  test("says so once in the log, while its row follows the prices", async () => {
+    const hand = await open()
+    const [, issuing] = hand.lanes
+    const { client } = hand.stage.anvil
+    const said: unknown[] = []
+    const log = { ...issuing.context.log, error: (fields: object) => void said.push(fields) }
+    const lane = { ...issuing, context: { ...issuing.context, log } }
+    const reasons = new Set<unknown>()
+    await client.setBalance({ address: signers[1], value: 1n })
+    await newCollection(hand)
+    for (let round = 0; round < 4; round++) {
+      await hand.mine()
+      await Bun.sleep(25)
+      await tickLane(lane)
+      const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
+      reasons.add(row?.reason)
+    }
+    expect(reasons.size).toBeGreaterThan(1)
+    expect(said).toMatchObject([{ status: "paused", reason: expect.stringContaining("lacks 0.") }])
   }, 30_000)
 })
 
@@ -559,13 +604,8 @@ describe("a chip replacement that the contract refuses", () => {
     const { unit_id, address } = await issuedUnit(hand)
     const { client } = hand.stage.anvil
     const [proxy] = hand.stage.proxies
-    const factory = hand.chain.config.factory_address
     const stranger = accountAt(8)
-    await client.writeContract({
-      ...{ account: accountAt(0), chain: null, address: factory, abi: factoryAbi },
-      ...{ functionName: "setRoles", args: [stranger.address, 4n] },
-    })
-    await hand.mine()
+    await grant(hand, stranger.address, 4n)
     // Signed while nothing is in the way, and taken by the pool after somebody else's replacement.
     if (proxy) proxy.faults.says_to_sends = "txpool is full"
     const replacement = await replaceChip(hand, unit_id)
@@ -672,11 +712,7 @@ async function sendAfter(
   const [proxy] = hand.stage.proxies
   if (!proxy) throw new Error("there is a provider")
   const other = accountAt(8)
-  await client.writeContract({
-    ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
-    ...{ functionName: "setRoles", args: [other.address, role] },
-  })
-  await hand.mine()
+  await grant(hand, other.address, role)
   proxy.faults.says_to_sends = "txpool is full"
   await hand.tick()
   await client.writeContract({ ...call, account: other, chain: null })
@@ -684,6 +720,15 @@ async function sendAfter(
   proxy.faults.says_to_sends = null
   await hand.tick()
   await hand.mine(3)
+}
+
+/** Gives an account these roles and no others. */
+async function grant(hand: ByHand, account: Address, roles: bigint) {
+  await hand.stage.anvil.client.writeContract({
+    ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
+    ...{ functionName: "setRoles", args: [account, roles] },
+  })
+  await hand.mine()
 }
 
 /** A round of every lane; once it has begun, whoever is asked for the newest block is behind. */

@@ -6,10 +6,10 @@ import { CallReverted, reach } from "./rpc.ts"
 export async function tryCall(
   chain: ConnectedChain,
   account: Address,
-  call: { to: Address; data: Hex },
+  { to, data }: { to: Address; data: Hex },
 ): Promise<bigint | CallReverted> {
   try {
-    return await reach(() => chain.rpc.estimateGas({ account, to: call.to, data: call.data }))
+    return await reach(() => chain.rpc.estimateGas({ account, to, data, blockTag: "latest" }))
   } catch (error) {
     if (error instanceof CallReverted) return error
     throw error

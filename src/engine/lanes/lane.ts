@@ -202,6 +202,13 @@ async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: F
   const reason = pause ?? notices[0] ?? null
   if (before.status === status && before.reason === reason) return
   await inLane(lane, (turn) => setLaneStatus(turn, lane.lease, status, reason))
+  const isPausedStill = status === "paused" && before.status === "paused"
+  if (isPausedStill && wordsOf(before.reason) === wordsOf(reason)) return
   if (reason) lane.context.log.error({ lane_id, status, reason }, "the lane is held up")
   else lane.context.log.info({ lane_id }, "the lane gets on again")
+}
+
+/** What a paused lane lacks follows the prices, block after block: other figures are no news for the log. */
+function wordsOf(reason: string | null): string | null {
+  return reason?.replaceAll(/\d[\d.]*/g, "0") ?? null
 }
