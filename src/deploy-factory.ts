@@ -145,14 +145,14 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
   const known = await reach(client.readContract({ ...factory, functionName: "authorizer" }))
   if (!isAddressEqual(known, parties.authorizer))
     throw new StartError(
-      `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with setAuthorizer`,
+      `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with what operator chain call set-authorizer --account ${parties.authorizer} prints`,
     )
   for (const { account, roles: needed } of signerRoles(parties.signers)) {
     const roles = await reach(client.readContract({ ...factory, functionName: "roles", args: [account] }))
     const lacking = rolesIn(Number(needed & ~roles))
     if (lacking.length > 0)
       throw new StartError(
-        `the factory at ${address} gives ${account} no role to ${lacking.join(", ")}; its admin changes that with setRoles(${account}, ${needed})`,
+        `the factory at ${address} gives ${account} no role to ${lacking.join(", ")}; its admin changes that with what operator chain call grant --account ${account} --roles ${lacking.join(",")} prints`,
       )
   }
 }

@@ -40,10 +40,18 @@ export function writeDevEnvironment(dataDir: string, values: Record<string, stri
   renameSync(draft, path)
 }
 
-/** The real environment, and where it has no value, what the dev service of its `DATA_DIR` left. */
+/**
+ * The real environment, and where it has no value, what the dev service of its `DATA_DIR` left. Throws `ConfigError`
+ * where neither says of which service it is.
+ */
 export function withDevEnvironment(environment: Environment): Environment {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value))
-  return { ...readDevEnvironment(dataDirOf(environment)), ...given }
+  const dataDir = dataDirOf(environment)
+  const known: Environment = { ...readDevEnvironment(dataDir), ...given }
+  if (known.SERVICE_SECRET) return known
+  throw new ConfigError(
+    `there is no service in ${dataDir}: start one with bun run dev, set DATA_DIR to the folder of one, or set SERVICE_SECRET, DATABASE_URL and the others as its processes have them`,
+  )
 }
 
 const fileName = "environment.json"

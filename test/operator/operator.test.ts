@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq, sql } from "drizzle-orm"
@@ -13,6 +13,7 @@ import { releaseLease, takeLease } from "../../src/engine/lanes/leases.ts"
 import { allocateTransaction, findTransaction, storeAttempt } from "../../src/engine/lanes/transactions.ts"
 import { unwrapChipKeys } from "../../src/engine/sun/chip-keys.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
+import { commands } from "../../src/operator/commands/commands.ts"
 import { runOperator, type Terminal } from "../../src/operator/commands/run-operator.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { type Environment, loadConfig } from "../../src/platform/config.ts"
@@ -140,15 +141,44 @@ describe("the command line", () => {
       stderr: expect.stringMatching(/^operator: There is no organization [^\n]+\n$/),
     })
   }, 30_000)
+
+  test("as a script is told without a word of the runner's, also where it fails", async () => {
+    const project = join(folder, "project")
+    mkdirSync(project)
+    copyFileSync(join(import.meta.dir, "../../bunfig.toml"), join(project, "bunfig.toml"))
+    writeFileSync(
+      join(project, "package.json"),
+      JSON.stringify({ scripts: { operator: "echo refused >&2; exit 1" } }),
+    )
+    const child = Bun.spawn([process.execPath, "run", "operator"], {
+      ...{ cwd: project, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    })
+    expect([await child.stdout.text(), await child.stderr.text()]).toEqual(["", "refused\n"])
+    expect(await child.exited).toBe(1)
+  })
 })
 
 describe("usage", () => {
-  test("is printed for no command and for --help", async () => {
-    for (const words of [[], ["--help"], ["chips", "--help"]]) {
+  test("is printed for no command and for --help: every command, and what it does", async () => {
+    for (const words of [[], ["--help"]]) {
       const { code, stdout, stderr } = await runPlain({}, ...words)
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-      expect(stdout).toContain("operator chips import --organization ID --file F.json|F.csv")
+      expect(stdout).toMatch(/^ {2}operator chips import +stores chips that were encoded elsewhere/m)
+      expect(stdout.match(/^ {2}operator [a-z].* {2}[a-z]/gm)).toHaveLength(commands.length)
     }
+  })
+
+  test("of a topic says what its commands take, also where nothing follows it", async () => {
+    const asked = await runPlain({}, "chips", "--help")
+    expect(asked).toMatchObject({ code: 0, stderr: "" })
+    expect(asked.stdout).toContain(
+      "operator chips import --organization ID --file F.json|F.csv\n      stores chips",
+    )
+    expect(asked.stdout).not.toContain("operator keys")
+    const alone = await runPlain({}, "chips")
+    expect(alone).toMatchObject({ code: 2, stdout: "" })
+    expect(alone.stderr).toStartWith('operator: "chips" goes on with one of these words\n')
+    expect(alone.stderr).toEndWith(asked.stdout)
   })
 
   test("of a command says what else there is to know of it", async () => {
@@ -198,6 +228,16 @@ describe("usage", () => {
 describe("what a dev service leaves", () => {
   test("is for its owner's eyes only", () => {
     expect(statSync(join(folder, "environment.json")).mode & 0o777).toBe(0o600)
+  })
+
+  test("is asked for where there is none, in one line", async () => {
+    const empty = join(folder, "empty")
+    expect(await runPlain({ DATA_DIR: empty }, "stuck")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `operator: there is no service in ${empty}: start one with bun run dev, set DATA_DIR to the folder of one, or set SERVICE_SECRET, DATABASE_URL and the others as its processes have them\n`,
+    })
+    expect(existsSync(empty)).toBe(false)
   })
 
   test("yields to a variable of the real environment", async () => {
@@ -341,6 +381,17 @@ describe("API keys", () => {
   test("are printed for people as well", async () => {
     const { stdout } = await runPlain({}, "keys", "issue", ...of())
     expect(stdout).toMatch(/^id {3}[0-9a-f-]{36}\nkey {2}end_sk_[0-9A-Za-z]{39}\n/)
+  })
+
+  test("are listed in no more columns than something stands in", async () => {
+    const { document } = await operator("organizations", "create", "--name", "Fifth")
+    const own = ["--organization", document.id]
+    await operator("keys", "issue", ...own)
+    const columns = async () =>
+      (await runPlain({}, "keys", "list", ...own)).stdout.split("\n")[0]?.split(/ +/)
+    expect(await columns()).toEqual(["ID", "KEY", "CREATED"])
+    await operator("keys", "issue", ...own, "--name", "shop", "--expires", "2999-01-31")
+    expect(await columns()).toEqual(["ID", "NAME", "KEY", "CREATED", "EXPIRES"])
   })
 
   test("are revoked once and for all", async () => {
@@ -663,6 +714,15 @@ describe("work", () => {
     })
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
     expect(await stuckEntry(id)).toBeUndefined()
+  })
+
+  test("that waits for its lane is counted there, long before it is stuck", async () => {
+    const waiting = async () => (await operator("chain", "status")).document.lanes[0].waiting_effects
+    const before = await waiting()
+    const id = await pairedUnit()
+    expect(await waiting()).toBe(before + 1)
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+    expect(await waiting()).toBe(before)
   })
 
   test("whose lane is halted says why, and the lane can be opened again", async () => {

@@ -161,6 +161,11 @@ describe("a file is refused as a whole", () => {
       "csv",
       "line 1: separate the columns with commas",
     ],
+    "when two columns have names that are none, which is said once": [
+      header.replace("meta_key", "meta key").replace("file_key", "file key"),
+      "csv",
+      "line 1: the column meta_key is missing; the column file_key is missing; a name that is not shown here is not one of the columns chip_id, uid, meta_key, file_key, counter, mac, tamper, mac_input",
+    ],
     "when the header is forgotten": [row, "csv", `line 1: is not the header ${header}`],
   }
   for (const [when, [text, format, problem]] of Object.entries(wrong))

@@ -4,9 +4,8 @@ import { table } from "./text.ts"
 
 export const acts: Command = {
   name: "acts",
+  does: "who retried, cancelled, suspended, resumed, revoked or rotated what, the newest first",
   takes: "[--subject ID]",
-  about:
-    "Who did what, by this CLI and on the console, the newest first: retry, cancel, suspend, resume, revoke, rotate.",
   options: { subject: false },
   plan:
     (values) =>

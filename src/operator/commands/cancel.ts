@@ -4,8 +4,8 @@ import type { Command } from "./command.ts"
 
 export const cancel: Command = {
   name: "cancel",
-  takes:
-    "ID  (of a transaction, or of what it is for: its nonce is given up, and all it is for is sent with another one)",
+  does: "gives up a nonce: what it was for is sent with another one",
+  takes: "ID  (of a transaction, or of what it is for)",
   argument: "ID",
   options: {},
   plan:

@@ -20,9 +20,10 @@ import { fields, table } from "./text.ts"
 export const chainRoleCommands: Command[] = [
   {
     name: "chain roles",
+    does: "what the factory lets each key do, and what is lacking",
     takes: "[--chain ID]",
-    about: `What the factory lets each key do, what this service needs of it otherwise, and the call of the factory that mends
-that. Calls are printed ready to be signed by the admin, whose key may be elsewhere; nothing is sent.`,
+    about: `Also the call of the factory that gives each key what this service needs of it, ready to be signed by the admin, whose
+key may be elsewhere; nothing is sent.`,
     options: { chain: false },
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
@@ -31,12 +32,13 @@ that. Calls are printed ready to be signed by the admin, whose key may be elsewh
   },
   {
     name: "chain call",
+    does: "prints a call of the factory for its admin to sign",
     takes: `ACT [--chain ID], where ACT is one of
     grant --account A --roles issue,claim,replace,deploy     revoke --account A [--roles …]
     set-authorizer --account A [--overlap-hours N]           set-metadata-base --url U
     freeze-metadata-base    pause    resume    announce-release    cancel-release`,
-    about: `Prints a call of the factory, ready to be signed by its admin, whose key may be elsewhere; sends nothing. Overlap:
-so long hold authorizations of the authorizer before, at most 168 hours; 0, for a stolen key, ends them at once.`,
+    about: `The admin's key may be elsewhere; nothing is sent. Overlap: so long hold authorizations of the authorizer
+before, at most 168 hours; 0, for a stolen key, ends them at once.`,
     argument: "ACT",
     options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
     plan(values) {

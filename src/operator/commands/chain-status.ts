@@ -4,6 +4,7 @@ import { table } from "./text.ts"
 
 export const chainStatus: Command = {
   name: "chain status",
+  does: "each chain and lane: nonces, balances, what is open and what holds it up",
   takes: "",
   options: {},
   plan: () => async (world) => {
@@ -58,6 +59,7 @@ function laneTable(rows: (ChainStatus["lanes"][number] & { has_key: boolean })[]
       "NEXT NONCE",
       "ON CHAIN",
       "PENDING",
+      "WAITING",
       "OPEN",
       "OLDEST",
       "BALANCE",
@@ -72,6 +74,7 @@ function laneTable(rows: (ChainStatus["lanes"][number] & { has_key: boolean })[]
       lane.next_nonce,
       lane.nonce_latest,
       lane.nonce_pending,
+      lane.waiting_effects,
       lane.open_transactions,
       lane.oldest_open_at,
       lane.balance,

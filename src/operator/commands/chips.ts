@@ -13,6 +13,7 @@ import { showProgress } from "./progress.ts"
 export const chipCommands: Command[] = [
   {
     name: "chips import",
+    does: "stores chips that were encoded elsewhere, with their keys",
     takes: "--organization ID --file F.json|F.csv",
     about: `The file has one chip in each line or entry: chip_id, uid, meta_key and file_key in hexadecimal, and optionally
 the last counter that was seen, and what the tag was set up to give: mac and tamper, true or false, and mac_input, the
@@ -46,6 +47,7 @@ other values refuses the file, but for keys that do not open, which are replaced
   },
   {
     name: "chips list",
+    does: "an organization's chips, without keys",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -57,6 +59,7 @@ other values refuses the file, but for keys that do not open, which are replaced
   },
   {
     name: "chips retire",
+    does: "takes a chip that no unit uses out of service",
     takes: "CHIP_ID --organization ID",
     argument: "CHIP_ID",
     options: { organization: true },
@@ -71,6 +74,7 @@ other values refuses the file, but for keys that do not open, which are replaced
   },
   {
     name: "chips move",
+    does: "gives free chips to another organization",
     takes: "--from ORGANIZATION --to ORGANIZATION (--chip CHIP_ID | --file F)",
     about: `Gives free chips, which were never paired, to another organization, with their keys and counters. The file has one
 chip id a line. All of them are moved or none; those that are there already stay.`,

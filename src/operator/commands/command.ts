@@ -5,6 +5,8 @@ import type { World } from "../../engine/world.ts"
 export type Command = {
   /** The words that choose it, such as `keys issue`. */
   name: string
+  /** What it is for, in a few words. */
+  does: string
   /** What follows the name, as the usage shows it. */
   takes: string
   /** What its own usage says besides, in lines. */

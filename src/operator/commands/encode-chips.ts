@@ -15,6 +15,7 @@ import { showProgress } from "./progress.ts"
 export const encodingCommands: Command[] = [
   {
     name: "chips encode",
+    does: "orders tags: registers chips and writes what the encoding station needs",
     takes:
       '--organization ID --key-set ID (--count N | --uids F.csv) --url "https://tap.example/t/{chip_id}" [--mac] [--tamper] --out DIR [--seal-to PUBLIC_KEY_FILE]',
     about: `Registers chips and writes DIR/manifest.jsonl: for each chip what the encoding station writes, the keys of its
@@ -67,6 +68,7 @@ are encoded anew with the newest keys of their set; one that was never paired ha
   },
   {
     name: "chips verify-encoding",
+    does: "checks addresses of encoded tags, one verdict each",
     takes: "--organization ID --file scanned.txt",
     about: `One address a line, as a phone opened it; after it, if you like, what GetFileSettings answered for file 02h, in
 hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 when a tag is not as it should be.`,
@@ -96,8 +98,8 @@ hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 
   },
   {
     name: "chips which-key",
+    does: "tells which known key set and version opens an address; touches nothing",
     takes: "--organization ID --url URL",
-    about: "Which known key set and version opens an address; touches nothing.",
     options: { organization: true, url: true },
     plan:
       (values) =>

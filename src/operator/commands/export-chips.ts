@@ -4,8 +4,8 @@ import { type Command, UsageError } from "./command.ts"
 
 export const exportCommand: Command = {
   name: "chips export",
+  does: "writes all chips of an organization to a file, without keys",
   takes: "--organization ID --file F.csv|F.json",
-  about: "Writes all chips of an organization to a file, without keys.",
   options: { organization: true, file: true },
   plan(values) {
     const file = values.required("file")

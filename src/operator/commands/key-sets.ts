@@ -17,8 +17,9 @@ import { table } from "./text.ts"
 export const keySetCommands: Command[] = [
   {
     name: "key-sets create",
+    does: "makes a set of keys for tags",
     takes: "--organization ID --name N --scheme S [--master-key-file F]",
-    about: `Makes a set of keys for tags. SCHEME is an10922 (AN10922 AES-128 diversification), sdm-backend, boltcard, or
+    about: `SCHEME is an10922 (AN10922 AES-128 diversification), sdm-backend, boltcard, or
 explicit for chips that bring their keys. The file has a master key of 32 hexadecimal digits; without one the
 service makes a master, which nobody ever sees.`,
     options: { organization: true, name: true, scheme: true, "master-key-file": false },
@@ -42,6 +43,7 @@ service makes a master, which nobody ever sees.`,
   },
   {
     name: "key-sets list",
+    does: "an organization's key sets and their versions",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -68,6 +70,7 @@ service makes a master, which nobody ever sees.`,
   },
   {
     name: "key-sets rotate",
+    does: "gives a key set another version, for new tags",
     takes: "ID [--master-key-file F]",
     argument: "ID",
     about: `Gives the set another version with another master. New tags get it; tags that are out there go on working with
@@ -88,6 +91,7 @@ theirs. chips encode --uids encodes known tags anew.`,
   },
   {
     name: "key-sets retire",
+    does: "ends a key set for new tags",
     takes: "ID",
     argument: "ID",
     about: "No new tags are encoded with a retired set; those that have its keys go on working.",

@@ -7,10 +7,10 @@ import { type Command, UsageError } from "./command.ts"
 
 export const metadataCommand: Command = {
   name: "metadata export",
+  does: "writes what the tokens of a collection show as files",
   takes: "--collection ID --out DIR [--base URL]",
-  about: `Writes what the tokens of a collection show as files, for a store that keeps them by their content:
-DIR/CHAIN_ID/ADDRESS/SERIAL holds what the service answers for a token, DIR/CHAIN_ID/ADDRESS.json the collection's
-document, and SERIAL.svg beside a token the picture of one that has none. With --base pictures are named where the
+  about: `For a store that keeps files by their content: DIR/CHAIN_ID/ADDRESS/SERIAL holds what the service answers for a token,
+DIR/CHAIN_ID/ADDRESS.json the collection's document, and SERIAL.svg beside a token the picture of one that has none. With --base pictures are named where the
 folder will be, such as ipfs://…; without it, at this service. Cut short, run it again.`,
   options: { collection: true, out: true, base: false },
   plan(values) {

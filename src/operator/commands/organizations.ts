@@ -32,6 +32,7 @@ import { fields, table } from "./text.ts"
 export const organizationCommands: Command[] = [
   {
     name: "organizations create",
+    does: "makes an organization",
     takes: "--name N [--default-chain ID] [--allowed-chains ID,ID]",
     options: { name: true, "default-chain": false, "allowed-chains": false },
     plan(values) {
@@ -48,6 +49,7 @@ export const organizationCommands: Command[] = [
   },
   {
     name: "organizations update",
+    does: "changes its name and chains",
     takes: "ID [--name N] [--default-chain ID] [--allowed-chains ID,ID]",
     argument: "ID",
     options: { name: false, "default-chain": false, "allowed-chains": false },
@@ -71,6 +73,7 @@ export const organizationCommands: Command[] = [
   },
   {
     name: "organizations suspend",
+    does: "refuses all its credentials",
     takes: "ID",
     about: `All its credentials are answered 403 auth.forbidden within 5 seconds. What is on its way to a chain goes on, and so
 do the redirects of its chips.`,
@@ -87,6 +90,7 @@ do the redirects of its chips.`,
   },
   {
     name: "organizations resume",
+    does: "lets a suspended organization in again",
     takes: "ID",
     argument: "ID",
     options: {},
@@ -101,6 +105,7 @@ do the redirects of its chips.`,
   },
   {
     name: "organizations list",
+    does: "all organizations, the oldest first",
     takes: "",
     options: {},
     plan:
@@ -125,6 +130,7 @@ do the redirects of its chips.`,
   },
   {
     name: "keys issue",
+    does: "makes an API key and shows it once",
     takes: "--organization ID [--name N] [--expires TIME]  (such as 2027-01-31T00:00:00Z)",
     options: { organization: true, name: false, expires: false },
     plan(values) {
@@ -142,6 +148,7 @@ do the redirects of its chips.`,
   },
   {
     name: "keys list",
+    does: "an organization's API keys, without their secrets",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -159,6 +166,7 @@ do the redirects of its chips.`,
   },
   {
     name: "keys revoke",
+    does: "ends an API key within 5 seconds",
     takes: "ID",
     argument: "ID",
     options: {},
@@ -175,6 +183,7 @@ do the redirects of its chips.`,
   },
   {
     name: "products create",
+    does: "makes a product, which units name as their product_id",
     takes: "--organization ID --name N [--external-id X] [--redirect-url U]",
     options: { organization: true, name: true, "external-id": false, "redirect-url": false },
     plan:
@@ -193,6 +202,7 @@ do the redirects of its chips.`,
   },
   {
     name: "products list",
+    does: "an organization's products",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -218,6 +228,7 @@ do the redirects of its chips.`,
   },
   {
     name: "quotas set",
+    does: "sets what an organization may have at the most",
     takes:
       "--organization ID [--units N] [--collections N] [--chips N] [--taps-per-month N]  (N or unlimited)",
     options: { organization: true, units: false, collections: false, chips: false, "taps-per-month": false },
@@ -242,6 +253,7 @@ do the redirects of its chips.`,
   },
   {
     name: "identity set",
+    does: "registers the sign-in whose identity tokens an organization may send",
     takes: "--organization ID --issuer I --audience A (--jwks-url U | --public-key-file F)",
     options: {
       organization: true,

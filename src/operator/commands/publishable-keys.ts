@@ -14,6 +14,7 @@ import { fields, table } from "./text.ts"
 export const publishableKeyCommands: Command[] = [
   {
     name: "publishable-keys list",
+    does: "an organization's publishable keys",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -32,6 +33,7 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys issue",
+    does: "makes a publishable key",
     takes: "--organization ID [--name N]",
     options: { organization: true, name: false },
     plan(values) {
@@ -48,6 +50,7 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys rotate",
+    does: "makes another one, beside which the old one lasts for a while",
     takes: "ID [--overlap 24h]",
     about: "Issues a new key in its place; the old one stays valid for --overlap: a number and s, m, h or d.",
     argument: "ID",
@@ -68,6 +71,7 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys revoke",
+    does: "ends a publishable key within 5 seconds",
     takes: "ID",
     argument: "ID",
     options: {},

@@ -6,8 +6,9 @@ import { table } from "./text.ts"
 export const receiptKeyCommands: Command[] = [
   {
     name: "receipt-keys list",
+    does: "the keys of tap receipts, the newest first",
     takes: "",
-    about: "The keys of tap receipts, the newest first. The first one is made with the first receipt.",
+    about: "The first one is made with the first receipt.",
     options: {},
     plan:
       () =>
@@ -24,6 +25,7 @@ export const receiptKeyCommands: Command[] = [
   },
   {
     name: "receipt-keys rotate",
+    does: "gives tap receipts another key",
     takes: "",
     about: `Makes a new key, which signs receipts from now on. The private half of the one before is forgotten; the public one
 stays at /.well-known/jwks.json, so receipts that it signed stay good. Nothing has to be started anew.`,

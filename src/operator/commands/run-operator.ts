@@ -54,7 +54,7 @@ async function runCommand(
   show: (output: Output) => Promise<void>,
 ): Promise<void> {
   const command = commands.find((each) => startsWith(words, each))
-  if (!command) throw new UsageError(`there is no command "${words.slice(0, 2).join(" ")}"`)
+  if (!command) throw new UsageError(unknownCommand(words))
   const run = command.plan(parseValues(command, words.slice(command.name.split(" ").length)))
   const open = command.needs === "unchecked world" ? openUncheckedWorld : openWorld
   const world = await open(loadConfig(readEnvironment()), tell)
@@ -69,14 +69,32 @@ function startsWith(words: string[], command: Command): boolean {
   return command.name.split(" ").every((word, index) => words[index] === word)
 }
 
-/** How to call the command that was meant, or all of them. */
+function unknownCommand(words: string[]): string {
+  const [topic = "", ...rest] = words
+  if (rest.length === 0 && topicOf(words).length > 0) return `"${topic}" goes on with one of these words`
+  return `there is no command "${words.slice(0, 2).join(" ")}"`
+}
+
+function topicOf([topic]: string[]): readonly Command[] {
+  return commands.filter(({ name }) => name.split(" ")[0] === topic)
+}
+
+/** How to call the command that was meant, or those of its topic; else what each of all of them does. */
 function usage(words: string[]): string {
   const meant = commands.filter((command) => startsWith(words, command))
-  const sameTopic = commands.filter((command) => command.name.split(" ")[0] === words[0])
-  const shown = [meant, sameTopic, commands].find((each) => each.length > 0) ?? []
-  const lines = shown.map(({ name, takes }) => `  operator ${name} ${takes}`.trimEnd())
+  const shown = [meant, topicOf(words)].find((each) => each.length > 0)
   const about = meant.flatMap((command) => (command.about ? [`\n${command.about}\n`] : []))
-  return `usage:\n${lines.join("\n")}\n${about.join("")}\n  --json prints one JSON document; exit code 0 done, 1 refused or failed, 2 wrong usage\n`
+  return `usage:\n${shown ? shown.map(callOf).join("\n") : overview()}\n${about.join("")}\n  --json prints one JSON document; exit code 0 done, 1 refused or failed, 2 wrong usage\n`
+}
+
+function callOf({ name, takes, does }: Command): string {
+  return `${`  operator ${name} ${takes}`.trimEnd()}\n      ${does}`
+}
+
+function overview(): string {
+  const width = Math.max(...commands.map(({ name }) => name.length))
+  const lines = commands.map(({ name, does }) => `  operator ${name.padEnd(width)}  ${does}`)
+  return `${lines.join("\n")}\n\n  operator COMMAND --help says what it takes`
 }
 
 type Failure = { lines: string[]; document: { code: string; message: string; details?: ErrorDetails } }

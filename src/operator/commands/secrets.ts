@@ -6,6 +6,7 @@ import type { Command } from "./command.ts"
 export const secretCommands: Command[] = [
   {
     name: "secrets rewrap",
+    does: "seals everything anew after a rotation of SERVICE_SECRET",
     takes: "",
     about: `To rotate SERVICE_SECRET: give all processes the new one as SERVICE_SECRET_PREVIOUS, then exchange the two, then run
 this, then take SERVICE_SECRET_PREVIOUS away. Chip keys, masters of key sets, kept answers, webhook secrets and the key
@@ -31,6 +32,7 @@ of receipts are sealed anew while the service runs. Cut short, run it again: it 
   },
   {
     name: "secrets adopt",
+    does: "gives up a lost SERVICE_SECRET and what it sealed",
     takes: "",
     about: `Only when an earlier SERVICE_SECRET is lost for good: a start asks for the present one alone from now on. What the
 lost one sealed never opens again: import the chips again, which replaces keys that do not open, and run

@@ -1,21 +1,27 @@
 /** What a cell or field shows for a value: `-` for none. */
 type Shown = string | number | boolean | Date | null | undefined
+const none = "-"
 
-/** A table with a header line and columns as wide as they must be. */
+/** A table with a header line and columns as wide as they must be; those in which nothing stands are left out. */
 export function table(header: string[], rows: Shown[][]): string {
   if (rows.length === 0) return "none"
-  const lines = [header, ...rows.map((row) => row.map(shown))]
-  const widths = header.map((_name, column) =>
-    lines.reduce((width, line) => Math.max(width, Bun.stringWidth(line[column] ?? "")), 0),
-  )
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell)))
+  const columns = header
+    .map((name, column) => [name, ...rows.map((row) => shown(row[column]))])
+    .filter(([, ...cells]) => cells.some((cell) => cell !== none))
+    .map(padded)
+  return [header, ...rows]
+    .map((_row, line) =>
+      columns
+        .map((column) => column[line])
         .join("  ")
         .trimEnd(),
     )
     .join("\n")
+}
+
+function padded(cells: string[]): string[] {
+  const width = cells.reduce((most, cell) => Math.max(most, Bun.stringWidth(cell)), 0)
+  return cells.map((cell) => cell + " ".repeat(width - Bun.stringWidth(cell)))
 }
 
 /** One line for each field: its name and its value. */
@@ -27,6 +33,6 @@ export function fields(values: Record<string, Shown>): string {
 }
 
 function shown(value: Shown): string {
-  if (value === null || value === undefined || value === "") return "-"
+  if (value === null || value === undefined || value === "") return none
   return value instanceof Date ? value.toISOString() : String(value)
 }

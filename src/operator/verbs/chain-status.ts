@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, inArray, isNull, min } from "drizzle-orm"
 import type { Address } from "viem"
 import { chainCursors, foundSerials } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
-import { lanes, transactions, units } from "../../db/schema.ts"
+import { effects, lanes, transactions, units } from "../../db/schema.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { inCoin } from "../../engine/chain/coin.ts"
@@ -11,6 +11,7 @@ import { rawMessage } from "../../engine/chain/rpc.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Context, KeyFault } from "../../platform/context.ts"
 import { within } from "../../platform/deadline.ts"
+import { laneQueue } from "../../platform/queues.ts"
 import { createQuickClient, createQuickProviders, troubleWith } from "../ask-chain.ts"
 
 /** What each chain says now, and each lane with its work and its account. */
@@ -77,6 +78,7 @@ async function lanesWithWork(queries: Queries, now: Date) {
     .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
     .groupBy(transactions.lane_id)
   const openByLane = new Map(open.map((each) => [each.lane_id, each]))
+  const waitingByQueue = await waitingWork(queries)
   const rows = await queries.select().from(lanes).orderBy(asc(lanes.chain_id), asc(lanes.id))
   const costs = new Map<string, bigint | null>()
   for (const { id } of rows) costs.set(id, await usualCost(queries, id))
@@ -89,11 +91,22 @@ async function lanesWithWork(queries: Queries, now: Date) {
     reason: lane.reason,
     next_nonce: lane.next_nonce,
     open_transactions: Number(openByLane.get(lane.id)?.transactions ?? 0),
+    waiting_effects: waitingByQueue.get(laneQueue(lane.id)) ?? 0,
     oldest_open_at: openByLane.get(lane.id)?.oldest?.toISOString() ?? null,
     usual_cost_wei: costs.get(lane.id)?.toString() ?? null,
     leased_until: lane.leased_until?.toISOString() ?? null,
     is_held: lane.leased_until !== null && lane.leased_until > now,
   }))
+}
+
+/** By queue, how much work has no transaction yet. */
+async function waitingWork(queries: Queries): Promise<Map<string, number>> {
+  const rows = await queries
+    .select({ queue: effects.queue, waiting: count() })
+    .from(effects)
+    .where(and(eq(effects.status, "open"), isNull(effects.transaction_id)))
+    .groupBy(effects.queue)
+  return new Map(rows.map(({ queue, waiting }) => [queue, Number(waiting)]))
 }
 
 /** What a lane's last transactions could cost at the most, on average; null when it never sent one. */

@@ -68,9 +68,11 @@ function wrongHeader(header: string, names: string[]): string[] {
   if (!names.some((name) => required.includes(name))) return [`is not the header ${shownColumns.join(",")}`]
   return [
     ...required.filter((name) => !names.includes(name)).map((name) => `the column ${name} is missing`),
-    ...names
-      .filter((name) => !columns.includes(name))
-      .map((name) => `${spelled(name)} is not one of the columns ${columns.join(", ")}`),
+    ...new Set(
+      names
+        .filter((name) => !columns.includes(name))
+        .map((name) => `${spelled(name)} is not one of the columns ${columns.join(", ")}`),
+    ),
     ...columns
       .filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
       .map((name) => `the column ${name} is there twice`),
