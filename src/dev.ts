@@ -34,6 +34,6 @@ The service is ready at ${base_url}
   publishable key   ${service.publishable_key}
   API key           ${api_key}
 
-All of it is kept in ${folder}. Ctrl-C stops it; nothing is lost.
+All of it is kept in ${folder}, these lines in its dev.json. Ctrl-C stops it; nothing is lost.
 `)
 }

@@ -1181,7 +1181,7 @@ export interface components {
             redirect_url?: string | null;
             /**
              * Format: uuid
-             * @description The product, which may have a redirect of its own.
+             * @description The product, which may have a redirect of its own. The operator of the service makes products.
              */
             product_id?: string | null;
             /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
@@ -1676,7 +1676,7 @@ export interface components {
             collection: components["schemas"]["CollectionMembership"] | null;
             /**
              * Format: uuid
-             * @description The product, which may have a redirect of its own.
+             * @description The product, which may have a redirect of its own. The operator of the service makes products.
              */
             product_id: string | null;
             /** @description The paired chip; null before the pairing. */
@@ -1769,7 +1769,7 @@ export interface components {
             redirect_url?: string | null;
             /**
              * Format: uuid
-             * @description The product, which may have a redirect of its own.
+             * @description The product, which may have a redirect of its own. The operator of the service makes products.
              */
             product_id?: string | null;
             /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */

@@ -9,6 +9,7 @@ import {
   type ReceiptKey,
   signReceipt,
 } from "../../src/engine/receipts/receipt.ts"
+import { loadConfig, type RateLimit } from "../../src/platform/config.ts"
 import { type ErrorCode, errorCatalogue } from "../../src/platform/errors.ts"
 import { signingKey } from "../../src/resources/receipts/keys.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
@@ -124,6 +125,29 @@ describe("the documentation", () => {
     expect(listed.length).toBeGreaterThan(codes.length + routes.length)
   })
 
+  test("says the limits that hold where nothing else is configured", async () => {
+    const { rate_limits } = loadConfig({ SERVICE_SECRET: service.secret.current })
+    const { text } = await read("/docs/limits.md")
+    const inWords = ({ requests, seconds }: RateLimit) =>
+      `${requests / seconds} a second, bursts of ${requests}`
+    const { api_key, session_token, publishable_key, tap_redirect } = rate_limits
+    expect(text).toContain(`API key: ${inWords(api_key).replace("a second", "requests a second")}.`)
+    expect(text).toContain(`Session token: ${inWords(session_token)}. Publishable key: the same`)
+    expect(publishable_key).toEqual(session_token)
+    expect(text).toContain(
+      `Chip addresses \`/t/{chip_id}\`: ${tap_redirect.requests / tap_redirect.seconds} a second`,
+    )
+    expect(text).toContain(`bursts of ${tap_redirect.requests}`)
+    for (const limit of [rate_limits.refused_value, rate_limits.failed_credential])
+      expect(limit).toEqual({ requests: 10, seconds: 60 })
+    const polling = (await read("/docs/polling.md")).text.replaceAll(/\s+/g, " ")
+    const { requests, seconds } = session_token
+    expect(polling).toContain(`${requests / seconds} requests a second with bursts of ${requests}`)
+    // What it advises to begin with is within them.
+    expect(polling).toContain("Begin with half a second")
+    expect(requests / seconds).toBeGreaterThan(2)
+  })
+
   test("is found by words, best first", async () => {
     const found = async (question: string) => {
       const { text } = await read(`/docs/search?q=${encodeURIComponent(question)}`)
@@ -136,6 +160,14 @@ describe("the documentation", () => {
     expect((await found("no-such-word-anywhere")).filter((path) => path?.includes("/errors/"))).toEqual([])
     expect((await read("/docs/search?q=%3Cscript%3E")).text).toContain("“&lt;script&gt;”")
   })
+})
+
+test("each page of the service itself has an icon, which is there", async () => {
+  for (const path of ["/", "/nothing", "/docs", "/docs/nothing-here", "/docs/errors"]) {
+    const { text } = await read(path, "text/html")
+    const { response } = await read(/<link rel="icon" href="([^"]+)"/.exec(text)?.[1] ?? "/none")
+    expect([path, response.headers.get("content-type")]).toEqual([path, "image/svg+xml; charset=utf-8"])
+  }
 })
 
 describe("what is no page of the documentation", () => {
@@ -268,15 +300,17 @@ describe("in a browser", () => {
     expect(complaints).toEqual([])
   }, 60_000)
 
-  test("a page that does not fit or cannot be read would be noticed", async () => {
+  test("a page that does not fit, breaks words or cannot be read would be noticed", async () => {
     const visited = await newPage()
     await visited.page.setContent(
-      '<html lang="en"><title>Flawed</title><main><h1 style="width: 500px; color: #ccc; background: #fff">Pale</h1><img src=""></main>',
+      '<html lang="en"><title>Flawed</title><main><h1 style="width: 500px; color: #ccc; background: #fff">Pale</h1><p style="width: 2em; overflow-wrap: anywhere">two characters</p><img src=""></main>',
     )
     const flaws = (await flawsOf(visited, "flawed")).join("\n")
     expect(flaws).toContain("flawed, 390 pixels, dark: 118 pixels too wide")
     expect(flaws).toContain("flawed, 1280 pixels, dark: color-contrast at h1")
     expect(flaws).toContain("flawed, 390 pixels, light: image-alt at img")
+    expect(flaws).toContain('flawed, 390 pixels, light: "characters" is broken over lines')
+    expect(flaws).not.toContain('"two"')
   }, 30_000)
 
   test("leads by the keyboard alone from search to a page, and through its tabs", async () => {

@@ -2,12 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { guidesFor } from "../../src/api/docs/guides.ts"
+import { guidesFor, runbooks } from "../../src/api/docs/guides.ts"
 import { operationsOf } from "../../src/api/docs/reference.ts"
 import { typeScriptOf } from "../../src/api/docs/snippets.ts"
 import { openApiDocument } from "../../src/api/openapi/document.ts"
 import { api, routes } from "../../src/api/routes.ts"
 import type { DevService } from "../../src/dev/start.ts"
+import { parseValues } from "../../src/operator/commands/command.ts"
+import { commands } from "../../src/operator/commands/commands.ts"
 import { startDevHere } from "../harness/dev-service.ts"
 
 const root = join(import.meta.dir, "../..")
@@ -28,17 +30,16 @@ afterAll(async () => {
 
 /** The guides are one story: what one has made, later ones use. */
 describe("the guides, read from the first to the last", () => {
-  test("lead through bash as they stand", async () => {
-    const child = Bun.spawn(["timeout", "60", "bash", "-eu"], {
-      stdin: new Blob([blocksOf("bash").join("\n").replace("end_sk_…", dev.service.api_key)]),
-      stdout: "pipe",
-      stderr: "pipe",
-    })
-    const printed = await new Response(child.stdout).text()
-    expect(await new Response(child.stderr).text()).toBe("")
-    expect(await child.exited).toBe(0)
+  test.concurrent("lead through bash as they stand", async () => {
+    const printed = await inBash(blocksOf("bash").join("\n"))
     expect(printed.match(/"status":"claimed"/g)).toHaveLength(2)
     expect(printed).toContain("https://shop.example/jackets/1?service_chip_id=")
+  }, 90_000)
+
+  test.concurrent("begin with what the README leads through", async () => {
+    const [, block = ""] = /^## First requests\n\n```sh\n([\s\S]*?)^```$/m.exec(await readme()) ?? []
+    const printed = await inBash(block.replace("http://localhost:3000", dev.service.base_url))
+    expect(printed.match(/"status":"claimed"/g)).toHaveLength(1)
   }, 90_000)
 
   test("show nothing for a shell that it could not read", async () => {
@@ -59,6 +60,48 @@ describe("the guides, read from the first to the last", () => {
     expect(told).toEqual(["confirmed\n", "confirmed\n"])
   }, 120_000)
 })
+
+test("every operator command that guides, runbooks and the README show is one, with options that it takes", async () => {
+  const guides = guidesFor({ api_base_url: dev.service.base_url })
+  const texts = [...guides, ...runbooks()].map(({ markdown }) => markdown)
+  const lines = [...texts, await readme()].join("\n").replaceAll("\\\n", " ").split("\n")
+  const shown = lines
+    .map(
+      (line) =>
+        /^[^`]*bun (?:run operator|src\/operator\.ts) +([^\s`#|;)][^`#|;)]*)$/.exec(
+          line.replace(/ [#|].*/, ""),
+        )?.[1],
+    )
+    .filter((text) => text !== undefined)
+  const known = shown.map((text) => {
+    const words =
+      text.match(/"[^"]*"|[^\s[\]]+/g)?.filter((word) => !["--json", "--help"].includes(word)) ?? []
+    const command = commands.find(({ name }) => name.split(" ").every((word, index) => word === words[index]))
+    if (!command) throw new Error(`there is no command: ${text}`)
+    if (!text.includes("--help")) parseValues(command, words.slice(command.name.split(" ").length))
+    return command.name
+  })
+  // How a sign-in is registered, products are made, and tags are ordered and imported.
+  for (const name of ["identity set", "products create", "chips encode", "chips import"])
+    expect(known).toContain(name)
+})
+
+/** What commands print that all end well and complain of nothing. */
+async function inBash(commands: string): Promise<string> {
+  const child = Bun.spawn(["timeout", "60", "bash", "-eu"], {
+    stdin: new Blob([commands.replace("end_sk_…", dev.service.api_key)]),
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const printed = await new Response(child.stdout).text()
+  expect(await new Response(child.stderr).text()).toBe("")
+  expect(await child.exited).toBe(0)
+  return printed
+}
+
+function readme(): Promise<string> {
+  return Bun.file(join(root, "README.md")).text()
+}
 
 /** The code of all guides in some languages, in order. */
 function blocksOf(...languages: string[]): string[] {

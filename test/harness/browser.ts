@@ -52,8 +52,8 @@ export type PageOptions = { width?: number; scheme?: "light" | "dark" }
 export type VisitedPage = { page: Page; requested: string[]; complaints: string[] }
 
 /**
- * What is wrong with the page that is open, in words: whether it is wider than its window, on a phone and on a desk, in
- * light and in dark, and whatever axe calls a violation. Colours do not depend on the width, and nothing else that axe
+ * What is wrong with the page that is open, in words: whether it is wider than its window or breaks a word, on a phone
+ * and on a desk, in light and in dark, and whatever axe calls a violation. Colours do not depend on the width, and nothing else that axe
  * looks at on the colours, so it looks at each once. Pictures are left in `build/pictures`, by the name.
  */
 export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string): Promise<string[]> {
@@ -67,6 +67,8 @@ export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string)
     const found: string[] = []
     const excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
     if (excess !== 0) found.push(`${excess} pixels too wide`)
+    const broken = (await page.evaluate(findBrokenWords)) as string[]
+    found.push(...broken.map((word) => `"${word}" is broken over lines`))
     if (withAxe) {
       const { violations } = (await page.evaluate(runAxe)) as Pick<axe.AxeResults, "violations">
       for (const { id, nodes } of violations)
@@ -86,6 +88,21 @@ const looks = [
 
 /** Without asking for the style sheets anew, and for what is wrong alone: half the time. */
 const runAxe = `axe.run({ preload: false, resultTypes: ["violations"] })`
+
+/** Words that stand on two lines, as in a column that is too narrow; ids, addresses and code may have to be broken. */
+const findBrokenWords = `(() => {
+  const broken = new Set()
+  const range = document.createRange()
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  for (let text = texts.nextNode(); text; text = texts.nextNode())
+    for (const { 0: word, index } of text.data.matchAll(/(?<![^\\s(])[A-Za-z]{2,12}(?![^\\s.,;:)])/g)) {
+      range.setStart(text, index)
+      range.setEnd(text, index + word.length)
+      const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))
+      if (lines.size > 1) broken.add(word)
+    }
+  return [...broken]
+})()`
 
 const flags = [
   "--no-sandbox",

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
+import { examples } from "../../src/api/openapi/examples.ts"
 import { canonicalCorsOrigins, entriesFor } from "../../src/resources/settings/cors-entry.ts"
 import {
   ask,
@@ -183,6 +184,11 @@ describe("an entry", () => {
       expect(canonicalCorsOrigins([typed])).toEqual([stored])
       expect(canonicalCorsOrigins([stored])).toEqual([stored])
     })
+
+  test("of the documentation is stored as it stands there", () => {
+    const { cors_origins } = examples.replaceCorsOrigins.request
+    expect(canonicalCorsOrigins(cors_origins)).toEqual(cors_origins)
+  })
 
   for (const domain of [
     "amazonaws.com",

@@ -21,7 +21,10 @@ import {
 } from "../../platform/fields.ts"
 import { contract } from "../collections/model.ts"
 
-const productId = described(id, "The product, which may have a redirect of its own.")
+const productId = described(
+  id,
+  "The product, which may have a redirect of its own. The operator of the service makes products.",
+)
 
 const editable = {
   external_id: Type.Optional(nullable(externalId)),
