@@ -51,6 +51,33 @@ describe("the journey from a fresh folder to a claimed and transferred unit", ()
     }, 120_000)
 })
 
+describe("the demo", () => {
+  test.concurrent("says how it is used", async () => {
+    const child = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--help"], { stdout: "pipe" })
+    expect(await child.stdout.text()).toStartWith("bun run demo [--json]\n")
+    expect(await child.exited).toBe(0)
+  })
+
+  test.concurrent("says that no service runs in its folder before it uses one of its own", async () => {
+    const folder = newFolder()
+    const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts")], {
+      env: { ...process.env, DATA_DIR: folder },
+      stdout: "pipe",
+      stderr: "inherit",
+      detached: true,
+    })
+    let printed = ""
+    for await (const chunk of demo.stdout) {
+      printed += new TextDecoder().decode(chunk)
+      if (printed.includes("\n")) break
+    }
+    // A group of its own: the service that it has started ends with it.
+    process.kill(-demo.pid, "SIGKILL")
+    await demo.exited
+    expect(printed).toStartWith(`  ✓ service started for this demo: none runs in ${folder} (`)
+  }, 60_000)
+})
+
 /** Looks into the running service's database until it has an open effect of that name. */
 async function untilOpen(folder: string, work: string): Promise<void> {
   const db = openDatabase(`sqlite:${join(folder, "service.db")}`)

@@ -21,11 +21,36 @@ let chipId: string
 beforeAll(async () => {
   dev = await startDevHere(environment)
   api = createClient({ base_url: dev.service.base_url, token: dev.service.api_key })
-  chipId = await issuedChip()
+  const { headers } = await fetch(`${dev.service.shop_url}/tap`, { redirect: "manual" })
+  chipId =
+    new URL(String(headers.get("location")), dev.service.shop_url).searchParams.get("service_chip_id") ?? ""
 }, 60_000)
 afterAll(async () => {
   await dev.stop()
   rmSync(folder, { recursive: true, force: true })
+})
+
+test("the first tap on a fresh service finds a jacket that was made for it", async () => {
+  const { is_test, unit } = await dataOf(
+    api.GET("/v1/chips/{chip_id}", { params: { path: { chip_id: chipId } } }),
+  )
+  expect([is_test, unit?.name, unit?.collection?.token.status]).toEqual([true, "Moss Jacket", "active"])
+})
+
+test("a page that a developer visits gets no answer from the local chain, and no leave to ask it", async () => {
+  const ask = (method: string, headers: Record<string, string>, body?: string) =>
+    fetch(dev.service.chain.rpc_url, {
+      ...{ method, headers: { origin: "https://elsewhere.example", ...headers } },
+      ...(body !== undefined && { body }),
+    })
+  const preflight = await ask("OPTIONS", {
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "content-type",
+  })
+  const question = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'
+  const asked = await ask("POST", { "content-type": "application/json" }, question)
+  expect(asked.status).toBe(200)
+  for (const { headers } of [preflight, asked]) expect(headers.get("access-control-allow-origin")).toBeNull()
 })
 
 describe("the shop's page, on an origin of its own", () => {
@@ -40,7 +65,7 @@ describe("the shop's page, on an origin of its own", () => {
 
     await press(page, "Tap the jacket")
     await sees(page, "#status", "✓ This jacket is genuine.")
-    expect(await page.textContent("#unit-name")).toBe("Jacket 1")
+    expect(await page.textContent("#unit-name")).toBe("Moss Jacket")
     expect(await page.textContent("#serial")).toBe("1")
     expect(await page.textContent("#chip")).toBe(chipId)
     expect(await page.textContent("#request-id")).toMatch(/^req_[0-9a-f-]{36}$/)
@@ -168,26 +193,6 @@ test("a shop's page that comes back on another port is registered in place of th
   expect(dev.service.shop_url).not.toBe(before)
   expect(await listed()).toEqual([dev.service.shop_url])
 }, 60_000)
-
-/** A test chip whose unit is issued. */
-async function issuedChip(): Promise<string> {
-  const { id: collection_id } = await dataOf(
-    api.POST("/v1/collections", { body: { name: "Autumn Jackets" } }),
-  )
-  const collection = { params: { path: { collection_id } } }
-  await until(
-    async () => (await dataOf(api.GET("/v1/collections/{collection_id}", collection))).contract.status,
-  )
-  const { id: unit_id } = await dataOf(api.POST("/v1/units", { body: { collection_id, name: "Jacket 1" } }))
-  const { chip_id } = await dataOf(api.POST("/v1/chips", { body: { unit_id, is_test: true } }))
-  const unit = { params: { path: { unit_id } } }
-  await until(async () => (await dataOf(api.GET("/v1/units/{unit_id}", unit))).collection?.token.status)
-  return chip_id
-}
-
-async function until(statusOf: () => Promise<string | undefined>): Promise<void> {
-  while ((await statusOf()) !== "active") await Bun.sleep(200)
-}
 
 /** Goes on with the Tab key until the element with this text or id has the focus. */
 async function tabTo(page: Page, named: string): Promise<void> {

@@ -110,7 +110,8 @@ describe.each(engines)("on $name the console", (engine) => {
     expect(await page("/console/machines/collection-contract/states/active")).toContain(
       `<td>${collection.name}</td>`,
     )
-    const { id } = await claimedUnit(service, maker)
+    const { id, unit } = await claimedUnit(service, maker)
+    expect(await page(`/console/actors/${unit.id}`)).toContain(`<dt>Owner</dt><dd>${alice}</dd>`)
     const claims = await page("/console/machines/claim/states/claimed")
     expect(claims).toContain(id)
     expect(claims).toContain("Maker &amp; Daughters</td>")

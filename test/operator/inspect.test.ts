@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { join } from "node:path"
 import { createWebSocketReceiver, type StatelyInspectionEvent } from "@statelyai/inspect"
 import { and, asc, eq } from "drizzle-orm"
 import { type AnyStateMachine, type AnyStateNode, createMachine } from "xstate"
@@ -189,6 +190,22 @@ describe("the feed", () => {
     expect(await statusOf({ ...upgrade, origin: "http://localhost:3000" })).toBe(403)
     expect(await statusOf({ host: "evil.example" })).toBe(403)
     expect(await (await fetch(url)).text()).toContain("nothing leaves this machine")
+  })
+})
+
+describe("the command", () => {
+  test("says how it is used and ends with 0, and with 1 where it is used otherwise", async () => {
+    const inspect = async (...words: string[]) => {
+      const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/inspect.ts"), ...words], {
+        stdio: ["ignore", "pipe", "pipe"],
+      })
+      const said = [await child.stdout.text(), await child.stderr.text()]
+      return [await child.exited, ...said]
+    }
+    const usage = "usage: inspect [ID …] [--port N]\n"
+    expect(await inspect("--help")).toEqual([0, usage, ""])
+    expect(await inspect("--all")).toEqual([1, "", usage])
+    expect(await inspect("--port", "none")).toEqual([1, "", `--port takes a number up to 65535; ${usage}`])
   })
 })
 

@@ -6,6 +6,7 @@ import { getAddress } from "viem"
 import { actorEvents, identityTokenUses } from "../../src/db/schema.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { Unavailable } from "../../src/platform/unavailable.ts"
 import type { CreateClaimBody } from "../../src/resources/claims/model.ts"
 import { presentClaim } from "../../src/resources/claims/present.ts"
 import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -89,6 +90,17 @@ describe.each(engines)("on $name", (engine) => {
           deadline_at: "2026-04-01T00:29:00.000Z",
         },
       })
+    })
+
+    test("is not handed out while the chain does not know the authorizer", async () => {
+      const { unit, session } = await issuedUnit(service)
+      const text = "AUTHORIZER_KEY is that of somebody else"
+      const context = {
+        ...service.context,
+        keyFaults: () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }],
+      }
+      const body = { recipient: alice, execution: "client_broadcast" as const }
+      await expect(prepareClaim(context, session, unit.id, body)).rejects.toEqual(new Unavailable(text))
     })
 
     test("is expired when the chain has passed the deadline without it, and leaves the unit to others", async () => {

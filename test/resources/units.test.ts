@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import fc from "fast-check"
+import { failure } from "../../machines/failures.ts"
+import { effects } from "../../src/db/schema.ts"
+import { sendEvent, settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { presentCollection } from "../../src/resources/collections/present.ts"
@@ -70,6 +74,17 @@ describe.each(engines)("on $name", (engine) => {
     const collection = await create(caller, { name: "Deployed", symbol: "d!" })
     await settle(service, collection.id, { transaction_hash: "0x01" })
     expect(await getCollection(read(), caller, collection.id)).toEqual({ ...collection, status: "active" })
+  })
+
+  test("a collection whose deployment failed says why until it is tried again", async () => {
+    const { id } = await create(caller, { name: "Failed" })
+    const shown = async () => presentCollection(await getCollection(read(), caller, id))
+    const error = failure("collection.deployment_reverted")
+    const [effect] = await read().select().from(effects).where(eq(effects.actor_id, id))
+    await service.turn((turn) => settleEffect(turn, effect?.id ?? "", { error }))
+    expect(await shown()).toMatchObject({ contract: { status: "failed" }, failure: error })
+    await service.turn((turn) => sendEvent(turn, id, { type: "RETRY" }))
+    expect(await shown()).toMatchObject({ contract: { status: "deploying" }, failure: null })
   })
 
   test("two organizations use one external id, one organization only once", async () => {
