@@ -752,7 +752,7 @@ export interface paths {
         put?: never;
         /**
          * Send events to a webhook endpoint again
-         * @description Sends one event (`event_id`) or all from a time on (`created_after`) once more, as far as they are kept and the endpoint asks for their types, and tries at once what still waits for it. They keep their ids, so that a receiver can tell what it has.
+         * @description Sends one event (`event_id`) or all from a time on (`created_after`) once more, as far as they are kept and the endpoint asks for their types, and tries at once what still waits for it, with attempts counted from 1 again. A paused endpoint is sent them when it is enabled. They keep their ids, so that a receiver can tell what it has.
          */
         post: operations["createWebhookReplay"];
         delete?: never;
@@ -1275,7 +1275,7 @@ export interface components {
              * @description The collection it is about; null where it is about none.
              */
             collection_id: string | null;
-            /** @description Whether it is about a unit with a test chip. */
+            /** @description Whether it is about a unit with a test chip, or a test that you asked for. */
             is_test: boolean;
             /** @description The resource as its GET showed it at that moment. */
             data: {
@@ -1811,7 +1811,7 @@ export interface components {
              * @description The event, which is also the `webhook-id` of the delivery.
              */
             event_id: string;
-            /** @description Which attempt at this event it was, from 1. */
+            /** @description Which attempt at this event it was, from 1: anew after a replay, and after the endpoint was enabled again. */
             attempt: number;
             /**
              * @description `delivered` when the endpoint answered 2xx within 10 seconds.
@@ -1881,7 +1881,7 @@ export interface components {
          * @description Every `error.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.
          * @enum {string}
          */
-        KnownErrorCode: "validation.failed" | "auth.unauthorized" | "auth.forbidden" | "session_token.invalid_or_expired" | "session_token.wrong_chip" | "not_found.resource" | "request.method_not_allowed" | "request.too_large" | "request.unsupported_media_type" | "rate_limit.exceeded" | "quota.exceeded" | "idempotency.key_conflict" | "idempotency.in_progress" | "collection.not_found" | "collection.already_exists" | "collection.not_active" | "tap.not_found" | "metadata_refresh.not_found" | "metadata_refresh.unsupported" | "unit.not_found" | "unit.already_exists" | "unit.not_minted" | "unit.issuance_pending" | "chip.not_found" | "chip.invalid_e_value" | "chip.already_scanned" | "chip.not_a_test_chip" | "chip.already_paired" | "chip.bulk_mixed_collections" | "chip.bulk_pending" | "event.not_found" | "webhook_endpoint.not_found" | "claim.not_found" | "claim.in_progress" | "claim.already_to_recipient" | "claim.already_claimed" | "claim.owner_unknown" | "transfer.not_found" | "transfer.in_progress" | "transfer.already_to_recipient" | "transfer.owner_unknown" | "chip_replacement.not_found" | "chip_replacement.in_progress" | "chip_replacement.locked" | "internal.error";
+        KnownErrorCode: "validation.failed" | "auth.unauthorized" | "auth.forbidden" | "session_token.invalid_or_expired" | "session_token.wrong_chip" | "not_found.resource" | "request.method_not_allowed" | "request.too_large" | "request.unsupported_media_type" | "rate_limit.exceeded" | "quota.exceeded" | "idempotency.key_conflict" | "idempotency.in_progress" | "collection.not_found" | "collection.already_exists" | "collection.not_active" | "tap.not_found" | "metadata_refresh.not_found" | "metadata_refresh.unsupported" | "unit.not_found" | "unit.already_exists" | "unit.not_minted" | "unit.issuance_pending" | "chip.not_found" | "chip.invalid_e_value" | "chip.already_scanned" | "chip.not_a_test_chip" | "chip.already_paired" | "chip.bulk_mixed_collections" | "chip.bulk_pending" | "event.not_found" | "webhook_endpoint.not_found" | "webhook_endpoint.paused" | "claim.not_found" | "claim.in_progress" | "claim.already_to_recipient" | "claim.already_claimed" | "claim.owner_unknown" | "transfer.not_found" | "transfer.in_progress" | "transfer.already_to_recipient" | "transfer.owner_unknown" | "chip_replacement.not_found" | "chip_replacement.in_progress" | "chip_replacement.locked" | "internal.error";
         /**
          * @description Every `failure.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.
          * @enum {string}
@@ -7675,7 +7675,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The state of things does not allow it. `webhook_endpoint.paused`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { exampleOf } from "../../src/api/docs/event-types.ts"
 import { chipReplacements, chips, claims, collections, taps, transfers, units } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
-import { eventTypes } from "../../src/engine/events/types.ts"
+import { type EventType, eventTypes } from "../../src/engine/events/types.ts"
 import { ApiError } from "../../src/platform/errors.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { createTap, createTestTap } from "../../src/resources/taps/service.ts"
@@ -20,7 +21,13 @@ const histories = 3
 const rounds = 30
 const atATime = 4
 
-type Told = { id: string; type: string; unit_id: string | null; data: Record<string, unknown> }
+type Told = {
+  id: string
+  type: EventType
+  unit_id: string | null
+  is_test: boolean
+  data: Record<string, unknown>
+}
 type Random = () => number
 
 describe.each(engines)("on $name", (engine) => {
@@ -45,7 +52,7 @@ describe.each(engines)("on $name", (engine) => {
         service.advance(1 + Math.floor(random() * 5))
       }
       const told = await readFeed(customer)
-      for (const type of told.map(({ type }) => type)) met.add(type)
+      for (const { type, is_test } of told) met.set(type, is_test)
       expect(replayed(told)).toEqual(await standing(customer))
       expect(countTypes(told)).toEqual(await countChanges(customer, told))
     },
@@ -58,7 +65,10 @@ describe.each(engines)("on $name", (engine) => {
     const certain = ofResources.filter((type) => !type.endsWith(".failed") && type !== "chip.tampered")
     expect(certain.filter((type) => !met.has(type))).toEqual([])
   })
-  const met = new Set<string>()
+  test("the documentation's examples say of tests what the histories said", () => {
+    for (const [type, is_test] of met) expect([type, exampleOf(type).is_test]).toEqual([type, is_test])
+  })
+  const met = new Map<EventType, boolean>()
 
   const ownershipOf = ({ caller }: Customer) => {
     const { context, behind, chain } = service

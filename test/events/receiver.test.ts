@@ -19,6 +19,7 @@ test("the receiver of the documentation has fifteen lines and runs as it stands"
   const child = Bun.spawn([process.execPath, path], {
     env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port) },
     stdout: "pipe",
+    stderr: "pipe",
   })
   try {
     const event = exampleOf("claim.claimed")
@@ -37,8 +38,10 @@ test("the receiver of the documentation has fifteen lines and runs as it stands"
     }
     expect(answer?.status).toBe(204)
     expect((await send(`${body} `)).status).toBe(400)
-    const { value } = await child.stdout.getReader().read()
-    expect(new TextDecoder().decode(value)).toBe(`${event.id} claim.claimed ${event.unit_id}\n`)
+    const said = async (stream: ReadableStream<Uint8Array>) =>
+      new TextDecoder().decode((await stream.getReader().read()).value)
+    expect(await said(child.stdout)).toBe(`${event.id} claim.claimed ${event.unit_id}\n`)
+    expect(await said(child.stderr)).toBe("refused: No matching signature found\n")
   } finally {
     child.kill()
     await child.exited

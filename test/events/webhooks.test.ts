@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto"
 import { eq } from "drizzle-orm"
 import { Webhook } from "standardwebhooks"
 import { verifyWebhook } from "../../clients/typescript/webhooks.ts"
+import { exampleOf } from "../../src/api/docs/event-types.ts"
 import { webhookQueue } from "../../src/db/event-schema.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -235,6 +236,8 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await ask(service, `PATCH ${path}`, { as: customer.key, body: { status: "enabled" } })
     await workUntil(async () => (await queued(endpoint)).length === 0)
     expect(received.at(-1)?.id).toBe(eventId)
+    const [latest] = await deliveriesOf(customer, endpoint)
+    expect(latest).toMatchObject({ event_id: eventId, attempt: 1, status: "delivered" })
   })
 
   test("are only of the types that are asked for, and a test reaches its endpoint alone", async () => {
@@ -250,6 +253,20 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(narrow.received.map(({ id }) => id)).toEqual([String(body.id)])
     expect(wide.received.length).toBe(1)
     expect(narrow.received[0]?.body).not.toContain("whsec_")
+    expect(body.is_test).toBe(exampleOf("webhook_endpoint.test").is_test)
+  })
+
+  test("are not tried out while the endpoint is paused, and are with the same request once it is enabled", async () => {
+    const customer = await createCustomer(service)
+    const endpoint = await endpointFor(customer, receiver().url)
+    const path = `/v1/webhook-endpoints/${endpoint.id}`
+    const become = (status: string) => ask(service, `PATCH ${path}`, { as: customer.key, body: { status } })
+    const tryOut = () =>
+      ask(service, `POST ${path}/tests`, { as: customer.key, headers: { "Idempotency-Key": "a-test" } })
+    await become("paused")
+    expect(await tryOut()).toMatchObject({ status: 409, code: "webhook_endpoint.paused" })
+    await become("enabled")
+    expect((await tryOut()).status).toBe(201)
   })
 
   test("that were missed are sent again on request", async () => {

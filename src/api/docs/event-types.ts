@@ -13,19 +13,19 @@ export function eventTypesMarkdown(): string {
 
 /** An event of each type, of the one story that all examples tell. */
 export function exampleOf(type: EventType) {
-  const { data, about = "unit" } = told[type]
+  const { data, about = "unit", is_test = about === "unit" } = told[type]
   const { unit_id, collection_id } = examples.getEvent.response
   return {
     ...examples.getEvent.response,
     type,
     unit_id: about === "unit" ? unit_id : null,
     collection_id: about === "nothing" ? null : collection_id,
-    is_test: about === "unit" && type !== "unit.created",
+    is_test,
     data,
   }
 }
 
-type Told = { when: string; data: object; about?: "collection" | "nothing" }
+type Told = { when: string; data: object; about?: "collection" | "nothing"; is_test?: boolean }
 
 const collection = examples.getCollection.response
 const claim = examples.getClaim.response
@@ -44,7 +44,11 @@ const told: Record<EventType, Told> = {
     data: { ...collection, contract: { ...collection.contract, status: "failed" } },
     about: "collection",
   },
-  "unit.created": { when: "A unit was registered.", data: examples.createUnit.response },
+  "unit.created": {
+    when: "A unit was registered. It has no chip yet, so `is_test` is false.",
+    data: examples.createUnit.response,
+    is_test: false,
+  },
   "unit.issued": { when: "A unit's token is on the chain.", data: examples.getUnit.response },
   "chip.paired": { when: "A chip was paired to a unit.", data: examples.pairChip.response },
   "chip.tampered": {
@@ -100,5 +104,6 @@ const told: Record<EventType, Told> = {
     when: "You asked for a test. It is sent to that endpoint alone.",
     data: examples.getWebhookEndpoint.response,
     about: "nothing",
+    is_test: true,
   },
 }

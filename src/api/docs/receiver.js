@@ -8,7 +8,8 @@ createServer(async (request, response) => {
     const event = webhook.verify(body, request.headers)
     process.stdout.write(`${event.id} ${event.type} ${event.unit_id}\n`)
     response.writeHead(204).end()
-  } catch {
+  } catch (error) {
+    process.stderr.write(`refused: ${error.message}\n`)
     response.writeHead(400).end()
   }
 }).listen(Number(process.env.PORT ?? 4000))

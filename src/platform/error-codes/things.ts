@@ -178,6 +178,16 @@ export const thingErrors = {
     happened: "Your organization has no webhook endpoint with this id; it may have been deleted.",
     fix: "List the webhook endpoints and use the `id` of one of them.",
     operation: "listWebhookEndpoints",
-    related: ["event.not_found"],
+    related: ["event.not_found", "webhook_endpoint.paused"],
+  },
+  "webhook_endpoint.paused": {
+    status: 409,
+    retryable: false,
+    title: "The webhook endpoint is paused.",
+    happened:
+      "You paused the webhook endpoint, or ten attempts at one event failed, so a test event would not be sent.",
+    fix: "Mend what `failure` of the endpoint names, set its `status` to `enabled`, and send the request again.",
+    operation: "updateWebhookEndpoint",
+    related: ["webhook_endpoint.not_found"],
   },
 } as const satisfies ErrorEntries

@@ -14,7 +14,9 @@ export const eventResource = Type.Object(
       nullable(collectionId),
       "The collection it is about; null where it is about none.",
     ),
-    is_test: Type.Boolean({ description: "Whether it is about a unit with a test chip." }),
+    is_test: Type.Boolean({
+      description: "Whether it is about a unit with a test chip, or a test that you asked for.",
+    }),
     data: Type.Record(Type.String(), Type.Unknown(), {
       description: "The resource as its GET showed it at that moment.",
     }),

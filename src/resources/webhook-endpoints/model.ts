@@ -78,7 +78,11 @@ export const webhookDelivery = Type.Object(
   {
     id,
     event_id: described(id, "The event, which is also the `webhook-id` of the delivery."),
-    attempt: Type.Integer({ minimum: 1, description: "Which attempt at this event it was, from 1." }),
+    attempt: Type.Integer({
+      minimum: 1,
+      description:
+        "Which attempt at this event it was, from 1: anew after a replay, and after the endpoint was enabled again.",
+    }),
     status: oneOf(webhookDeliveryStatuses, "`delivered` when the endpoint answered 2xx within 10 seconds."),
     response_status: nullable(Type.Integer({ description: "The HTTP status; null when there was none." })),
     error: nullable(Type.String({ description: "Why it failed, for people; null when it did not." })),

@@ -150,7 +150,7 @@ export const webhookEndpointRoutes: Route[] = [
     idempotent: true,
     status: 201,
     response: eventResource,
-    errors,
+    errors: [...errors, "webhook_endpoint.paused"],
     async write(turn, { caller, params }) {
       const event = await createWebhookTest(turn, caller, params.webhook_endpoint_id)
       return { body: eventBody(event) }
@@ -175,7 +175,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "createWebhookReplay",
     summary: "Send events to a webhook endpoint again",
     description:
-      "Sends one event (`event_id`) or all from a time on (`created_after`) once more, as far as they are kept and the endpoint asks for their types, and tries at once what still waits for it. They keep their ids, so that a receiver can tell what it has.",
+      "Sends one event (`event_id`) or all from a time on (`created_after`) once more, as far as they are kept and the endpoint asks for their types, and tries at once what still waits for it, with attempts counted from 1 again. A paused endpoint is sent them when it is enabled. They keep their ids, so that a receiver can tell what it has.",
     method: "POST",
     path: `${one}/replays`,
     params,

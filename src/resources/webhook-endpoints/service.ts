@@ -169,9 +169,10 @@ export async function rotateWebhookSecret(
   return { endpoint: { ...endpoint, secrets }, secret }
 }
 
-/** Sends an event to this endpoint alone, so that its receiver can be tried. */
+/** Sends an event to this endpoint alone, so that its receiver can be tried. Throws `webhook_endpoint.paused`. */
 export async function createWebhookTest(turn: Turn, caller: Caller, endpointId: string): Promise<EventRow> {
   const endpoint = await getWebhookEndpoint(turn.tx, caller, endpointId)
+  if (endpoint.status === "paused") throw new ApiError("webhook_endpoint.paused")
   return await recordEvent(turn, {
     type: "webhook_endpoint.test",
     organization_id: caller.organization_id,
