@@ -109,7 +109,7 @@ describe("the documentation", () => {
 
   test("escapes what it shows", async () => {
     const { text } = await read("/docs/operations/createTap")
-    expect(text).toContain("Authorization: Bearer $API_KEY&quot;")
+    expect(text).toContain("Authorization: Bearer $KEY&quot;")
     expect(text).not.toContain("undefined")
     expect(text).not.toContain("[object Object]")
   })

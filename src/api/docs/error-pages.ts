@@ -5,7 +5,7 @@ import { errorExample } from "../openapi/components.ts"
 import type { Document } from "../openapi/document.ts"
 import { alsoFailureMarkdown } from "./failure-pages.ts"
 import { operationPath, operationsOf } from "./reference.ts"
-import { curlOf, typeScriptOf } from "./snippets.ts"
+import { requestMarkdown } from "./snippets.ts"
 
 /** Every code, in the order of the catalogue, and every code of what failed on chain. */
 export function errorsMarkdown(): string {
@@ -58,12 +58,7 @@ ${fix}
 
 [${asked.operation.summary}](${operationPath(asked.operation)})
 
-\`\`\`bash
-${curlOf(api_base_url, asked)}
-\`\`\`
-\`\`\`ts
-${typeScriptOf(asked)}
-\`\`\`
+${requestMarkdown(api_base_url, asked)}
 ${alsoFailureMarkdown(document, code)}
 ## Related codes
 

@@ -3,7 +3,7 @@ import type { Document, Operation, Response } from "../openapi/document.ts"
 import type { JsonSchema } from "../openapi/schemas.ts"
 import { fieldLines, type Homes } from "./field-lines.ts"
 import { slug } from "./markdown.ts"
-import { type Asked, curlOf, firstExample, typeScriptOf } from "./snippets.ts"
+import { type Asked, firstExample, requestMarkdown } from "./snippets.ts"
 
 /** Every operation with its address. */
 export function operationsOf(document: Document): Asked[] {
@@ -71,11 +71,7 @@ ${operation.description}
 
 ${credentialWords(operation)}
 
-\`\`\`bash
-${curlOf(api_base_url, asked)}
-\`\`\`
-${typeScriptBlock(asked)}
-
+${requestMarkdown(api_base_url, asked)}
 ${parametersOf(operation)}
 ${bodyOf(document, homes, operation)}
 ${answers
@@ -98,12 +94,6 @@ ${answers
 
 function isSuccess(status: string): boolean {
   return status < "400"
-}
-
-/** A page is opened by browsers, not by the client. */
-function typeScriptBlock(asked: Asked): string {
-  const isPage = Object.values(asked.operation.responses).some(({ content }) => content?.["text/html"])
-  return isPage ? "" : `\`\`\`ts\n${typeScriptOf(asked)}\n\`\`\``
 }
 
 const credentialNames: Record<string, string> = {

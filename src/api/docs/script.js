@@ -28,9 +28,10 @@ function fillInKey() {
   const key = sessionStorage.getItem("key")
   if (!key) return
   for (const code of document.querySelectorAll("pre code")) {
+    // The guides name the key once and keep to the name; a request by itself has nobody to name it.
+    const placeholder = code.textContent.startsWith("curl") ? "$KEY" : "end_sk_…"
     const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT)
-    while (texts.nextNode())
-      texts.currentNode.data = texts.currentNode.data.replaceAll("end_sk_…", key).replaceAll("$API_KEY", key)
+    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(placeholder, key)
   }
 }
 

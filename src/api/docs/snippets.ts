@@ -2,17 +2,33 @@ import type { Content, Operation } from "../openapi/document.ts"
 
 export type Asked = { path: string; method: string; operation: Operation }
 
-/** The operation's example as a command. */
-export function curlOf(api_base_url: string, { path, method, operation }: Asked): string {
+/** The operation's example in each language, as Markdown. */
+export function requestMarkdown(api_base_url: string, asked: Asked): string {
+  return `\`\`\`bash
+${curlOf(api_base_url, asked)}
+\`\`\`
+${typeScriptBlock(asked)}
+${takesKey(asked.operation) ? aboutTheKey : ""}`
+}
+
+const aboutTheKey =
+  "The `Idempotency-Key` is an example: send one of your own, another one for each thing that you want done, and the same one only to [try that again](/docs/idempotency).\n"
+
+/** A page is opened by browsers, not by the client. */
+function typeScriptBlock(asked: Asked): string {
+  const isPage = Object.values(asked.operation.responses).some(({ content }) => content?.["text/html"])
+  return isPage ? "" : `\`\`\`ts\n${typeScriptOf(asked)}\n\`\`\`\n`
+}
+
+/** The example as a command. What it takes has the names that the guides give it. */
+function curlOf(api_base_url: string, { path, method, operation }: Asked): string {
   const scheme = schemeOf(operation)
   const body = firstExample(operation.requestBody?.content)
-  const named = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `$${name.toUpperCase()}`)
+  const named = path.replaceAll(/\{(\w+?)(_id)?\}/g, (_, name: string) => `$${name.toUpperCase()}`)
   const lines = [
     `curl${method === "GET" || (method === "POST" && body) ? "" : ` -X ${method}`} "${api_base_url}${named}"`,
     ...(scheme ? [`-H "Authorization: Bearer $${tokenNames[scheme]}"`] : []),
-    ...(operation.parameters.some(({ name }) => name === "Idempotency-Key")
-      ? [`-H "Idempotency-Key: $(uuidgen)"`]
-      : []),
+    ...(takesKey(operation) ? [`-H "Idempotency-Key: ${operation.operationId}-1"`] : []),
     ...(body
       ? [
           `-H 'Content-Type: application/json'`,
@@ -40,14 +56,18 @@ export function firstExample(content: Content | undefined): unknown {
   return Object.values(content?.["application/json"]?.examples ?? {})[0]?.value
 }
 
+function takesKey({ parameters }: Operation): boolean {
+  return parameters.some(({ name }) => name === "Idempotency-Key")
+}
+
 function schemeOf({ security }: Operation): string | undefined {
   return security.flatMap((each) => Object.keys(each))[0]
 }
 
 const tokenNames: Record<string, string> = {
-  apiKey: "API_KEY",
-  sessionToken: "SESSION_TOKEN",
-  publishableKey: "PUBLISHABLE_KEY",
+  apiKey: "KEY",
+  sessionToken: "SESSION",
+  publishableKey: "PUBLISHABLE",
 }
 
 /** JSON as people write it in code: names without quotes. */
