@@ -74,6 +74,18 @@ export const mutations: Mutation[] = [
     noticed_by: "desk.test.ts",
   },
   {
+    name: "the desk counts refusals where it should count calls",
+    file: desk,
+    replace: [["emit CallSkipped(i, each.to", "emit CallSkipped(skipped - 1, each.to"]],
+    noticed_by: "property.test.ts",
+  },
+  {
+    name: "authorizations hold while the service is paused",
+    file: "contracts/Authorizations.sol",
+    replace: [["if (word >> PAUSED_SHIFT != 0) revert AuthorizationsPaused();", ""]],
+    noticed_by: "property.test.ts",
+  },
+  {
     name: "the desk lends its roles to whoever calls",
     file: desk,
     replace: [
