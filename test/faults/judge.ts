@@ -1,5 +1,6 @@
 import { asc, eq } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
+import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import {
   actorEvents,
   actors,
@@ -64,6 +65,7 @@ async function tally(stage: Judged, played: Played) {
   const events = await eventsOf(stage, played)
   const seen: string[] = (await issuedChips(stage, played)).map((chip) => `issued ${chip}`)
   for (const event of events) {
+    if (event.eventName === "ContractURIUpdated") seen.push("announced")
     if (event.eventName === "ChipReplaced") seen.push(`replaced ${hexOf(event.args.chip)}`)
     if (event.eventName !== "Transfer" || BigInt(event.args.from) === 0n) continue
     seen.push(`claimed by ${event.args.to}`)
@@ -72,6 +74,7 @@ async function tally(stage: Judged, played: Played) {
     ...played.paired.map(({ chip_id }) => `issued ${chip_id}`),
     ...played.claims.map(({ recipient }) => `claimed by ${recipient}`),
     ...played.replacements.map(({ chip_id }) => `replaced ${chip_id}`),
+    ...played.refreshes.map(() => "announced"),
   ]
   const deployed = (await deployments(stage, played)) - 1
   return {
@@ -136,6 +139,11 @@ async function rowsAsOnChain(stage: Judged, played: Played): Promise<string[]> {
     const [chip] = await read.select().from(chips).where(eq(chips.chip_id, chip_id))
     if (chip?.unit_id !== unit_id) faults.push("the new chip is not the unit's")
   }
+  for (const { id } of played.refreshes) {
+    const [refresh] = await read.select().from(metadataRefreshes).where(eq(metadataRefreshes.id, id))
+    if (refresh?.status !== "confirmed") faults.push(`refresh is ${refresh?.status}`)
+    await canonical("the refresh", refresh?.transaction_hash ?? null)
+  }
   for (const row of await read.select().from(transactions)) {
     if (row.hash === null) continue
     const receipt = await client.getTransactionReceipt({ hash: row.hash as Hex }).catch(() => null)
@@ -180,6 +188,7 @@ const arrows: Record<string, string[]> = {
   claim: ["claiming claimed", "claiming expired", "claiming failed"],
   transfer: ["prepared confirmed", "prepared expired", "prepared failed"],
   "chip-replacement": ["prepared submitted", "submitted confirmed", "submitted failed", "prepared failed"],
+  "metadata-refresh": ["prepared submitted", "submitted confirmed", "submitted failed", "prepared failed"],
 }
 
 /** Each journal replays to the stored snapshot, and the status it shows never went against the arrows. */

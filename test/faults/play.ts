@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import { and, count, eq, inArray } from "drizzle-orm"
 import type { Address, Hex } from "viem"
+import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import {
   type CollectionRow,
   chipReplacements,
@@ -19,6 +20,7 @@ import { createChipReplacement } from "../../src/resources/chip-replacements/ser
 import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
+import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/service.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
 import { watchStillness } from "./bounds.ts"
@@ -31,6 +33,7 @@ export type Played = {
   paired: { unit_id: string; chip_id: string }[]
   claims: { id: string; unit_id: string; recipient: Address }[]
   replacements: { id: string; unit_id: string; chip_id: string }[]
+  refreshes: { id: string }[]
 }
 
 /** What happens around a run; each is asked again and again while blocks are made. */
@@ -63,7 +66,7 @@ const quietBlocks = 4
 
 /**
  * One run: a collection, units paired singly and in bulk, claims by relay and by the client's own wallet, a chip
- * replacement. Ends when everything has ended and nothing is on its way. Throws when that takes too long.
+ * replacement, a metadata refresh. Ends when everything has ended and nothing is on its way. Throws when that takes too long.
  */
 export async function play(
   stage: Stage,
@@ -157,9 +160,11 @@ async function act(current: Play, until: Until): Promise<Played> {
   const { id, chip_id } = replacement
   const replacements = [{ id, unit_id: four, chip_id }]
   played.replacements = replacements
+  const refreshes = [await turn((t) => createMetadataRefresh(t, caller, collection.id))]
+  played.refreshes = refreshes
   current.wallet = startWallet(stage, own.transaction as { to: Address; data: Hex })
-  await until("claims and replacement have ended", () => areEnded(stage))
-  return { collection, paired, claims: claimed, replacements }
+  await until("claims, replacement and refresh have ended", () => areEnded(stage))
+  return { collection, paired, claims: claimed, replacements, refreshes }
 }
 
 /** An organization of its own. */
@@ -216,7 +221,11 @@ async function areEnded({ world }: Stage): Promise<boolean> {
     .select()
     .from(chipReplacements)
     .where(inArray(chipReplacements.status, ["prepared", "submitted"]))
-  return openClaims.length === 0 && openReplacements.length === 0
+  const openRefreshes = await read
+    .select()
+    .from(metadataRefreshes)
+    .where(inArray(metadataRefreshes.status, ["prepared", "submitted"]))
+  return [openClaims, openReplacements, openRefreshes].every((open) => open.length === 0)
 }
 
 /** Nothing waits, and everything is where the database says it is. */

@@ -150,6 +150,8 @@ export const killSteps: (Pick<Scenario, "name" | "spike" | "events"> & { kill: K
   { name: "claim: sent", kill: { step: "broadcast", kind: "relayClaim", pass: 1 } },
   { name: "claim: confirmed", kill: { step: "confirm", kind: "relayClaim", pass: 1 } },
   { name: "replace: sent", kill: { step: "broadcast", kind: "replaceChip", pass: 1 } },
+  { name: "refresh: sent", kill: { step: "broadcast", kind: "refreshMetadata", pass: 1 } },
+  { name: "refresh: confirmed", kill: { step: "confirm", kind: "refreshMetadata", pass: 1 } },
   { name: "watch: read", kill: { step: "watch.read", kind: "watchAuthorization", pass: 1 } },
   { name: "watch: settled", kill: { step: "watch.settle", kind: "watchAuthorization", pass: 1 } },
 ]

@@ -72,6 +72,7 @@ async function findFaultsOnChain(remains: Remains): Promise<string[]> {
         paired: await inOrderOfRequests(remains, played),
         claims: await ended(remains, played.claims, claims, "claimed"),
         replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
+        refreshes: [],
       },
       remains.foreign,
     )
