@@ -81,6 +81,8 @@ export const collections = pgTable("collections", {
   symbol: text().notNull(),
   chain_id: count().notNull(),
   address: text().notNull(),
+  /** The factory that it was promised with; null for those of before this was kept. */
+  factory_address: text().$defaultFn(absent),
   lane_id: text().notNull(),
   next_serial: count().notNull(),
   status: text({ enum: statuses.collectionStatuses }).notNull(),

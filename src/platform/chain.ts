@@ -7,6 +7,8 @@ export type Chains = ReadonlyMap<number, Chain>
 /** What the services need of one chain. Nothing here is called inside a database transaction, but the pure ones. */
 export type Chain = {
   chain_id: number
+  /** The factory that deploys the collections which are created now. */
+  factory_address: Address
   /** Where a collection will be, before it is deployed, by what is known of the factory. Pure. */
   collectionAddress(collection: { id: string; name: string; symbol: string }): Address
   /** The lane that deploys and issues a collection, the same as long as the keys are. Pure. */

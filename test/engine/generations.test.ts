@@ -3,7 +3,15 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { and, eq } from "drizzle-orm"
 import { type Address, encodeDeployData, getContractAddress, type Hex } from "viem"
-import { chipReplacements, claims, units } from "../../src/db/schema.ts"
+import { createApp } from "../../src/api/app.ts"
+import {
+  type CollectionRow,
+  chipReplacements,
+  claims,
+  collections,
+  effects,
+  units,
+} from "../../src/db/schema.ts"
 import { roleFaults } from "../../src/engine/chain/check-roles.ts"
 import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
 import { learnGenerations } from "../../src/engine/chain/generations.ts"
@@ -14,8 +22,9 @@ import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
-import { createOrganization } from "../../src/resources/organizations/service.ts"
+import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
 import { startWorkers } from "../../workers/start.ts"
 import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
 import { anotherUnit, issuedUnit, type RunningWorkers, until } from "../harness/engine.ts"
@@ -24,11 +33,13 @@ import { anotherUnit, issuedUnit, type RunningWorkers, until } from "../harness/
 
 setDefaultTimeout(60_000)
 const [deployer, wallet] = [accountAt(9), accountAt(7)]
+const firstFactory = getContractAddress({ from: deployer.address, nonce: 0n })
 
 let stage: Stage
 let caller: Caller
 let blocks: Timer
-let before: { unit_id: string; collection_id: string; address: Address }
+let before: Issued
+let other: Issued
 
 beforeAll(async () => {
   stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
@@ -66,7 +77,7 @@ describe("a factory of the first generation", () => {
 
   test("has collections that keep working beside those of the factory that took its place", async () => {
     const running = workOn(stage.world)
-    const other = await issuedUnit(running)
+    other = await issuedUnit(running)
     expect((await stage.anvil.client.getCode({ address: other.address }))?.length).toBe(2 + 2 * 45)
     const second = await anotherUnit(running, before.collection_id)
     expect(await serialOf(second)).toBe(2)
@@ -87,7 +98,93 @@ describe("a factory of the first generation", () => {
     expect(origins.map((origin) => origin?.generation)).toEqual([1, 2])
     await running.workers.stop()
   })
+
+  test("has collections that cannot announce their metadata, as those of today can", async () => {
+    const app = createApp(stage.world.context).listen({ hostname: "127.0.0.1", port: 0 })
+    const { organization_id } = caller
+    const { key } = await inTurn(stage.world.context, null, (turn) =>
+      issueApiKey(turn, { organization_id, name: null }),
+    )
+    const refresh = async ({ collection_id }: Issued) => {
+      const url = `http://127.0.0.1:${app.server?.port}/v1/collections/${collection_id}/metadata-refreshes`
+      const response = await fetch(url, { method: "POST", headers: { authorization: `Bearer ${key}` } })
+      const { error } = (await response.json()) as { error?: { code: string } }
+      return [response.status, error?.code]
+    }
+    expect(await refresh(before)).toEqual([409, "metadata_refresh.unsupported"])
+    expect(await refresh(other)).toEqual([201, undefined])
+    await app.stop(true)
+  })
+
+  test("deploys what it promised, and where it refuses to, holds up nothing else", async () => {
+    const promised = await promisedByFirst()
+    await letOperate(false)
+    const running = workOn(stage.world)
+    await issuedUnit(running)
+    await until(async () => /^factory .* CHAINS does not name it any more/.test(await reasonFor(promised)))
+    await letOperate(true)
+    await untilActive(promised)
+    await running.workers.stop()
+    const origin = await stage.world.chains.get(31_337)?.generations.originOf(promised.address as Address)
+    expect(origin).toEqual({ factory: firstFactory, generation: 1 })
+  })
+
+  test("is asked for by name where it was not written down that the promise is its own", async () => {
+    const promised = await promisedByFirst()
+    await inTurn(stage.world.context, null, ({ tx }) =>
+      tx.update(collections).set({ factory_address: null }).where(eq(collections.id, promised.id)),
+    )
+    const running = workOn(stage.world)
+    await until(async () =>
+      (await reasonFor(promised)).includes("name the factory that does as factory_address in CHAINS"),
+    )
+    await running.workers.stop()
+    const world = await openFirst()
+    const again = workOn(world)
+    await untilActive(promised)
+    await again.workers.stop()
+    await world.close()
+  })
 })
+
+type Issued = Awaited<ReturnType<typeof issuedUnit>>
+
+/** A collection that nobody has deployed yet. */
+async function promisedByFirst(): Promise<CollectionRow> {
+  const world = await openFirst()
+  await learnGenerations(world.chains.values())
+  const { context } = world
+  const made = await inTurn(context, null, (turn) =>
+    createCollection(turn, context.chains, caller, { name: "Promised" }),
+  )
+  await world.close()
+  return made
+}
+
+/** Whether the signers may do anything at the factory of the first generation. */
+async function letOperate(isAllowed: boolean): Promise<void> {
+  const { client } = stage.anvil
+  for (const signer of signers) {
+    const hash = await client.writeContract({
+      ...{ account: deployer, address: firstFactory, abi: firstFactoryAbi, gas: 200_000n },
+      ...{ functionName: "setOperator", args: [signer, isAllowed] },
+    })
+    await client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
+  }
+}
+
+/** Why the deployment waits, as an operator is told. */
+async function reasonFor({ id }: CollectionRow): Promise<string> {
+  const [effect] = await stage.world.context.db.read.select().from(effects).where(eq(effects.actor_id, id))
+  return effect?.last_error ?? ""
+}
+
+async function untilActive({ id }: CollectionRow): Promise<void> {
+  const isActive = and(eq(collections.id, id), eq(collections.status, "active"))
+  await until(
+    async () => (await stage.world.context.db.read.select().from(collections).where(isActive)).length === 1,
+  )
+}
 
 /** The service as it was configured before. */
 async function openFirst(): Promise<World> {
@@ -96,8 +193,7 @@ async function openFirst(): Promise<World> {
     JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8")) as Record<string, object>,
   )
   const { desk_address: _none, ...others } = settings as { desk_address?: string }
-  const factory_address = getContractAddress({ from: deployer.address, nonce: 0n })
-  writeFileSync(file, JSON.stringify({ [id]: { ...others, factory_address } }))
+  writeFileSync(file, JSON.stringify({ [id]: { ...others, factory_address: firstFactory } }))
   return await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent", CHAINS: file }), tell)
 }
 

@@ -250,6 +250,7 @@ const implementation = "0xa16E02E87b7454126E5E10d957A927A7F5B5d2be"
 
 const chain: Chain = {
   chain_id: chainId,
+  factory_address: factory,
   collectionAddress: ({ id, name, symbol }) =>
     collectionAddress(2, { factory, implementation, salt: collectionSalt(id), name, symbol }),
   issuanceLaneId: () => laneId,

@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm"
 import {
   type Address,
+  decodeFunctionResult,
   encodeFunctionData,
   isAddressEqual,
   parseEventLogs,
@@ -8,27 +9,24 @@ import {
 } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
-import { collections } from "../../src/db/schema.ts"
+import { type CollectionRow, collections } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
-import { reach } from "../../src/engine/chain/rpc.ts"
+import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
 import type { Effect, Job } from "../../src/engine/jobs/job.ts"
 
-/** Deploys a collection's contract to the address it was promised. */
+/** Deploys a collection's contract to the address it was promised, by the factory that it was promised with. */
 export const deployCollections: Job<"deployCollection"> = {
   async plan(chain, queries, [effect]) {
-    const { id, name, symbol } = await collectionOf(queries, effect)
+    const collection = await collectionOf(queries, effect)
+    const { name, symbol } = collection
     return {
       do: "call",
       members: [effect],
-      to: chain.config.factory_address,
-      data: encodeFunctionData({
-        abi: factoryAbi,
-        functionName: "deploy",
-        args: [collectionSalt(id), name, symbol],
-      }),
+      to: await requireFactory(chain, collection),
+      data: encodeFunctionData({ abi: factoryAbi, functionName: "deploy", args: namingOf(collection) }),
       gas: 200_000n + 900n * BigInt(Buffer.byteLength(name + symbol)),
     }
   },
@@ -62,6 +60,34 @@ export const deployCollections: Job<"deployCollection"> = {
       await turn.tx.update(collections).set({ deployed_block }).where(eq(collections.id, id))
     }
   },
+}
+
+/** Another factory would deploy the collection elsewhere, and a call of no contract at all would succeed. */
+async function requireFactory(chain: ConnectedChain, collection: CollectionRow): Promise<Address> {
+  const { factory_address: named } = chain.config
+  if (collection.factory_address === named) return named
+  const factory = (collection.factory_address ?? named) as Address
+  if (await deploysTo(chain, factory, collection)) return factory
+  throw new Error(
+    `collection ${collection.id} was promised at ${collection.address}, and factory ${factory} does not deploy it there: name the factory that does as factory_address in CHAINS and restart`,
+  )
+}
+
+async function deploysTo(chain: ConnectedChain, to: Address, collection: CollectionRow): Promise<boolean> {
+  const question = { abi: factoryAbi, functionName: "addressOf" } as const
+  const data = encodeFunctionData({ ...question, args: namingOf(collection) })
+  try {
+    const { data: answer } = await reach(() => chain.rpc.call({ to, data }))
+    if (!answer) return false
+    return isAddressEqual(decodeFunctionResult({ ...question, data: answer }), collection.address as Address)
+  } catch (error) {
+    if (error instanceof CallReverted) return false
+    throw error
+  }
+}
+
+function namingOf({ id, name, symbol }: CollectionRow) {
+  return [collectionSalt(id), name, symbol] as const
 }
 
 function isDeployedBy({ logs }: TransactionReceipt, factory: Address, contract: Address): boolean {

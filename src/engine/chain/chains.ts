@@ -62,6 +62,7 @@ function createChain(
   const implementation = getContractAddress({ from: factory, nonce: 1n })
   return {
     chain_id: chain.chain_id,
+    factory_address: factory,
     config: chain,
     rpc,
     providers,

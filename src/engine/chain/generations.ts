@@ -15,7 +15,7 @@ export type Generations = {
   known(): Generation
   /** Throws `ChainUnreachable`. */
   ofFactory(factory: Address): Promise<Generation>
-  /** Of a collection that an earlier factory may have deployed. Throws `ChainUnreachable`. */
+  /** Of a collection that an earlier factory may have deployed, or of a factory itself. Throws `ChainUnreachable`. */
   originOf(contract: Address): Promise<Origin>
 }
 
@@ -77,6 +77,12 @@ async function askFactory(rpc: Rpc, factory: Address): Promise<Generation> {
 /** Null: no contract is there now. */
 async function factoryOf(rpc: Rpc, contract: Address): Promise<Address | null> {
   const question = { abi: collectionAbi, functionName: "factory" } as const
-  const { data } = await reach(() => rpc.call({ to: contract, data: encodeFunctionData(question) }))
-  return data ? decodeFunctionResult({ ...question, data }) : null
+  try {
+    const { data } = await reach(() => rpc.call({ to: contract, data: encodeFunctionData(question) }))
+    return data ? decodeFunctionResult({ ...question, data }) : null
+  } catch (error) {
+    // A factory names none.
+    if (error instanceof CallReverted) return contract
+    throw error
+  }
 }

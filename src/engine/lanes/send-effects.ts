@@ -125,8 +125,12 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
     const verdict = await simulate(lane, call, busy.here)
     if (typeof verdict === "bigint")
       return { ...none, taken: idsOf(call.members), call: { ...call, gas: verdict } }
-    if (["NotAllowed", "NotOperator"].includes(verdict.reason)) return { ...none, pause: notAllowed(lane) }
-    await putOffReverted(lane, job, call, verdict)
+    const refused = await refusedKey(lane, call, verdict)
+    if (refused?.is_by_ours) return { ...none, pause: refused.because }
+    await putOffReverted(lane, job, call, {
+      reason: verdict.reason,
+      message: refused?.because ?? verdict.message,
+    })
     return { ...none, taken: idsOf([...call.members, ...sameLine(job, sameKind)]) }
   } catch (error) {
     if ([LeaseLost, ChainUnreachable, DatabaseUnavailable].some((kind) => error instanceof kind)) throw error
@@ -173,8 +177,25 @@ function idsOf(members: Effect[]): Set<string> {
   return new Set(members.map(({ id }) => id))
 }
 
-function notAllowed({ signer, chain }: HeldLane): string {
-  return `factory ${chain.config.factory_address} does not let ${signer.address} do this, which lacks a role or is paused: operator chain roles says what the factory's admin must call`
+type RefusedKey = { because: string; is_by_ours: boolean }
+
+/** Null: the key may do it. A factory that CHAINS does not name any more holds up its own collections alone. */
+async function refusedKey(
+  { chain, signer }: HeldLane,
+  call: Call,
+  { reason }: CallReverted,
+): Promise<RefusedKey | null> {
+  if (!["NotAllowed", "NotOperator"].includes(reason)) return null
+  const [{ to } = call] = callsIn(call)
+  const { factory } = await chain.generations.originOf(to)
+  const is_by_ours = factory === chain.config.factory_address
+  const mended = is_by_ours
+    ? "operator chain roles says what the factory's admin must call"
+    : "CHAINS does not name it any more, and its admin can give the role or resume it"
+  return {
+    because: `factory ${factory} does not let ${signer.address} do this, which lacks a role or is paused: ${mended}`,
+    is_by_ours,
+  }
 }
 
 /** Tries the call before it takes a nonce: the gas it needs, or how it reverts. */
@@ -189,7 +210,12 @@ async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<
  * A call that reverts is tried again. When it still does after as many blocks as confirm one, and waiting cannot mend
  * it, its effects fail; everything else waits, and is seen in `stuck`.
  */
-async function putOffReverted(lane: HeldLane, job: Job, call: Call, error: CallReverted): Promise<void> {
+async function putOffReverted(
+  lane: HeldLane,
+  job: Job,
+  call: Call,
+  error: Pick<CallReverted, "reason" | "message">,
+): Promise<void> {
   const { confirmation_depth, block_time_seconds } = lane.chain.config
   const refusal = job.refusal(error.reason)
   await inLane(lane, async (turn) => {

@@ -46,6 +46,7 @@ export async function createCollection(
     symbol,
     chain_id: chain.chain_id,
     address: chain.collectionAddress({ id, name: body.name, symbol }),
+    factory_address: chain.factory_address,
     lane_id,
     next_serial: 1,
     status: "deploying",
