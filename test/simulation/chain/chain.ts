@@ -10,6 +10,7 @@ import {
   toHex,
 } from "viem"
 import { planDeployment } from "../../../src/engine/chain/deployment.ts"
+import "./jumps.ts"
 import { createPool, type Pool, type PoolTransaction } from "./pool.ts"
 import { createState, type State } from "./state.ts"
 
