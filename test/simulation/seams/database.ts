@@ -7,14 +7,18 @@ const require = createRequire(import.meta.url)
 const sqlite = require("bun:sqlite") as typeof import("bun:sqlite")
 const RealDatabase = sqlite.Database
 
+const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = sqlite.constants
+const openFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
+
 type Values = (...params: never[]) => unknown[][]
 
 class SimulatedDatabase extends RealDatabase {
   readonly #statements = new Set<{ finalize(): void }>()
   readonly #process = currentProcess()
 
-  constructor(...given: ConstructorParameters<typeof RealDatabase>) {
-    super(...given)
+  constructor(path: string) {
+    // All that open the file are in this one process, which need not ask the system for locks.
+    super(`file:${path}?vfs=unix-excl`, openFlags)
     if (!this.#process) return
     this.#process.connections.add(this)
     super.exec(`create temp trigger note_writer after insert on transactions begin
