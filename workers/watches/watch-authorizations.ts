@@ -362,16 +362,22 @@ const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
 )
 
 async function moveCursor(turn: Turn, chain: ConnectedChain, block: { number: bigint; hash: string }) {
-  const [number, hash] = [Number(block.number), block.hash]
+  const { chain_id } = chain
+  await setCursor(turn.tx, { chain_id, number: Number(block.number), hash: block.hash, at: turn.at })
+}
+
+type Cursor = { chain_id: number; number: number; hash: string; at: Date }
+
+const setCursor = query((db, { chain_id, number, hash, at }: Given<Cursor>) => {
   const position = {
     block_number: number,
     block_hash: hash,
     owners_block_number: number,
     owners_block_hash: hash,
-    updated_at: turn.at,
+    updated_at: at,
   }
-  await turn.tx
+  return db
     .insert(chainCursors)
-    .values({ chain_id: chain.chain_id, ...position })
+    .values({ chain_id, ...position })
     .onConflictDoUpdate({ target: chainCursors.chain_id, set: position })
-}
+})

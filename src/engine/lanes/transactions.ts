@@ -212,13 +212,12 @@ export function reservedWei(inFlight: WatchedTransaction[]): bigint {
 
 /** The effects a transaction achieves, in the order they were asked for. */
 export async function effectsOf(queries: Queries, transactionId: string): Promise<Effect[]> {
-  const rows = await queries
-    .select()
-    .from(effects)
-    .where(eq(effects.transaction_id, transactionId))
-    .orderBy(asc(effects.id))
-  return effectsIn(rows)
+  return effectsIn(await effectsOfTransaction(queries, { transaction_id: transactionId }))
 }
+
+const effectsOfTransaction = query((db, { transaction_id }: Given<{ transaction_id: string }>) =>
+  db.select().from(effects).where(eq(effects.transaction_id, transaction_id)).orderBy(asc(effects.id)),
+)
 
 /** Lets an effect wait for another transaction. */
 export async function releaseEffect(
@@ -279,19 +278,23 @@ export async function displaceTransaction(
 
 /** Transactions that were final, from a nonce on: none, unless the chain lost what it never should. */
 export async function finalFrom(queries: Queries, laneId: string, nonce: number): Promise<TransactionRow[]> {
-  return await queries
+  return await finalOfLane(queries, { lane_id: laneId, nonce })
+}
+
+const finalOfLane = query((db, { lane_id, nonce }: Given<{ lane_id: string; nonce: number }>) =>
+  db
     .select()
     .from(transactions)
     .where(
       and(
-        eq(transactions.lane_id, laneId),
+        eq(transactions.lane_id, lane_id),
         eq(transactions.status, "final"),
         gte(transactions.nonce, nonce),
         isNotNull(transactions.hash),
       ),
     )
-    .orderBy(asc(transactions.nonce))
-}
+    .orderBy(asc(transactions.nonce)),
+)
 
 /** The nonce after the highest one a lane ever gave out; 0 when there is none. */
 export async function nonceAfterLast(queries: Queries, laneId: string): Promise<number> {

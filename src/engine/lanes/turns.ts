@@ -77,16 +77,18 @@ const waitingIn = query((db, { queue }: Given<{ queue: string }>) =>
     .limit(1),
 )
 
+async function readWaiting({ context, signer }: HeldLane): Promise<Effect[]> {
+  const rows = await waitingInTurn(context.db.read, { queue: laneQueue(signer.lane_id) })
+  return effectsIn(rows.map(({ effect }) => effect))
+}
+
 /**
  * The first of each organization before the second of any, and the first of each of its lines before the second of
  * one: what is read at once is filled by nobody, and by no line that cannot be planned.
  */
-async function readWaiting(lane: HeldLane): Promise<Effect[]> {
-  const { read } = lane.context.db
-  const places = Object.entries(urgency).map(
-    ([src, place]) => sql`when ${src} then ${sql.raw(String(place))}`,
-  )
-  const inLine = read
+const waitingInTurn = query((db, { queue }: Given<{ queue: string }>) => {
+  const places = Object.entries(urgency).map(([src, place]) => sql.raw(`when '${src}' then ${place}`))
+  const inLine = db
     .select({
       id: sql<string>`${effects.id}`.as("waiting_id"),
       organization_id: sql<string | null>`${effects.organization_id}`.as("waiting_for"),
@@ -97,15 +99,9 @@ async function readWaiting(lane: HeldLane): Promise<Effect[]> {
         ),
     })
     .from(effects)
-    .where(
-      and(
-        eq(effects.queue, laneQueue(lane.signer.lane_id)),
-        eq(effects.status, "open"),
-        isNull(effects.transaction_id),
-      ),
-    )
+    .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isNull(effects.transaction_id)))
     .as("in_line")
-  const inTurn = read
+  const inTurn = db
     .select({
       id: inLine.id,
       organization_id: inLine.organization_id,
@@ -116,14 +112,13 @@ async function readWaiting(lane: HeldLane): Promise<Effect[]> {
     })
     .from(inLine)
     .as("in_turn")
-  const rows = await read
+  return db
     .select({ effect: effects })
     .from(inTurn)
     .innerJoin(effects, eq(effects.id, inTurn.id))
     .orderBy(asc(inTurn.place), asc(effects.id))
     .limit(planningDepth)
-  return effectsIn(rows.map(({ effect }) => effect))
-}
+})
 
 /** A clock that was set back must not put work off for longer than anything ever is. */
 function isDue(lane: HeldLane, { attempts, due_at }: Effect): boolean {
