@@ -6,7 +6,7 @@ import { chips, claims, effects, lanes, transactionAttempts, transactions } from
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { type Effect, effectsIn } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
-import { assertLease, LeaseLost, sightRival, takeLease } from "../../src/engine/lanes/leases.ts"
+import { assertLease, LeaseLost, type Rival, sightLane, takeLease } from "../../src/engine/lanes/leases.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { createChipReplacement, getChipReplacement } from "../../src/resources/chip-replacements/service.ts"
 import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -300,15 +300,18 @@ describe("a lane", () => {
     const claimant = { owner: "right", lease_milliseconds: 200 }
     expect(await turn((t) => takeLease(t, laneId, claimant))).toBeNull()
     const { read } = stage.world.context.db
-    const first = await sightRival(read, laneId)
+    const sight = async (known?: Rival) =>
+      (await sightLane(read, laneId, claimant, new Date(), known)).rival ?? undefined
+    const first = await sight()
     expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
     await Bun.sleep(210)
     // It lives.
     await turn((t) => takeLease(t, laneId, ahead))
     expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
-    const rival = await sightRival(read, laneId, first)
+    const rival = await sight(first)
+    expect(await sight(rival)).toBe(rival)
     await Bun.sleep(210)
-    expect(await sightRival(read, laneId, rival)).toBe(rival)
+    expect(await sight(rival)).toBeUndefined()
     expect(await turn((t) => takeLease(t, laneId, claimant, rival))).not.toBeNull()
   })
 })

@@ -74,7 +74,7 @@ export const mutations: BrokenRule[] = [
     name: "lease never refused",
     file: "src/engine/lanes/leases.ts",
     replace: [
-      ["if (!isMine && !isOver(turn, lane) && !isSilent(lane, rival, milliseconds)) return null", ""],
+      [" && !isOver(lane, at) && !isSilent(lane, rival, lease_milliseconds)", " && lane.id === owner"],
       ["    eq(lanes.lease_owner, lease.owner),\n    eq(lanes.lease_epoch, lease.epoch),\n", ""],
     ],
   },

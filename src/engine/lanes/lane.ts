@@ -14,7 +14,7 @@ import {
   type LeasedLane,
   releaseLease,
   setLaneStatus,
-  sightRival,
+  sightLane,
   takeLease,
 } from "./leases.ts"
 import { lookAtTransactions } from "./look.ts"
@@ -52,9 +52,12 @@ export async function leaveLane(lane: Lane): Promise<void> {
 
 async function takeOver({ context, signer, claimant, memory }: Lane): Promise<LeasedLane | null> {
   const { lane_id } = signer
+  // Each round looks; a database transaction is for those who have something to write.
+  const { mine, rival } = await sightLane(context.db.read, lane_id, claimant, context.clock(), memory.rival)
+  if (rival) memory.rival = rival
+  if (mine || rival) return mine
   const leased = await inLane({ context }, (turn) => takeLease(turn, lane_id, claimant, memory.rival))
   if (leased) delete memory.rival
-  else memory.rival = await sightRival(context.db.read, lane_id, memory.rival)
   return leased
 }
 

@@ -45,14 +45,13 @@ export async function ensureLane(turn: Turn, chainId: number, signer: Signer): P
 export async function takeLease(
   turn: Turn,
   laneId: string,
-  { owner, lease_milliseconds: milliseconds }: Claimant,
+  claimant: Claimant,
   rival?: Rival,
 ): Promise<LeasedLane | null> {
   const [lane] = await laneOfId(turn.tx, { id: laneId })
-  if (!lane) return null
-  const isMine = lane.lease_owner === owner
-  if (!isMine && !isOver(turn, lane) && !isSilent(lane, rival, milliseconds)) return null
-  const epoch = isMine ? lane.lease_epoch : lane.lease_epoch + 1
+  if (!lane || isHeldByOther(lane, claimant, turn.at, rival)) return null
+  const { owner, lease_milliseconds: milliseconds } = claimant
+  const epoch = lane.lease_owner === owner ? lane.lease_epoch : lane.lease_epoch + 1
   const leased_until = new Date(turn.at.getTime() + milliseconds)
   const wanted = { id: laneId, seen_epoch: lane.lease_epoch, owner, epoch, leased_until }
   const [row] = await changeHolder(turn.tx, wanted)
@@ -71,15 +70,47 @@ const changeHolder = query((db, { id, seen_epoch, owner, epoch, leased_until }: 
     .returning(),
 )
 
-/** Looks who holds a lane that was not free; the one it saw before, while that one renews nothing. */
-export async function sightRival(queries: Queries, laneId: string, known?: Rival): Promise<Rival> {
+/**
+ * Looks who holds a lane, without a database transaction: `mine` is my lease while it is young, `rival` somebody else's
+ * that is not over, the one seen before while that one renews nothing. Neither: the lane has to be taken, or renewed.
+ */
+export async function sightLane(
+  queries: Queries,
+  laneId: string,
+  claimant: Claimant,
+  at: Date,
+  known?: Rival,
+): Promise<{ mine: LeasedLane | null; rival: Rival | null }> {
   const [lane] = await laneOfId(queries, { id: laneId })
-  const mark = lane ? markOf(lane) : ""
-  return known?.mark === mark ? known : { mark, since_milliseconds: performance.now() }
+  if (!lane) return { mine: null, rival: null }
+  if (isHeldByOther(lane, claimant, at, known)) {
+    const mark = markOf(lane)
+    const rival = known?.mark === mark ? known : { mark, since_milliseconds: performance.now() }
+    return { mine: null, rival }
+  }
+  const { owner, lease_milliseconds: milliseconds } = claimant
+  const isMine = lane.lease_owner === owner && isYoung(lane, at, milliseconds)
+  const lease = { lane_id: laneId, owner, epoch: lane.lease_epoch, milliseconds }
+  return { mine: isMine ? { lease, row: lane } : null, rival: null }
 }
 
-function isOver({ at }: Turn, { leased_until }: LaneRow): boolean {
+function isHeldByOther(
+  lane: LaneRow,
+  { owner, lease_milliseconds }: Claimant,
+  at: Date,
+  rival: Rival | undefined,
+): boolean {
+  return lane.lease_owner !== owner && !isOver(lane, at) && !isSilent(lane, rival, lease_milliseconds)
+}
+
+function isOver({ leased_until }: LaneRow, at: Date): boolean {
   return leased_until === null || leased_until < at
+}
+
+/** So that a round that begins with it renews it in time; not what was leased by a clock that was set back since. */
+function isYoung({ leased_until }: LaneRow, at: Date, milliseconds: number): boolean {
+  const left = (leased_until?.getTime() ?? 0) - at.getTime()
+  return left > (milliseconds * 2) / 3 && left <= milliseconds
 }
 
 function isSilent(lane: LaneRow, rival: Rival | undefined, milliseconds: number): boolean {
@@ -136,14 +167,17 @@ export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promi
 }
 
 /** Remembers the newest block at the finality depth, which no reorganization may replace any more. */
-export async function noteFinalBlock(
-  turn: Turn,
-  lease: Lease,
-  { number, hash }: { number: number; hash: string },
-): Promise<void> {
+export async function noteFinalBlock(turn: Turn, lease: Lease, { number, hash }: FinalBlock): Promise<void> {
   await assertLease(turn, lease)
-  await turn.tx.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(lease))
+  const { lane_id, owner, epoch } = lease
+  await setFinalBlock(turn.tx, { lane_id, owner, epoch, number, hash })
 }
+
+type FinalBlock = { number: number; hash: string }
+
+const setFinalBlock = query((db, { number, hash, ...held }: Given<Held & FinalBlock>) =>
+  db.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(held)),
+)
 
 /** Takes the lane's next nonce, which is never given out again. */
 export async function takeNonce(turn: Turn, lease: Lease): Promise<number> {
