@@ -117,7 +117,7 @@ export async function playHistory(
     await quiet(around, db)
     await readAgain(stage, maker, asking)
     await readFeed(stage, maker, asking)
-    await operator.explainAll()
+    await operator.explainEachState()
   }
 
   let isOver = false

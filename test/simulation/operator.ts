@@ -23,15 +23,15 @@ export type Operator = {
   follow(fault: Extract<Fault, { kind: "operator" }>): Promise<void>
   /** Reopens halted lanes, for ever. */
   watchLanes(): Promise<void>
-  /** Asks for the story of every actor. */
-  explainAll(): Promise<void>
+  /** Asks for the story of one actor in each state in which some are. */
+  explainEachState(): Promise<void>
 }
 
 const commands = { retry, cancel, explain, stuck }
 const watchMilliseconds = 5_000
 
 export function createOperator(simulation: Simulation, cast: Cast, read: Queries): Operator {
-  const operator: Operator = { halts: [], broken: [], follow, watchLanes, explainAll }
+  const operator: Operator = { halts: [], broken: [], follow, watchLanes, explainEachState }
 
   async function run(command: Command, words: string[]): Promise<void> {
     await visit((world) => runIn(world, command, words))
@@ -71,10 +71,11 @@ export function createOperator(simulation: Simulation, cast: Cast, read: Queries
     }
   }
 
-  async function explainAll(): Promise<void> {
+  async function explainEachState(): Promise<void> {
     const told = await read.select().from(actors).where(ne(actors.machine, "session-token"))
+    const oneOfEach = new Map(told.map(({ id, machine, state }) => [`${machine} ${state}`, id]))
     await visit(async (world) => {
-      for (const { id } of told) await runIn(world, explain, [id])
+      for (const id of oneOfEach.values()) await runIn(world, explain, [id])
     })
   }
   return operator
