@@ -290,6 +290,32 @@ describe("a lane", () => {
     expect(tries.filter((lease) => lease !== null)).toEqual([])
   })
 
+  test("is looked at without a database transaction while it is held and has nothing to do", async () => {
+    const { stage, workers } = await openForTest()
+    await workers.stop()
+    const { context, chains } = stage.world
+    const chain = chains.get(31_337)
+    const [signer] = chain?.signers ?? []
+    if (!chain || !signer) throw new Error("the chain is configured, with a signer")
+    let opened = 0
+    const transaction: typeof context.db.transaction = (work, isolation) => {
+      opened += 1
+      return context.db.transaction(work, isolation)
+    }
+    const counted = { ...context, db: { ...context.db, transaction } }
+    const laneOf = (owner: string) => ({
+      ...{ context: counted, chain, signer, jobs, checkpoint() {}, memory: {} },
+      claimant: { owner, lease_milliseconds: 60_000 },
+    })
+    const holder = laneOf("holder")
+    await tickLane(holder)
+    expect(opened).toBeGreaterThan(0)
+    opened = 0
+    await tickLane(holder)
+    await tickLane(laneOf("another"))
+    expect(opened).toBe(0)
+  })
+
   test("is taken over from a holder whose clock was ahead, once it has been silent for the lease", async () => {
     const { stage, turn, workers } = await openForTest()
     await workers.stop()
