@@ -324,14 +324,17 @@ describe.each(engines)("on $name", (engine) => {
       expect(answer.status).toBe(201)
     })
 
-    test("what another process did with it meanwhile is the answer, not that it is in the way", async () => {
+    test.each([
+      ["not that it is in the way", () => Promise.reject(new ApiError("claim.in_progress"))],
+      ["and is not done once more", () => Promise.resolve()],
+    ])("what another process did with it meanwhile is the answer, %s", async (_what, goOn) => {
       const key = newKey()
       const begun = Promise.withResolvers<void>()
       const end = Promise.withResolvers<void>()
       stages.prepare = async () => {
         begun.resolve()
         await end.promise
-        throw new ApiError("claim.in_progress")
+        await goOn()
       }
       const slow = askProbe(key, { value: 1 })
       await begun.promise

@@ -57,19 +57,18 @@ describe("answers that are kept", () => {
   })
 
   test("count by their bytes too, and not at all where the request is refused", async () => {
-    const limited = start({ kept_answer: { requests: 3, seconds: 600 } })
-    for (let time = 1; time <= 4; time++) expect((await keyed(limited, "refused", "")).status).toBe(400)
+    const limited = start({ kept_answer: { requests: 8, seconds: 600 } })
+    for (let time = 1; time <= 9; time++) expect((await keyed(limited, "refused", "")).status).toBe(400)
     const { id } = (await keyed(limited, "bytes-1")).body
-    const large = { text: "x".repeat(15_000) }
+    const large = { attributes: { text: "x".repeat(15_000) }, metadata: { text: "x".repeat(7_500) } }
     const unit = (key: string) =>
       ask(limited, "POST /v1/units", {
         as: maker.key,
-        body: { collection_id: id, attributes: { ...large } },
+        body: { collection_id: id, ...large },
         headers: { "idempotency-key": key },
       })
-    expect((await unit("bytes-2")).status).toBe(201)
-    expect((await unit("bytes-3")).status).toBe(201)
-    expect((await unit("bytes-4")).code).toBe("rate_limit.exceeded")
+    for (let time = 2; time <= 7; time++) expect((await unit(`bytes-${time}`)).status).toBe(201)
+    expect((await unit("bytes-8")).code).toBe("rate_limit.exceeded")
   })
 })
 
