@@ -156,6 +156,19 @@ describe("a success", () => {
     expect(found.text).toBe(collection.text)
   })
 
+  test("of an id in a path is the same in either case of its letters", async () => {
+    const { chip_id, unit_id } = await createVisitor(service, customer)
+    for (const [things, id] of [
+      ["chips", chip_id],
+      ["units", unit_id],
+    ] as const) {
+      const read = (text: string) => ask(service, `GET /v1/${things}/${text}`, { as: customer.key })
+      const [lower, upper] = [await read(id.toLowerCase()), await read(id.toUpperCase())]
+      expect(lower.status).toBe(200)
+      expect(upper.text).toBe(lower.text)
+    }
+  })
+
   test("of a dry run is 200 and not 201, and moves nothing", async () => {
     const { chip_id } = await createVisitor(service, customer)
     const emitted = await ask(service, "POST /v1/test-helpers/taps", { as: customer.key, body: { chip_id } })

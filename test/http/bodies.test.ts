@@ -250,6 +250,8 @@ test("no more than 20 messages are given", async () => {
   const { body } = await ask(service, "POST /v1/chips/bulk", { as: customer.key, body: { chips } })
   const { error } = body as { error: { details: { fieldErrors: { chips: string[] } } } }
   expect(error.details.fieldErrors.chips).toHaveLength(20)
+  const unknown = Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`unknown_${index}`, 1]))
+  expect((await post({ name: "a", ...unknown })).fields).toHaveLength(20)
 })
 
 test("a refusal does not repeat what was sent", async () => {

@@ -205,6 +205,18 @@ describe("refused values of e", () => {
   })
 })
 
+test("a refused value of e shows the caller's own bucket where that is as tight as the chip's", async () => {
+  const limited = start({
+    api_key: { requests: 4, seconds: 600 },
+    refused_value: { requests: 3, seconds: 600 },
+  })
+  await ask(limited, "GET /v1/settings", { as: maker.key })
+  const { chip_id } = await createVisitor(service, maker)
+  const { status, headers } = await ask(limited, "POST /v1/taps", { as: maker.key, body: { chip_id, e } })
+  const shown = ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}`))
+  expect([status, ...shown]).toEqual([422, "4", "2"])
+})
+
 describe("several processes", () => {
   let redis: RedisServer
   beforeAll(async () => {
