@@ -97,7 +97,7 @@ const told: Record<EventType, Told> = {
   },
   "webhook_endpoint.paused": {
     when: "A webhook endpoint was paused, by you or after ten failed attempts at one event.",
-    data: examples.updateWebhookEndpoint.response,
+    data: { ...examples.getWebhookEndpoint.response, status: "paused" },
     about: "nothing",
   },
   "webhook_endpoint.test": {

@@ -42,9 +42,7 @@ export function eventExamplesOf({ unit_id, collection_id, claim, page }: Story) 
 
   const listedWebhookEndpoints = { webhook_endpoints: [webhookEndpoint], pagination: page }
 
-  const updateWebhookEndpoint = { status: "paused" }
-
-  const pausedWebhookEndpoint = { ...webhookEndpoint, status: "paused" }
+  const updateWebhookEndpoint = { status: "enabled" }
 
   const testEvent = {
     id: "0199c2e4-0a6b-7d93-a1f4-8b2c5e7d9f11",
@@ -85,7 +83,7 @@ export function eventExamplesOf({ unit_id, collection_id, claim, page }: Story) 
     createWebhookEndpoint: { request: createWebhookEndpoint, response: createdWebhookEndpoint },
     listWebhookEndpoints: { response: listedWebhookEndpoints },
     getWebhookEndpoint: { response: webhookEndpoint },
-    updateWebhookEndpoint: { request: updateWebhookEndpoint, response: pausedWebhookEndpoint },
+    updateWebhookEndpoint: { request: updateWebhookEndpoint, response: webhookEndpoint },
     deleteWebhookEndpoint: {},
     createWebhookSecret: { response: rotatedWebhookEndpoint },
     createWebhookTest: { response: testEvent },
