@@ -13,8 +13,9 @@ const collectionId = "0199c2f4-6a10-7c3e-9d52-8f4b1e7a2c01"
 const unitId = "0199c2f6-1b84-7f0a-8e6d-2a9c5d3b7e02"
 const chipId = "04A1B2C3D4"
 const e = "5E0A9B3C7D1F2E4A6B8C0D9E1F3A5B7C"
-const buyer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
-const friend = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+// Wallets that a development service has: what is handed to them can be handed on.
+const buyer = "0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65"
+const friend = "0x976EA74026E726554dB657fA54763abd0C3a0aa9"
 const contractAddress = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 const onePage = { limit: 50, has_more: false, next_cursor: null }
 
