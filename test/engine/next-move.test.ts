@@ -16,7 +16,7 @@ const limits: FeeLimits = {
 }
 const gas = 100_000n
 
-type Said = Partial<Pick<AttemptRow, "last_outcome" | "first_sent_block" | "is_cancel">> & {
+type Said = Partial<Pick<AttemptRow, "last_outcome" | "first_sent_block" | "is_cancel" | "send_count">> & {
   fee?: bigint
   gas?: bigint
 }
@@ -116,6 +116,23 @@ describe("the next move for a nonce", () => {
       of: 0,
     })
   })
+
+  test.each(["no_funds", "fee_too_high"] as const)(
+    "is, where a pool holds what no block takes, in turn that and the better offer that was refused as %s",
+    async (last_outcome) => {
+      const held = { fee: 900n, last_outcome: "known", first_sent_block: 5 } as const
+      // So little more that nothing below what was refused replaces what the pool holds.
+      const better = { fee: 990n, last_outcome }
+      const sent = async (counts: [number, number]) =>
+        await moveFor([
+          { ...held, send_count: counts[0] },
+          { ...better, send_count: counts[1] },
+        ])
+      expect(await sent([7, 1])).toMatchObject({ of: 1 })
+      expect(await sent([7, 7])).toMatchObject({ of: 1 })
+      expect(await sent([7, 8])).toMatchObject({ of: 0 })
+    },
+  )
 
   test("is the same price with more gas where the gas was too low", async () => {
     const move = await moveFor([{ fee: 1_276n, last_outcome: "gas_too_low" }], { gas: 2n * gas })

@@ -50,18 +50,26 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
     case "fee_too_high": {
       const within = limitsBelow(limits, costOf(gasOf(last), feesOf(last)))
       const isWell = held && !isPricedOut(feesOf(held), market) && !is_waiting_long
-      return isWell ? { do: "resend", attempt: held } : offer(priced(within), held ?? last)
+      return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
     }
     case "underpriced":
       return offer(raised(dearest(attempts) as AttemptRow, limits), last)
     case "no_funds":
       return held
-        ? { do: "resend", attempt: held }
+        ? { do: "resend", attempt: inTurn(last, held) }
         : resendIfSame(offer(firstFees(gas, market, limits), last), last)
   }
   const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
   if (isTooCheap) return offer(priced(limits), last)
   return is_waiting_long ? offer(raised(last, limits), last) : { do: "resend", attempt: last }
+}
+
+/**
+ * What a pool holds keeps its nonce in play, and what a node refused for now is the one that a block takes: the one that
+ * went out less often.
+ */
+function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
+  return held && held.send_count < refused.send_count ? held : refused
 }
 
 /** The same price as before is no sign of a limit where it was not the price that was wrong. */
