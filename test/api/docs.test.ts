@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type FailureCode, failures } from "../../machines/failures.ts"
 import { createApp } from "../../src/api/app.ts"
+import { guidesFor } from "../../src/api/docs/guides.ts"
 import { routes } from "../../src/api/routes.ts"
 import { freePort } from "../../src/dev/chain.ts"
 import {
@@ -105,6 +106,16 @@ describe("the documentation", () => {
     }
     const child = Bun.spawn(["bash", "-n"], { stdin: new Blob([commands.join("\n")]), stderr: "pipe" })
     expect(await new Response(child.stderr).text()).toBe("")
+  })
+
+  test("shows commands of operations with the names that the guides give", async () => {
+    const guides = guidesFor({ api_base_url: baseUrl }).map(({ markdown }) => markdown)
+    const given = new Set(namesIn(guides.join("\n"), /^\s*([A-Z_]+)=/gm))
+    const commands = await Promise.all(
+      routes.map(async ({ operation }) => (await read(`/docs/operations/${operation}.md`)).text),
+    )
+    const taken = new Set(namesIn(commands.join("\n"), /\$([A-Z_]+)/g))
+    expect([...taken.difference(given)].sort()).toEqual(["EVENT", "REPLACEMENT", "TAP"])
   })
 
   test("escapes what it shows", async () => {
@@ -340,6 +351,10 @@ describe("in a browser", () => {
     expect(await page.locator("pre").first().textContent()).toContain("Bearer end_sk_Fillme1")
   }, 30_000)
 })
+
+function namesIn(text: string, pattern: RegExp): string[] {
+  return [...text.matchAll(pattern)].map(([, name = ""]) => name)
+}
 
 /** A receipt of the chip 04A0B1C2D3. */
 function receiptBy(key: ReceiptKey): string {
