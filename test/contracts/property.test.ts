@@ -124,10 +124,10 @@ async function check(model: Model, { from, functionName, args, outcome }: Call):
 
 function contractOf({ collection }: Model, functionName: string): Contract {
   if (["pause", "resume", "cancelRelease"].includes(functionName)) return service.factory
-  return functionName === "run" ? desk : contractAtAddress(collection)
+  return functionName === "run" ? desk : collectionAt(collection)
 }
 
-function contractAtAddress(address: Address): Contract {
+function collectionAt(address: Address): Contract {
   const contract = contracts.get(address)
   if (!contract) throw new Error(`there is no collection at ${address}`)
   return contract
@@ -135,7 +135,7 @@ function contractAtAddress(address: Address): Contract {
 
 async function compareViews(model: Model): Promise<void> {
   const { tokens, rules } = model
-  const collection = contractAtAddress(model.collection)
+  const collection = collectionAt(model.collection)
   const claimed = tokens.filter(({ owner }) => owner !== null).length
   const compared: [functionName: string, args: readonly unknown[], expected: unknown][] = [
     ["issued", [], BigInt(tokens.length)],
@@ -471,7 +471,7 @@ function approveForAll([{ address: from }, { address: to }, approved]: [
 /** Work for either collection in one transaction: what is refused is passed over, and all of it is a refusal. */
 function runAtDesk([works, from]: [[Step, boolean][], Address]): Step {
   return async (model) => {
-    // Whoever may not work changes nothing, whatever he asks for.
+    // The desk may do what the operator may. Whoever may not work changes nothing, whatever he asks for.
     const isAllowed = mayWork(model, from)
     const asked = isAllowed ? model : structuredClone(model)
     const made: { to: Address; call: Call }[] = []
