@@ -13,11 +13,14 @@ import {
   type SimulatedProcess,
   type Simulation,
   scheduleIn,
+  sleep,
 } from "./scheduler.ts"
 import type { WakeUpLine } from "./wake-ups.ts"
 
 /** The processes of a service, by name; who dies comes back. */
 export type Cast = {
+  /** What processes that start from now on are given. */
+  config: Config
   alive: Map<string, Life>
   deaths: number
   /** The share of database transactions that run twice. */
@@ -25,6 +28,8 @@ export type Cast = {
   /** Every line of every log. */
   lines: string[]
   start(name: string): void
+  /** Lets a process end by itself, as a supervisor does, after which it starts again; ends when it was ended. */
+  restart(name: string): Promise<void>
   /** A process for one piece of work, such as an operator's command. */
   visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
   end(): void
@@ -34,8 +39,13 @@ export type Cast = {
 type Life = {
   process: SimulatedProcess
   app: ReturnType<typeof createApp> | null
+  /** Ends its work in order. */
+  stop: () => Promise<void>
   rest_seconds: number
 }
+
+/** After which a supervisor waits no longer. */
+const stopMilliseconds = 10_000
 
 export const apiNames = ["api0", "api1"]
 export const workerNames = ["worker0", "worker1"]
@@ -43,11 +53,13 @@ export const workerNames = ["worker0", "worker1"]
 export function createCast(simulation: Simulation, config: Config, wakeUpLine: WakeUpLine): Cast {
   let births = 0
   const cast: Cast = {
+    config,
     alive: new Map(),
     deaths: 0,
     repeat_probability: 0,
     lines: [],
     start,
+    restart,
     visit,
     end() {
       for (const { process } of cast.alive.values()) {
@@ -59,7 +71,7 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
 
   function start(name: string): void {
     const process = createProcess(`${name}.${births++}`)
-    const life: Life = { process, app: null, rest_seconds: 1 }
+    const life: Life = { process, app: null, stop: async () => {}, rest_seconds: 1 }
     cast.alive.set(name, life)
     process.onDeath = () => {
       cast.deaths += 1
@@ -70,7 +82,7 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
       try {
         const world = await open(process)
         if (apiNames.includes(name)) life.app = createApp(world.context)
-        else startWorkers(world)
+        else life.stop = startWorkers(world).stop
       } catch (error) {
         if (process.is_dead) return
         cast.lines.push(`${process.name} does not start: ${(error as Error).message}`)
@@ -79,8 +91,17 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
     })
   }
 
+  async function restart(name: string): Promise<void> {
+    const life = cast.alive.get(name)
+    if (!life) return
+    life.app = null
+    const stopped = inProcess(life.process, life.stop).catch(() => {})
+    await Promise.race([stopped, sleep(simulation, stopMilliseconds)])
+    kill(simulation, life.process, "its end")
+  }
+
   async function open(process: SimulatedProcess): Promise<World> {
-    const world = await openWorld(config, tell)
+    const world = await openWorld(cast.config, tell)
     const wakeUps = wakeUpLine.connect()
     const db = repeatingTurns(world.context.db, () => {
       return cast.repeat_probability > 0 && simulation.schedule.happens(cast.repeat_probability)

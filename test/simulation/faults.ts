@@ -38,6 +38,7 @@ export type Fault =
   | { kind: "steal"; at: Seconds; signer: number; is_instead: boolean }
   | ({ kind: "clients"; mood: "twice" | "lost_request" | "lost_answer" | "slow" } & Lasting)
   | { kind: "operator"; at: Seconds; act: "retry" | "cancel" | "explain" | "stuck"; salt: number }
+  | { kind: "rotate"; at: Seconds; signer: number; pause_seconds: Seconds }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
@@ -95,6 +96,7 @@ const weights: Weight[] = [
   ["steal", 3],
   ["clients", 5],
   ["operator", 4],
+  ["rotate", 3],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -152,6 +154,8 @@ function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[]
     }
     case "operator":
       return { kind, at, act: stream.pick(["retry", "cancel", "explain", "stuck"] as const), salt }
+    case "rotate":
+      return { kind, at, signer: stream.below(2), pause_seconds: rounded(stream.between(0, 6)) }
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -172,6 +176,8 @@ export function lengthOf(fault: Fault): number {
       return settlingSeconds
     case "clock":
       return skewedSeconds
+    case "rotate":
+      return rotatingSeconds
     default:
       return fault.for_seconds
   }
@@ -182,6 +188,8 @@ const dyingSeconds = 20
 const settlingSeconds = 10
 /** A lease of a lane runs out in less. */
 const skewedSeconds = 30
+/** In which each process has been started again. */
+const rotatingSeconds = 45
 
 /** The base fee, in gwei, at which the service must get everything done: below its cap with all that is added to it. */
 export const dearestPeace = 4
@@ -242,6 +250,8 @@ function wordsOf(fault: Fault): string {
       return `clients and service: ${fault.mood.replaceAll("_", " ")}${lasts}`
     case "operator":
       return `an operator asks for ${fault.act}`
+    case "rotate":
+      return `signer ${fault.signer} gets another key, with ${fault.pause_seconds} s between one process and the next`
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

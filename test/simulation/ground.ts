@@ -7,7 +7,7 @@ import type { Hex } from "viem"
 import { migrate } from "../../src/db/migrate.ts"
 import { openDatabase } from "../../src/db/open.ts"
 import { type Config, loadConfig } from "../../src/platform/config.ts"
-import { keyAt, signers } from "../faults/stage.ts"
+import { keyAt } from "../faults/stage.ts"
 import {
   copyChain,
   deployContracts,
@@ -16,7 +16,7 @@ import {
   openChain,
   type SimulatedChain,
 } from "./chain/chain.ts"
-import { account, walletAddress, walletCount } from "./wallets.ts"
+import { account, firstWallet, walletAddress, walletCount } from "./wallets.ts"
 import { firstBlocks } from "./weather.ts"
 import { writers } from "./writers.ts"
 
@@ -28,6 +28,18 @@ export const maxFeePerGasGwei = 6
 const chainId = 31_337
 const admin = account(0).address
 const authorizer = account(3).address
+
+/** The places of `SIGNER_KEYS`: the account whose key is there at first, and the one of a rotation. */
+const signerPlaces = [
+  { first: 1, next: firstWallet + walletCount },
+  { first: 2, next: firstWallet + walletCount + 1 },
+]
+const signers = signerPlaces.flatMap(({ first, next }) => [account(first).address, account(next).address])
+/** All keys of signers, in the order in which each has the roles of its place. */
+export const everySignerKey = signerPlaces.flatMap(({ first, next }) => [keyAt(first), keyAt(next)])
+/** The keys that take the place of the first ones. */
+export const nextSignerKeys = signerPlaces.map(({ next }) => keyAt(next))
+const firstSignerKeys = signerPlaces.map(({ first }) => keyAt(first))
 
 /** What every history of this process begins with, made once: an empty database and a chain with the factory. */
 export type Ground = {
@@ -51,7 +63,7 @@ export async function openGround(): Promise<Ground> {
 
   const wallets = Array.from({ length: walletCount }, (_each, wallet) => walletAddress(wallet))
   const chain = await openChain(chainId, epoch / 1_000 - firstBlocks - 1, [admin, ...signers, ...wallets])
-  const contracts = await deployContracts(chain, admin, authorizer, [...signers])
+  const contracts = await deployContracts(chain, admin, authorizer, signers)
   while (headOf(chain).number < firstBlocks) await mineBlock(chain, headOf(chain).timestamp + 1)
   return { folder, template, chain, contracts, close: () => rmSync(folder, { recursive: true, force: true }) }
 }
@@ -80,12 +92,11 @@ export async function preparePlot(ground: Ground, providers: number): Promise<Pl
   }
   writeFileSync(chainsFile, JSON.stringify({ [chainId]: settings }))
   const serviceSecret = "not a secret: 0123456789 abcdefghij"
-  const signerKeys = [keyAt(1), keyAt(2)]
   const config = loadConfig({
     DATA_DIR: ground.folder,
     DATABASE_URL: `sqlite:${database}`,
     SERVICE_SECRET: serviceSecret,
-    SIGNER_KEYS: signerKeys.join(","),
+    SIGNER_KEYS: firstSignerKeys.join(","),
     AUTHORIZER_KEY: keyAt(3),
     LOG_LEVEL: "silent",
     CHAINS: chainsFile,
@@ -97,6 +108,6 @@ export async function preparePlot(ground: Ground, providers: number): Promise<Pl
     chain: await copyChain(ground.chain),
     config,
     urls,
-    secrets: [serviceSecret, ...[...signerKeys, keyAt(3)].map((key) => key.slice(2))],
+    secrets: [serviceSecret, ...[...everySignerKey, keyAt(3)].map((key) => key.slice(2))],
   }
 }

@@ -95,6 +95,7 @@ export async function playHistory(
     ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
     act(fault) {
       if (fault.kind === "operator") void operator.follow(fault)
+      else if (fault.kind === "rotate") void operator.rotate(fault)
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
   }
@@ -113,7 +114,7 @@ export async function playHistory(
     }
     followFeed(stage, maker, asking).catch((error) => asking.breaches.push((error as Error).message))
     const played = playStory(stage, maker, asking)
-    await Promise.all([played, sleep(simulation, lastsUntil(faults)).then(() => calm(around))])
+    await Promise.all([played, sleep(simulation, lastsUntil(faults)).then(() => calm(around, faults))])
     await quiet(around, db)
     await readAgain(stage, maker, asking)
     await readFeed(stage, maker, asking)

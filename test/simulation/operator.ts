@@ -1,4 +1,4 @@
-import { eq, ne } from "drizzle-orm"
+import { eq, like, ne } from "drizzle-orm"
 import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
 import { actors, lanes, transactions } from "../../src/db/schema.ts"
 import type { World } from "../../src/engine/world.ts"
@@ -8,8 +8,10 @@ import { explain } from "../../src/operator/commands/explain.ts"
 import { retry } from "../../src/operator/commands/retry.ts"
 import { stuck } from "../../src/operator/commands/stuck.ts"
 import { OperatorRefusal } from "../../src/operator/verbs/refusal.ts"
-import type { Cast } from "./cast.ts"
+import type { Config } from "../../src/platform/config.ts"
+import { apiNames, type Cast, workerNames } from "./cast.ts"
 import type { Fault } from "./faults.ts"
+import { everySignerKey, nextSignerKeys } from "./ground.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 import { type Stream, streamOf } from "./streams.ts"
 
@@ -21,7 +23,9 @@ export type Operator = {
   broken: string[]
   /** Follows a whim of the list of faults. */
   follow(fault: Extract<Fault, { kind: "operator" }>): Promise<void>
-  /** Reopens halted lanes, for ever. */
+  /** Puts another key into a signer's place, and starts one process after the other again. */
+  rotate(fault: Extract<Fault, { kind: "rotate" }>): Promise<void>
+  /** Reopens halted lanes and gives a lane its key back that asks for it, for ever. */
   watchLanes(): Promise<void>
   /** Asks for the story of one actor in each state in which some are. */
   explainEachState(): Promise<void>
@@ -31,7 +35,7 @@ const commands = { retry, cancel, explain, stuck }
 const watchMilliseconds = 5_000
 
 export function createOperator(simulation: Simulation, cast: Cast, read: Queries): Operator {
-  const operator: Operator = { halts: [], broken: [], follow, watchLanes, explainEachState }
+  const operator: Operator = { halts: [], broken: [], follow, rotate, watchLanes, explainEachState }
 
   async function run(command: Command, words: string[]): Promise<void> {
     await visit((world) => runIn(world, command, words))
@@ -61,6 +65,20 @@ export function createOperator(simulation: Simulation, cast: Cast, read: Queries
     if (id !== null) await run(commands[act], [id])
   }
 
+  async function rotate({ signer, pause_seconds }: Extract<Fault, { kind: "rotate" }>): Promise<void> {
+    const { signer_keys } = cast.config
+    const next = nextSignerKeys[signer]
+    if (next && !signer_keys.includes(next)) await giveKeys(signer_keys.with(signer, next), pause_seconds)
+  }
+
+  async function giveKeys(signer_keys: Config["signer_keys"], pauseSeconds: number): Promise<void> {
+    cast.config = { ...cast.config, signer_keys }
+    for (const name of [...apiNames, ...workerNames]) {
+      await cast.restart(name)
+      await sleep(simulation, pauseSeconds * 1_000)
+    }
+  }
+
   async function watchLanes(): Promise<void> {
     for (;;) {
       await sleep(simulation, watchMilliseconds)
@@ -68,6 +86,9 @@ export function createOperator(simulation: Simulation, cast: Cast, read: Queries
         operator.halts.push(`${id}: ${reason}`)
         await run(retry, [id])
       }
+      const asking = await read.select().from(lanes).where(like(lanes.reason, "%: add it until%"))
+      if (asking.length > 0 && cast.config.signer_keys.length < everySignerKey.length)
+        await giveKeys(everySignerKey, 1)
     }
   }
 

@@ -4,7 +4,7 @@ import { accountOf, headOf, readTransaction, type SimulatedChain } from "./chain
 import { PoolRefusal } from "./chain/pool.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 
-const firstWallet = 5
+export const firstWallet = 5
 export const walletCount = 16
 
 const accounts = new Map<number, Account>()

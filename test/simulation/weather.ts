@@ -31,7 +31,7 @@ export type Surroundings = {
   chain: SimulatedChain
   miner: Miner
   /** Does what an operator or a stranger does. */
-  act(fault: Extract<Fault, { kind: "operator" | "hostile" }>): void
+  act(fault: Extract<Fault, { kind: "operator" | "rotate" | "hostile" }>): void
 }
 
 /** Who makes the blocks. */
@@ -47,8 +47,11 @@ type Miner = {
 }
 
 export function createMiner(): Miner {
-  return { mood: "well", gwei: 1, empty_blocks: 0, stolen: [], reorganizations: 0 }
+  return { mood: "well", gwei: firstGwei, empty_blocks: 0, stolen: [], reorganizations: 0 }
 }
+
+/** The base fee of the first blocks. */
+const firstGwei = 1
 
 /** Makes each fault happen at its time, and an end to it. Faults of one kind that overlap end with the first. */
 export function unleash(around: Surroundings, faults: readonly Fault[]): void {
@@ -62,7 +65,7 @@ export function unleash(around: Surroundings, faults: readonly Fault[]): void {
 }
 
 /** Ends whatever still goes wrong. */
-export function calm(around: Surroundings): void {
+export function calm(around: Surroundings, faults: readonly Fault[]): void {
   const { simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner } = around
   note(simulation, "calm")
   simulation.seam_milliseconds = usualSeamMilliseconds
@@ -73,7 +76,9 @@ export function calm(around: Surroundings): void {
   receiver.mood = "well"
   for (const provider of providers) setMood(provider, "well", chain)
   miner.mood = "well"
-  miner.gwei = Math.min(miner.gwei, dearestPeace)
+  // What was signed with a key that is gone can be offered at no other price.
+  const peace = faults.some(({ kind }) => kind === "rotate") ? firstGwei : dearestPeace
+  miner.gwei = Math.min(miner.gwei, peace)
   const dearest = BigInt(dearestPeace) * 10n ** 9n
   if (headOf(chain).base_fee > dearest) chain.jump_to_base_fee = dearest
   for (const { process } of cast.alive.values()) {
@@ -161,6 +166,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
         receiver.mood = "well"
       }
     case "operator":
+    case "rotate":
     case "hostile":
       around.act(fault)
       return null
