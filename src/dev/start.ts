@@ -2,14 +2,17 @@ import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
-import { createClient, dataOf } from "../../clients/typescript/client.ts"
 import { effects, organizations } from "../db/schema.ts"
 import { learnGenerations } from "../engine/chain/generations.ts"
 import { openWorld, type World } from "../engine/world.ts"
+import type { Caller } from "../platform/caller.ts"
 import { dataDirOf, type Environment, integerFrom, loadConfig, metadataBaseUrl } from "../platform/config.ts"
 import { type Context, inTurn } from "../platform/context.ts"
+import { newId } from "../platform/ids.ts"
 import { tell } from "../resources/news/tell.ts"
 import { createOrganization, issueApiKey } from "../resources/organizations/service.ts"
+import { ensurePublishableKey, listPublishableKeys } from "../resources/publishable-keys/service.ts"
+import { getCorsOrigins, replaceCorsOrigins } from "../resources/settings/service.ts"
 import { type DevChain, freePort, startDevChain } from "./chain.ts"
 import { lockFolder } from "./data-lock.ts"
 import { readDevEnvironment, writeDevEnvironment } from "./environment.ts"
@@ -70,7 +73,7 @@ export async function startDev(environment: Environment, parts: DevParts) {
     const shop = startShop({ ...seeded, api_base_url: server.base_url, docs_url }, config.port + 1)
     closers.push(shop.stop)
     const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
-    await registerShop(service, keptService(folder)?.shop_url)
+    await registerShop(world.context, service, keptService(folder)?.shop_url)
     writeWhole(join(folder, "dev.json"), service)
     return { service, folder, stop }
   } catch (error) {
@@ -133,7 +136,7 @@ async function seed(
     operator_url: null,
     organization_id,
     api_key,
-    publishable_key: await publishableKeyOf(baseUrl, api_key),
+    publishable_key: await publishableKeyOf(context, organization_id),
     chain: { id: chain.chain_id, rpc_url: chain.rpc_url },
     wallets: chain.wallets,
   }
@@ -156,11 +159,18 @@ function keptService(folder: string): DevService | null {
 }
 
 /** Lets the shop's page call from a browser, in place of the one that had another port. */
-async function registerShop({ base_url, api_key, shop_url }: DevService, before?: string): Promise<void> {
-  const api = createClient({ base_url, token: api_key })
-  const { cors_origins } = await dataOf(api.GET("/v1/settings/cors-origins"))
-  const others = cors_origins.filter((origin) => origin !== before && origin !== shop_url)
-  await dataOf(api.PUT("/v1/settings/cors-origins", { body: { cors_origins: [...others, shop_url] } }))
+async function registerShop(
+  context: Context,
+  { organization_id, shop_url }: DevService,
+  before?: string,
+): Promise<void> {
+  const caller = callerOf(organization_id)
+  await inTurn(context, null, async (turn) => {
+    const others = (await getCorsOrigins(turn.tx, caller)).filter(
+      (origin) => origin !== before && origin !== shop_url,
+    )
+    await replaceCorsOrigins(turn, caller, { cors_origins: [...others, shop_url] })
+  })
 }
 
 async function newOrganization(context: Context, chain: DevChain) {
@@ -175,11 +185,19 @@ async function newOrganization(context: Context, chain: DevChain) {
   })
 }
 
-/** The first look at the list makes the key. */
-async function publishableKeyOf(baseUrl: string, apiKey: string): Promise<string> {
-  const api = createClient({ base_url: baseUrl, token: apiKey })
-  const { publishable_keys } = await dataOf(api.GET("/v1/publishable-keys"))
-  return publishable_keys[0]?.key ?? ""
+async function publishableKeyOf(context: Context, organization_id: string): Promise<string> {
+  const caller = callerOf(organization_id)
+  return await inTurn(context, null, async (turn) => {
+    await ensurePublishableKey(turn, caller)
+    const page = { limit: 1, after: null }
+    const { rows } = await listPublishableKeys(turn.tx, caller, { page, at: turn.at })
+    return rows[0]?.key ?? ""
+  })
+}
+
+/** Who does for the demo organization what its API key would be asked for. */
+function callerOf(organization_id: string): Caller {
+  return { organization_id, kind: "api_key", credential_id: newId(), session: null }
 }
 
 function writeWhole(path: string, document: unknown): void {

@@ -51,6 +51,15 @@ describe("the journey from a fresh folder to a claimed and transferred unit", ()
     }, 120_000)
 })
 
+test.concurrent("the dev service is ready without a request to itself, whose log line would stand above its key", async () => {
+  const { child, service } = await startDev(newFolder())
+  const metrics = await (await fetch(`${service.operator_url}/metrics`)).text()
+  expect(metrics).toContain("# HELP service_requests_total")
+  expect(metrics).not.toContain("service_requests_total{")
+  expect(service.publishable_key).toStartWith("end_pk_live_")
+  expect(await stopGently(child)).toBe(0)
+}, 60_000)
+
 describe("the demo", () => {
   test.concurrent("says how it is used", async () => {
     const child = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--help"], { stdout: "pipe" })
