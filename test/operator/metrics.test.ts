@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from "bun:test"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { openWorld } from "../../src/engine/world.ts"
 import { openObservationPages } from "../../src/operator/port/observation-pages.ts"
 import { startOperatorServer } from "../../src/operator/port/server.ts"
 import { loadConfig } from "../../src/platform/config.ts"
+import type { Context } from "../../src/platform/context.ts"
 import { countRequest } from "../../src/platform/metrics.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { startRedis } from "../harness/redis.ts"
@@ -38,6 +39,22 @@ test("the state of database and Redis is told, and Redis is left out where there
   expect(withRedis).toMatch(/^service_redis_up [01]$/m)
   const without = await (await ask(await open({ withRedis: false }), "/metrics")).text()
   expect(without).not.toMatch("service_redis_up")
+})
+
+test("a key that the chain does not know in its role is said by /readyz and counted", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "chains-"))
+  closers.push(() => rmSync(folder, { recursive: true }))
+  const CHAINS = join(folder, "chains.json")
+  const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+  writeFileSync(CHAINS, JSON.stringify({ 31337: { rpc_urls: ["http://127.0.0.1:1"], factory_address } }))
+  const text = "AUTHORIZER_KEY is that of somebody whom the factory does not name"
+  const keyFaults = () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }]
+  const url = await open({ withRedis: false, CHAINS }, { keyFaults })
+  const ready = await ask(url, "/readyz")
+  expect([ready.status, await ready.text()]).toEqual([200, `ready\n${text}\n`])
+  const told = await (await ask(url, "/metrics")).text()
+  expect(told).toContain('service_key_faults{chain="31337",variable="AUTHORIZER_KEY"} 1')
+  expect(told).toContain('service_key_faults{chain="31337",variable="SIGNER_KEYS"} 0')
 })
 
 test("the board of wake-ups answers under /queues, with the policy its page needs, and changes nothing", async () => {
@@ -74,13 +91,10 @@ test("metrics and the board ask for the operator's token where there is one", as
   expect((await ask(url, "/readyz")).status).toBe(200)
 })
 
-async function open({
-  withRedis,
-  ...settings
-}: {
-  withRedis: boolean
-  OPERATOR_TOKEN?: string
-}): Promise<string> {
+async function open(
+  { withRedis, ...settings }: { withRedis: boolean; OPERATOR_TOKEN?: string; CHAINS?: string },
+  changes: Partial<Context> = {},
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "metrics-"))
   closers.push(() => rmSync(folder, { recursive: true }))
   const redis = withRedis ? await startRedis() : null
@@ -93,7 +107,8 @@ async function open({
     ...(redis && { REDIS_URL: redis.url }),
     ...settings,
   })
-  const world = await openWorld(config, tell)
+  const opened = await openWorld(config, tell)
+  const world = { ...opened, context: { ...opened.context, ...changes } }
   const { pages, close } = openObservationPages(world)
   const server = startOperatorServer(world.context, [pages])
   closers.push(world.close, close, server.stop)
