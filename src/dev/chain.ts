@@ -7,6 +7,7 @@ import { foundry } from "viem/chains"
 import { factoryAbi } from "../engine/chain/contracts.generated.ts"
 import { planDeployment } from "../engine/chain/deployment.ts"
 import { StartError } from "../platform/start-error.ts"
+import { startChainGuard } from "./chain-guard.ts"
 
 export type DevChain = {
   chain_id: number
@@ -35,20 +36,21 @@ export async function startDevChain(options: {
   /** What the addresses of tokens' metadata begin with. */
   metadata_base_url: string
 }): Promise<DevChain> {
-  const port = options.port === 0 ? await freePort() : options.port
-  const rpc_url = `http://127.0.0.1:${port}`
+  if (options.port !== 0) await portIsFree(options.port)
   const stateFile = join(options.folder, "chain.json")
-  await portIsFree(port)
-  const anvil = spawnAnvil(port, stateFile)
-  const client = createDevClient(rpc_url)
+  const anvilPort = await freePort()
+  const anvilUrl = `http://127.0.0.1:${anvilPort}`
+  const anvil = spawnAnvil(anvilPort, stateFile)
+  const client = createDevClient(anvilUrl)
   try {
-    await answers(client, anvil, port)
+    await answers(client, anvil)
     const contracts = await deployContracts(client, options.metadata_base_url)
     await saveState(client, stateFile)
     const producer = startBlockProducer(client, stateFile, options.isAwaited)
+    const guard = startChainGuard(options.port, anvilUrl)
     return {
       chain_id: foundry.id,
-      rpc_url,
+      rpc_url: `http://127.0.0.1:${guard.port}`,
       ...contracts,
       signer_keys: [keyAt(1), keyAt(2)],
       authorizer_key: keyAt(3),
@@ -57,6 +59,7 @@ export async function startDevChain(options: {
         private_key: keyAt(index),
       })),
       async stop() {
+        await guard.stop()
         await producer.stop()
         await saveState(client, stateFile)
         anvil.stdin.end()
@@ -108,7 +111,6 @@ async function canListen(port: number): Promise<boolean> {
 const guard = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
 
 function spawnAnvil(port: number, stateFile: string) {
-  // No page that a developer happens to visit may drive the chain.
   const flags = ["--port", String(port), "--silent", "--no-mining", "--order", "fifo", "--no-cors"]
   const state = existsSync(stateFile) ? ["--load-state", stateFile] : []
   return Bun.spawn(["sh", "-c", guard, anvilPath(), ...flags, ...state], {
@@ -139,7 +141,7 @@ type DevClient = ReturnType<typeof createDevClient>
 
 const startPatienceMilliseconds = 30_000
 
-async function answers(client: DevClient, anvil: Bun.Subprocess, port: number): Promise<void> {
+async function answers(client: DevClient, anvil: Bun.Subprocess): Promise<void> {
   const deadline = performance.now() + startPatienceMilliseconds
   while (performance.now() < deadline) {
     if (anvil.exitCode !== null) break
@@ -150,9 +152,7 @@ async function answers(client: DevClient, anvil: Bun.Subprocess, port: number): 
       await Bun.sleep(50)
     }
   }
-  throw new StartError(
-    `the local chain does not answer on port ${port}; remove its state file to start it anew`,
-  )
+  throw new StartError("the local chain does not answer; remove its state file to start it anew")
 }
 
 const mnemonic = "test test test test test test test test test test test junk"

@@ -37,20 +37,29 @@ test("the first tap on a fresh service finds a jacket that was made for it", asy
   expect([is_test, unit?.name, unit?.collection?.token.status]).toEqual([true, "Moss Jacket", "active"])
 })
 
-test("a page that a developer visits gets no answer from the local chain, and no leave to ask it", async () => {
-  const ask = (method: string, headers: Record<string, string>, body?: string) =>
-    fetch(dev.service.chain.rpc_url, {
-      ...{ method, headers: { origin: "https://elsewhere.example", ...headers } },
-      ...(body !== undefined && { body }),
-    })
-  const preflight = await ask("OPTIONS", {
-    "access-control-request-method": "POST",
-    "access-control-request-headers": "content-type",
-  })
-  const question = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'
-  const asked = await ask("POST", { "content-type": "application/json" }, question)
-  expect(asked.status).toBe(200)
-  for (const { headers } of [preflight, asked]) expect(headers.get("access-control-allow-origin")).toBeNull()
+test("no page that a developer visits may ask the local chain, in whatever way a page can", async () => {
+  const ask = async (method: string, headers: Record<string, string>) => {
+    const body = method === "POST" ? '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}' : null
+    const { status, headers: said } = await fetch(dev.service.chain.rpc_url, { method, headers, body })
+    return [status, said.get("access-control-allow-origin")]
+  }
+  const json = { "content-type": "application/json" }
+  expect(await ask("POST", json)).toEqual([200, null])
+  expect(await ask("POST", { ...json, origin: "chrome-extension://a-wallet" })).toEqual([200, null])
+  for (const origin of ["https://elsewhere.example", "http://localhost:5173", "null"]) {
+    const asked = {
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "content-type",
+    }
+    expect(await ask("OPTIONS", { ...asked, origin })).toEqual([403, null])
+    expect(await ask("POST", { ...json, origin })).toEqual([403, null])
+    expect(await ask("POST", { "content-type": "text/plain", origin })).toEqual([403, null])
+    const upgrade = { upgrade: "websocket", connection: "upgrade", "sec-websocket-version": "13" }
+    expect(await ask("GET", { ...upgrade, "sec-websocket-key": btoa("0123456789abcdef"), origin })).toEqual([
+      403,
+      null,
+    ])
+  }
 })
 
 describe("the shop's page, on an origin of its own", () => {

@@ -1,0 +1,24 @@
+/**
+ * Stands before the local chain: anvil answers the WebSocket, and the blind POST, of whatever page a developer happens
+ * to visit, and would do for it all that it does for its owner. A browser names the page that asks; programs and
+ * wallets have none to name.
+ */
+export function startChainGuard(port: number, anvilUrl: string): { port: number; stop(): Promise<void> } {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port,
+    idleTimeout: 60,
+    async fetch(request) {
+      if (/^(https?:|null)/.test(request.headers.get("origin") ?? ""))
+        return new Response("No page may ask this chain.\n", { status: 403 })
+      const { method, headers, body } = request
+      const type = { "content-type": headers.get("content-type") ?? "application/json" }
+      const answer = await fetch(anvilUrl, { method, headers: type, body })
+      return new Response(answer.body, {
+        status: answer.status,
+        headers: { "content-type": "application/json" },
+      })
+    },
+  })
+  return { port: server.port ?? port, stop: () => server.stop(true) }
+}
