@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import type { Address, ContractFunctionParameters, Hex } from "viem"
+import { type Address, type ContractFunctionParameters, type Hex, parseGwei, toHex } from "viem"
 import {
   chipReplacements,
   claims,
@@ -230,6 +230,23 @@ describe("a deployment that a block held before its signer's role", () => {
     await grant(hand, signers[1], 9n)
     await hand.settle()
     expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+})
+
+describe("a provider that advises a tip beyond all measure", () => {
+  test("has a transaction offer no more than the chain's settings allow, which is less than all", async () => {
+    const hand = await open()
+    await newCollection(hand)
+    const { chain, lanes: own } = hand
+    const askAll: typeof chain.providers.askAll = async (question) =>
+      question.method === "eth_maxPriorityFeePerGas"
+        ? [toHex(10n ** 15n)]
+        : await chain.providers.askAll(question)
+    await tickLane({ ...own[1], chain: { ...chain, providers: { ...chain.providers, askAll } } })
+    const [offered] = await hand.transactionsOf("deployCollection")
+    const { max_priority_fee_per_gas_gwei: most, max_fee_per_gas_gwei } = chain.config
+    expect(BigInt(offered?.max_priority_fee_per_gas ?? 0)).toBe(parseGwei(String(most)))
+    expect(most).toBeLessThan(max_fee_per_gas_gwei)
   }, 30_000)
 })
 
