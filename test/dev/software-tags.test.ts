@@ -122,14 +122,13 @@ describe("bun run chip", () => {
     const manifest = join(folder, "manifest.jsonl")
     writeFileSync(manifest, `${JSON.stringify(line)}\n`)
     output(folder, "new", "--manifest", manifest)
-    output(folder, "new", "--tamper")
-    output(folder, "new", "--count", "2")
+    const told = output(folder, "new", "--tamper", "--count", "2")
     const rows = readFileSync(join(folder, "tags.csv"), "utf8").trimEnd().split("\n")
+    expect(told).toContain(`--file '${join(folder, "tags.csv")}'`)
     expect(rows.map((row) => row.split(",").slice(4).join())).toEqual([
       "mac,tamper",
       "true,true",
-      "false,false",
-      "false,false",
+      "true,true",
     ])
     expect(rows.join()).not.toContain(tag.chip_id)
   })

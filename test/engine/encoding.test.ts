@@ -16,7 +16,7 @@ import {
   TemplateError,
   tagAddress,
 } from "../../src/engine/sun/encoding/tag-address.ts"
-import { writeAnewOrder, writeOrder } from "../../src/engine/sun/encoding/write-order.ts"
+import { writeAnewOrder, writeOrder, writeTamperOrder } from "../../src/engine/sun/encoding/write-order.ts"
 import { decryptFileContent, tamperOf } from "../../src/engine/sun/file-content.ts"
 import {
   chipKeysFrom,
@@ -169,6 +169,7 @@ describe("the order of writing", () => {
 
   test.each([
     ["a new tag", "factory", writeOrder],
+    ["a new TagTamper", "factory", writeTamperOrder],
     ["a tag that is encoded anew", "previous", writeAnewOrder],
   ])(
     "never authenticates %s with a key that a lost answer could have changed unnoticed",
@@ -244,6 +245,18 @@ describe("a manifest line", () => {
       ),
     )
     expect(anew.write_order).toBe(writeAnewOrder)
+  })
+
+  test("switches the wire of a TagTamper on, which is off when it leaves the factory", () => {
+    const mirrors = { mac: true, tamper: true }
+    const ofTamper = manifestLine(source, template, mirrors, { chip_id: "04A0B1C2D3", uid: null })
+    expect(ofTamper.write_order[0]?.step).toBe("enable_tag_tamper")
+    expect(line.write_order.map(({ step }) => step)).not.toContain("enable_tag_tamper")
+  })
+
+  test("names the old key of each slot, which ChangeKey takes", () => {
+    const changes = writeAnewOrder.filter(({ step }) => step === "change_key")
+    expect(changes.map(({ old_key }) => old_key)).toEqual(changes.map(() => "previous"))
   })
 
   test("points at the placeholders in the file", () => {

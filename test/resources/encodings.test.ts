@@ -57,6 +57,22 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
+  test("without a MAC is paired by e alone, by what a new tag's reads look like", async () => {
+    const without = { mac: false, tamper: false }
+    const [line, other] = await ordered(await keySet(), { count: 2 }, without)
+    const unit = await unitOf()
+    const worn = pair(service, caller, { unit_id: unit.id, ...messageOf(played(other), 70_000) })
+    await expect(worn).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    const stranger = pair(service, caller, {
+      unit_id: unit.id,
+      ...messageOf(played(line, { uid: "05112233445566" }), 1),
+    })
+    await expect(stranger).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    const tag = played(line)
+    await pair(service, caller, { unit_id: unit.id, ...messageOf(tag, 1) })
+    expect((await tapped(tag, 2)).tap).toMatchObject({ counter: 2 })
+  })
+
   test("whose tag is one that another chip has already is refused: it was encoded twice", async () => {
     const [first, second] = await ordered(await keySet(), { count: 2 })
     const tag = played(first)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
-import { writeOrder } from "../../engine/sun/encoding/write-order.ts"
+import { writeTamperOrder } from "../../engine/sun/encoding/write-order.ts"
 import type { Config } from "../../platform/config.ts"
 import { eventTypesMarkdown } from "./event-types.ts"
 import { stepTexts } from "./write-order-texts.ts"
@@ -15,7 +15,7 @@ export function guidesFor(config: Pick<Config, "api_base_url">): Guide[] {
     api_base_url: config.api_base_url,
     event_types: eventTypesMarkdown(),
     receiver: readFileSync(join(import.meta.dir, "receiver.js"), "utf8").trimEnd(),
-    write_order: writeOrder
+    write_order: writeTamperOrder
       .map(
         ({ step, slot }) =>
           `1. \`${step}\`${slot === undefined ? "" : ` of slot ${slot}`}: ${stepTexts[step]}`,

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import type { Mirrors } from "../../engine/sun/encoding/tag-address.ts"
@@ -82,10 +82,10 @@ async function makeTags(box: TagBox, folder: string, values: Values): Promise<Ch
   const made = Array.from({ length: count }, () => makeTag(template, mirrors))
   box.put(made)
   const file = join(folder, "tags.csv")
-  if (!existsSync(file)) writeFileSync(file, `${importedColumns}\n`, { mode: 0o600 })
-  appendFileSync(file, made.map((tag) => importedRow(tag, mirrors)).join(""))
+  const rows = made.map((tag) => importedRow(tag, mirrors))
+  writeFileSync(file, [`${importedColumns}\n`, ...rows].join(""), { mode: 0o600 })
   const ids = made.map(({ chip_id }) => chip_id).join("\n")
-  const next = `${organizationHint(folder)} --file ${file}`
+  const next = `${organizationHint(folder)} --file '${file}'`
   return { text: `${ids}\n\nImport them: bun run operator chips import --organization ${next}`, opens: null }
 }
 

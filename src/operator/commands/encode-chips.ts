@@ -1,11 +1,19 @@
 import { createHash } from "node:crypto"
-import { createReadStream, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
 import { newId } from "../../platform/ids.ts"
-import { linesOf, placeOrder } from "../../resources/encodings/service.ts"
+import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
 import { type NamedTag, parseTags } from "../../resources/encodings/wanted-tags.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
 import { diagnoserOf, type ScannedTag } from "../../resources/tap-diagnoses/service.ts"
@@ -48,7 +56,10 @@ are encoded anew with the newest keys of their set; one that was never paired ha
         const id = orderIdOf(folder, { ...order, tags })
         const manifest = await placeOrder(context, { ...order, id, tags }, (done, total) =>
           showProgress("registering", done, total),
-        )
+        ).catch(async (refusal) => {
+          if ((await countRegistered(context.db.read, id)) === 0) forgetOrder(folder)
+          throw refusal
+        })
         const path = join(folder, recipients.length === 0 ? "manifest.jsonl" : "manifest.jsonl.age")
         await writeManifest(path, linesOf(context, manifest), recipients)
         const { key_set_id, key_version, size } = manifest
@@ -142,7 +153,7 @@ function recipientsOf(values: Values): string[] {
  */
 function orderIdOf(folder: string, order: object): string {
   mkdirSync(folder, { recursive: true })
-  const path = join(folder, "order.json")
+  const path = orderFile(folder)
   const digest = createHash("sha256").update(JSON.stringify(order)).digest("hex")
   if (existsSync(path)) {
     const known = JSON.parse(readFileSync(path, "utf8")) as { id: string; digest: string }
@@ -153,6 +164,15 @@ function orderIdOf(folder: string, order: object): string {
   writeFileSync(`${path}.part`, `${JSON.stringify({ id, digest })}\n`, { flush: true })
   renameSync(`${path}.part`, path)
   return id
+}
+
+/** A refused order leaves its folder free for the next one. */
+function forgetOrder(folder: string): void {
+  rmSync(orderFile(folder), { force: true })
+}
+
+function orderFile(folder: string): string {
+  return join(folder, "order.json")
 }
 
 function scannedIn(line: string): ScannedTag {

@@ -30,6 +30,7 @@ type StoredTag = Pick<
   | "key_version"
   | "next_key_version"
   | "mac_input"
+  | "has_mac"
   | "tamper"
 >
 
@@ -45,7 +46,8 @@ export type SunProof = {
 
 /**
  * What a message of this chip says: under its keys, else under those it was ordered to get. A chip whose UID nobody has
- * read yet proves it by its keys and `c`. Throws `chip.invalid_e_value` for any other message.
+ * read yet proves it by its keys and, where it was ordered to give one, `c`. Throws `chip.invalid_e_value` for any other
+ * message.
  */
 export async function proveMessage(
   queries: Queries,
@@ -126,6 +128,9 @@ export function knownUid({ uid }: { uid: string }): string | null {
 }
 
 const UNREAD = "unread:"
+/** Without a MAC these make a UID that was not known before more than chance, once in 2^24: its maker, and few reads. */
+const NXP = 0x04
+const MANY_READS = 65_536
 
 function isUnread(chip: StoredTag): boolean {
   return knownUid(chip) === null
@@ -142,9 +147,10 @@ async function tagOf(
   const uid = stored === null ? null : Buffer.from(stored, "hex")
   const keys = await keysOf(queries, secret, chip, version, uid)
   if (uid) return { uid, ...keys }
-  // The MAC is what makes a UID that was not known before more than chance.
-  const picc = message.c === undefined ? null : decryptPicc(keys.metaKey, message.e)
-  return picc && { uid: picc.uid, ...keys }
+  if (chip.has_mac && message.c === undefined) return null
+  const picc = decryptPicc(keys.metaKey, message.e)
+  const isNew = picc?.uid[0] === NXP && picc.counter < MANY_READS
+  return picc && (message.c !== undefined || isNew) ? { uid: picc.uid, ...keys } : null
 }
 
 async function keysOf(

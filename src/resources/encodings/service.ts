@@ -45,7 +45,7 @@ export async function placeOrder(
 ): Promise<ManifestRow> {
   const manifest = await inTurn(context, null, (turn) => openManifest(turn, order))
   const wanted = await wantedTags(context.db.read, manifest, order.tags)
-  let done = await registered(context.db.read, manifest.id)
+  let done = await countRegistered(context.db.read, manifest.id)
   while (done < manifest.size) {
     const part = Math.min(PART_CHIPS, manifest.size - done)
     const first = done + 1
@@ -147,7 +147,8 @@ async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestR
   return manifest
 }
 
-async function registered(queries: Queries, manifestId: string): Promise<number> {
+/** How many chips of an order are registered; 0 also where there is no such order. */
+export async function countRegistered(queries: Queries, manifestId: string): Promise<number> {
   const [last] = await queries
     .select({ number: max(manifestChips.number) })
     .from(manifestChips)

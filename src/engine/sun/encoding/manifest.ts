@@ -2,7 +2,7 @@ import { type KeySlot, type KeySource, keySlots, type TagIdentity } from "../key
 import { encodeFileSettings, encodeSettingsAnswer, lockedSettings } from "./file-settings.ts"
 import { ndefFile } from "./ndef.ts"
 import { type Mirrors, tagAddress } from "./tag-address.ts"
-import { type WriteStep, writeAnewOrder, writeOrder } from "./write-order.ts"
+import { type WriteStep, writeAnewOrder, writeOrder, writeTamperOrder } from "./write-order.ts"
 
 /** All that a station needs to make one tag; a manifest has one in each line. */
 export type ManifestLine = {
@@ -55,7 +55,7 @@ export function manifestLine(
     file_settings_answer_hex: upperHex(encodeSettingsAnswer(settings)),
     keys: keysOf(source, tag).map(({ slot, ...key }) => ({ slot, role: roleOf(source, slot), ...key })),
     previous_keys: before.length === 0 ? null : before.flatMap((earlier) => keysOf(earlier, tag)),
-    write_order: before.length === 0 ? writeOrder : writeAnewOrder,
+    write_order: before.length > 0 ? writeAnewOrder : mirrors.tamper ? writeTamperOrder : writeOrder,
   }
 }
 
