@@ -1531,13 +1531,13 @@ export interface components {
              * @enum {string}
              */
             verdict: "accepted" | "already_scanned" | "not_an_address" | "no_values" | "wrong_parameter" | "mirroring_off" | "wrong_offset" | "truncated_mirror" | "plain_mirror" | "counter_mirror_missing" | "lrp" | "lower_case" | "unknown_chip" | "uid_only" | "uid_missing" | "factory_key" | "master_key_on_tag" | "key_of_another_derivation" | "keys_swapped" | "wrong_key_slot" | "wrong_key_version" | "wrong_key_set" | "wrong_meta_key" | "wrong_file_key" | "other_chip" | "mac_missing" | "mac_input" | "mac_half" | "enc_missing" | "file_writable" | "settings_differ";
-            /** @description The checks in their order, up to the first that fails. */
+            /** @description The checks in their order, up to the first that fails; after `case` and `key_version` it goes on. */
             checks: {
                 /**
                  * @description What was looked at.
                  * @enum {string}
                  */
-                name: "address" | "template" | "case" | "chip" | "meta_key" | "file_key" | "file_content" | "file_settings" | "counter";
+                name: "address" | "template" | "case" | "chip" | "meta_key" | "file_key" | "file_content" | "file_settings" | "key_version" | "counter";
                 /** @description Whether it is as it should be. */
                 passed: boolean;
                 /** @description What was found, in words of the encoding station. */

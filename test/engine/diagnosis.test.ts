@@ -6,7 +6,12 @@ import { diagnose } from "../../src/engine/sun/diagnosis/diagnose.ts"
 import type { KeyCandidate } from "../../src/engine/sun/diagnosis/key-search.ts"
 import type { ExpectedTag } from "../../src/engine/sun/diagnosis/question.ts"
 import { readTagUrl } from "../../src/engine/sun/diagnosis/tag-url.ts"
-import { type Verdict, verdictAdvice } from "../../src/engine/sun/diagnosis/verdicts.ts"
+import {
+  earlierKeysAdvice,
+  faultsIn,
+  type Verdict,
+  verdictAdvice,
+} from "../../src/engine/sun/diagnosis/verdicts.ts"
 import {
   decodeFileSettings,
   encodeFileSettings,
@@ -80,6 +85,17 @@ describe("a tag in order", () => {
       const file_settings = settingsAnswer(withSettings((settings) => ({ ...settings, ...change })))
       expect(ask(tag(), { file_settings }).verdict).toBe("settings_differ")
     }
+  })
+
+  test("that was ordered anew and still has its earlier keys is accepted, and a fault at the station", () => {
+    const found = ask(tag(), { expected: { awaited_version: 2 } })
+    expect(found.verdict).toBe("accepted")
+    expect(found.advice).toBe(earlierKeysAdvice)
+    expect(faultsIn(found.checks).map(({ detail }) => detail)).toEqual([
+      "the tag still has version 1 of its keys; it was ordered anew with version 2",
+    ])
+    const again = ask(tag(), { expected: { awaited_version: 2, counter: 9 } })
+    expect([again.verdict, faultsIn(again.checks).length]).toEqual(["already_scanned", 1])
   })
 
   test("says what its wire says (johnnyb/ntag424-java#7: no tamper status)", () => {
@@ -365,6 +381,7 @@ function expectedTag(changes: Partial<ExpectedTag> = {}, mirrors = withMac): Exp
     has_mac: mirrors.mac,
     mac_input: macInputOf(mirrors),
     keys: autumn[0],
+    awaited_version: null,
     ...changes,
   }
 }

@@ -4,6 +4,7 @@ import { eq } from "drizzle-orm"
 import { events } from "../../src/db/event-schema.ts"
 import { encodeTag } from "../../src/dev/tags/make-tag.ts"
 import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
+import { faultsIn } from "../../src/engine/sun/diagnosis/verdicts.ts"
 import type { ManifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -11,6 +12,7 @@ import { exportedChips } from "../../src/resources/encodings/chip-export.ts"
 import { linesOf, placeOrder } from "../../src/resources/encodings/service.ts"
 import { type NamedTag, parseTags, TagConflicts } from "../../src/resources/encodings/wanted-tags.ts"
 import { createKeySet, retireKeySet, rotateKeySet } from "../../src/resources/key-sets/service.ts"
+import { moveChips } from "../../src/resources/organizations/chip-stock.ts"
 import { retireChip } from "../../src/resources/organizations/service.ts"
 import { diagnoserOf } from "../../src/resources/tap-diagnoses/service.ts"
 import { createTap } from "../../src/resources/taps/service.ts"
@@ -261,6 +263,48 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const stranger = await createCaller(service)
     const theirs = await diagnoserOf(service.context.db.read, service.secret, stranger.organization_id)
     expect(await theirs(scanned)).toMatchObject({ verdict: "unknown_chip", opened_with: null })
+  })
+
+  test("that moved on is diagnosed by its new organization, which finds nothing else of the set it came with", async () => {
+    const key_set_id = await keySet()
+    const [line, other] = await ordered(key_set_id, { count: 2 })
+    const chip_id = line?.chip_id ?? ""
+    await rotate(key_set_id)
+    const [again] = await ordered(key_set_id, { named: [{ line: 1, uid: null, chip_id }] })
+    await rotate(key_set_id)
+    const [, strange] = await ordered(key_set_id, { count: 2 })
+    const owner = await createCaller(service)
+    await service.turn((turn) =>
+      moveChips(turn, { from: caller.organization_id, to: owner.organization_id, chip_ids: [chip_id] }),
+    )
+    const judge = await diagnoserOf(service.context.db.read, service.secret, owner.organization_id)
+    const scanned = (tag: SoftwareTag) => ({ url: readAddress(tag, 1), file_settings: null })
+    expect(await judge(scanned(played(line)))).toMatchObject({ verdict: "accepted", chip_id })
+    const renewed = await judge(scanned(played(again)))
+    expect([renewed.verdict, faultsIn(renewed.checks)]).toEqual(["accepted", []])
+    const wrongKeys = { ...played(line), keys: played(strange).keys }
+    expect(await judge(scanned(wrongKeys))).toMatchObject({ verdict: "wrong_meta_key", opened_with: null })
+    expect(await judge(scanned(played(other)))).toMatchObject({
+      verdict: "unknown_chip",
+      opened_with: null,
+    })
+  })
+
+  test("anew is a fault at the station while its tag has the earlier keys, though it taps", async () => {
+    const key_set_id = await keySet()
+    const [line] = await ordered(key_set_id, { count: 1 })
+    await rotate(key_set_id)
+    const [again] = await ordered(key_set_id, {
+      named: [{ line: 1, uid: null, chip_id: line?.chip_id ?? "" }],
+    })
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const before = await judge({ url: readAddress(played(line), 1), file_settings: null })
+    expect([before.verdict, faultsIn(before.checks).map(({ name }) => name)]).toEqual([
+      "accepted",
+      ["key_version"],
+    ])
+    const after = await judge({ url: readAddress(played(again), 1), file_settings: null })
+    expect([after.verdict, faultsIn(after.checks)]).toEqual(["accepted", []])
   })
 
   test("is exported without keys, retired chips told from free ones", async () => {

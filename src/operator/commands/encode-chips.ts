@@ -11,6 +11,7 @@ import {
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
+import { faultsIn } from "../../engine/sun/diagnosis/verdicts.ts"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
 import { newId } from "../../platform/ids.ts"
 import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
@@ -181,7 +182,7 @@ function scannedIn(line: string): ScannedTag {
 }
 
 function presentVerdict(line: number, { chip_id, verdict, checks, advice }: Diagnosis) {
-  const failed = checks.findLast(({ passed }) => !passed)
-  const is_good = verdict === "accepted" || verdict === "already_scanned" || verdict === "lower_case"
-  return { line, chip_id, verdict, is_good, why: failed?.detail ?? null, advice: is_good ? null : advice }
+  const [fault] = faultsIn(checks)
+  const why = fault ?? checks.findLast(({ passed }) => !passed)
+  return { line, chip_id, verdict, is_good: !fault, why: why?.detail ?? null, advice: fault ? advice : null }
 }

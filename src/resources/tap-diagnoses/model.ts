@@ -37,7 +37,10 @@ export const tapDiagnosis = Type.Object(
       Object.keys(verdictAdvice) as Verdict[],
       "What it comes to; `accepted` where a tap with this address would be recorded.",
     ),
-    checks: Type.Array(check, { description: "The checks in their order, up to the first that fails." }),
+    checks: Type.Array(check, {
+      description:
+        "The checks in their order, up to the first that fails; after `case` and `key_version` it goes on.",
+    }),
     advice: Type.String({ description: "What to do about it." }),
   },
   { title: "TapDiagnosis", additionalProperties: false },

@@ -8,30 +8,35 @@ import type { ExpectedTag } from "../../engine/sun/diagnosis/question.ts"
 import { readTagUrl } from "../../engine/sun/diagnosis/tag-url.ts"
 import { rolesOf } from "../../engine/sun/key-schemes.ts"
 import type { Secret } from "../../platform/sealing.ts"
-import { keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
+import { keySourceFor, keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
 import { knownUid } from "../chips/proof.ts"
 
 /** An address that a phone opened, and what GetFileSettings answered where somebody asked the tag. */
 export type ScannedTag = { url: string; file_settings: Uint8Array | null }
 
-/** Which check of these taps fails and why, by the keys of an organization; moves and counts nothing. */
+/**
+ * Which check of these taps fails and why, by the keys of an organization and those that a chip of it brought along;
+ * moves and counts nothing.
+ */
 export async function diagnoserOf(
   queries: Queries,
   secret: Secret,
   organizationId: string,
 ): Promise<(scanned: ScannedTag) => Promise<Diagnosis>> {
   const sources = await keySourcesOf(queries, secret, organizationId)
-  const sets = sources.map((source) => ({ source, candidate: candidateOf(source) }))
-  const candidates = sets.map(({ candidate }) => candidate)
+  const ownSets = sources.map((source) => ({ source, candidate: candidateOf(source) }))
   return async ({ url, file_settings }) => {
     const chipId = readTagUrl(url)?.chip_id
     const chip = chipId ? await chipOf(queries, organizationId, chipId) : null
+    const sets = chip ? [...ownSets, ...(await setsBroughtBy(queries, secret, chip, ownSets))] : ownSets
+    const candidates = sets.map(({ candidate }) => candidate)
     const expected = chip && expectedOf(secret, chip, chip.key_version, sets)
     const found = diagnose({ url, file_settings, expected, candidates })
     if (found.verdict !== "wrong_key_version" || found.opened_with?.version !== chip?.next_key_version)
       return found
     // The first look at a chip that was encoded anew: as a tap would take it.
-    const anew = chip && expectedOf(secret, { ...chip, counter: 0 }, chip.next_key_version, sets)
+    const renewed = chip && { ...chip, counter: 0, next_key_version: null }
+    const anew = renewed && expectedOf(secret, renewed, found.opened_with?.version ?? null, sets)
     return diagnose({ url, file_settings, expected: anew, candidates })
   }
 }
@@ -47,19 +52,45 @@ async function chipOf(queries: Queries, organizationId: string, chipId: string):
   return chip ?? null
 }
 
+/** The versions that a chip has and awaits of a key set that stayed with the organization which it was moved from. */
+async function setsBroughtBy(
+  queries: Queries,
+  secret: Secret,
+  { key_set_id, key_version, next_key_version }: ChipRow,
+  ownSets: KnownSet[],
+): Promise<KnownSet[]> {
+  if (key_set_id === null || ownSets.some(({ source }) => source.key_set_id === key_set_id)) return []
+  const versions = next_key_version === null ? [key_version] : [key_version, next_key_version]
+  const sources = await Promise.all(
+    versions.map((version) => keySourceFor(queries, secret, key_set_id, version)),
+  )
+  return sources.map((source) => {
+    const name = `the key set that the chip was moved here with, version ${source.version}`
+    return { source, candidate: { ...candidateOf(source), name } }
+  })
+}
+
 function expectedOf(
   secret: Secret,
   chip: ChipRow,
   version: number | null,
   sets: KnownSet[],
 ): ExpectedTag | null {
-  const { chip_id, counter, has_mac, mac_input, key_set_id } = chip
+  const { chip_id, counter, has_mac, mac_input, key_set_id, next_key_version } = chip
   const uid = knownUid(chip)
   const keys = key_set_id
     ? sets.find(({ source }) => source.key_set_id === key_set_id && source.version === version)?.candidate
     : ownKeys(secret, chip)
   if (!keys) return null
-  return { chip_id, counter, has_mac, mac_input, keys, uid: uid === null ? null : Buffer.from(uid, "hex") }
+  return {
+    chip_id,
+    uid: uid === null ? null : Buffer.from(uid, "hex"),
+    counter,
+    has_mac,
+    mac_input,
+    keys,
+    awaited_version: next_key_version,
+  }
 }
 
 function candidateOf(source: NamedKeySource): KeyCandidate {

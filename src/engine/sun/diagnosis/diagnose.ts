@@ -5,7 +5,7 @@ import { judgeMac, macVouches } from "./judge-mac.ts"
 import { type Guess, guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
 import { problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
-import { type Check, type CheckName, type Verdict, verdictAdvice } from "./verdicts.ts"
+import { type Check, type CheckName, earlierKeysAdvice, type Verdict, verdictAdvice } from "./verdicts.ts"
 
 /** What was looked at, what it comes to, and what to do. `opened_with` names the keys that made the address. */
 export type Diagnosis = {
@@ -30,7 +30,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
       chip_id,
       verdict: found.verdict,
       checks,
-      advice: verdictAdvice[found.verdict],
+      advice: hasEarlierKeys(checks) ? earlierKeysAdvice : verdictAdvice[found.verdict],
       opened_with: opened,
     }
   }
@@ -81,6 +81,13 @@ export function diagnose(question: TapQuestion): Diagnosis {
   if (settings?.verdict) return end({ ...settings, check: "file_settings" }, expected.chip_id, expected.keys)
   if (settings) passed("file_settings", settings.detail)
 
+  if (expected.awaited_version !== null)
+    checks.push({
+      name: "key_version",
+      passed: false,
+      detail: `the tag still has version ${expected.keys.version} of its keys; it was ordered anew with version ${expected.awaited_version}`,
+    })
+
   if (opening.counter <= expected.counter)
     return end(
       {
@@ -97,6 +104,10 @@ export function diagnose(question: TapQuestion): Diagnosis {
     expected.chip_id,
     expected.keys,
   )
+}
+
+function hasEarlierKeys(checks: Check[]): boolean {
+  return checks.some(({ name }) => name === "key_version")
 }
 
 type Finding = { check: CheckName | null; verdict: Verdict; detail: string }

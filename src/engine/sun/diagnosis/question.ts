@@ -11,6 +11,8 @@ export type ExpectedTag = {
   has_mac: boolean
   mac_input: string
   keys: KeyCandidate
+  /** The version of the keys that it was ordered anew with, until a tap has shown them. */
+  awaited_version: number | null
 }
 
 /** An address that a phone opened, what GetFileSettings answered where somebody asked, and what it is held against. */

@@ -59,9 +59,13 @@ export const verdictAdvice = {
     "Send the file settings of the manifest (file_settings_hex): they are not those that the chip was ordered with.",
 } as const satisfies Record<string, string>
 
+/** Said instead where a tap with the tag works, and only a station would have encoded it anew. */
+export const earlierKeysAdvice =
+  "Taps with the tag work. At the station, encode it with the manifest of its last order: it still has its earlier keys."
+
 export type Verdict = keyof typeof verdictAdvice
 
-/** What is looked at, in this order; the first that fails ends the diagnosis. */
+/** What is looked at, in this order. The first that fails ends the diagnosis, but for those that leave a tap working. */
 export const checkNames = [
   "address",
   "template",
@@ -71,9 +75,15 @@ export const checkNames = [
   "file_key",
   "file_content",
   "file_settings",
+  "key_version",
   "counter",
 ] as const
 export type CheckName = (typeof checkNames)[number]
 
 /** One thing that was looked at, in words of the encoding station. No key is ever quoted. */
 export type Check = { name: CheckName; passed: boolean; detail: string }
+
+/** The checks that say that a tag is not encoded as it was ordered: not the way of its address, nor an earlier scan. */
+export function faultsIn(checks: readonly Check[]): Check[] {
+  return checks.filter(({ name, passed }) => !passed && name !== "case" && name !== "counter")
+}
