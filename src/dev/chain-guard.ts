@@ -1,7 +1,7 @@
 /**
  * Stands before the local chain: anvil answers the WebSocket, and the blind POST, of whatever page a developer happens
- * to visit, and would do for it all that it does for its owner. A browser names the page that asks; programs and
- * wallets have none to name.
+ * to visit, and would do for it all that it does for its owner. A browser names the page that asks; programs name
+ * none, and wallets themselves.
  */
 export function startChainGuard(port: number, anvilUrl: string): { port: number; stop(): Promise<void> } {
   const server = Bun.serve({

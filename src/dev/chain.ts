@@ -46,8 +46,8 @@ export async function startDevChain(options: {
     await answers(client, anvil)
     const contracts = await deployContracts(client, options.metadata_base_url)
     await saveState(client, stateFile)
-    const producer = startBlockProducer(client, stateFile, options.isAwaited)
     const guard = startChainGuard(options.port, anvilUrl)
+    const producer = startBlockProducer(client, stateFile, options.isAwaited)
     return {
       chain_id: foundry.id,
       rpc_url: `http://127.0.0.1:${guard.port}`,
