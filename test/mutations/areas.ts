@@ -76,14 +76,14 @@ export const areas: Area[] = [
     files: ["contracts/*.sol"],
     build: "contracts/compile.ts",
     tests: [
-      "contracts/contracts",
-      "contracts/factory",
       "contracts/authorizers",
-      "contracts/desk",
       "contracts/stores",
+      "contracts/desk",
       "contracts/stolen-keys",
-      "contracts/property",
       "contracts/gas",
+      "contracts/factory",
+      "contracts/contracts",
+      "contracts/property",
     ],
   },
 ]
