@@ -20,6 +20,7 @@ import {
   units,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import { usageCounts } from "../../src/db/usage-schema.ts"
 import {
   type Lifecycle,
   lifecycle,
@@ -576,7 +577,13 @@ for (const engine of engines)
         )
         const effectId = await openEffectOf(db, id)
         await turn((turn) => settleEffect(turn, effectId, { output: { serial: 7, transaction_hash } }))
-        expect(await unitIn(db, id)).toMatchObject({ token_status: "active", serial: 7, claimed: false })
+        const issued = {
+          token_status: "active",
+          serial: 7,
+          claimed: false,
+          ownership_updated_at: startOfTime,
+        }
+        expect(await unitIn(db, id)).toMatchObject(issued)
       })
 
       test("by a claim that the chain confirmed: claimed, and so is its unit", async () => {
@@ -605,8 +612,11 @@ for (const engine of engines)
         expect(await unitIn(db, unit_id)).toMatchObject({ claimed: false })
       })
 
-      test("by a chip replacement that the chain confirmed: the new chip takes over", async () => {
+      test("by a chip replacement that the chain confirmed: the new chip takes over, and counts", async () => {
         const { db, context, turn, scene } = await open()
+        const { organization_id } = scene
+        const counted = { organization_id, quota: "chips", since: startOfTime } as const
+        await turn(({ tx }) => tx.insert(usageCounts).values({ ...counted, used: 1 }))
         const unit_id = await issueUnit(db, turn, scene)
         const { id, previous, next } = await turn((turn) => startReplacement(turn, { ...scene, unit_id }))
         await turn((turn) => sendEvent(turn, id, { type: "SUBMITTED", transaction_hash: "0x02" }))
@@ -617,6 +627,7 @@ for (const engine of engines)
         expect(await statusIn(db, chipReplacements, id)).toBe("confirmed")
         expect(await chipIn(db, previous)).toMatchObject({ unit_id: null, retired_at: later(1_000) })
         expect(await chipIn(db, next)).toMatchObject({ unit_id, reserved_for: null, paired_at: later(1_000) })
+        expect(await db.read.select().from(usageCounts)).toEqual([{ ...counted, used: 2 }])
       })
 
       test("by a chip replacement that failed: the reserved chip is free again", async () => {

@@ -23,7 +23,10 @@ export const areas: Area[] = [
       "events/webhooks",
       "resources/chip-replacements",
       "resources/unsent-authorizations",
+      "resources/ownership",
       "operator/finding",
+      "events/feed",
+      "engine/owners",
     ],
   },
   {
