@@ -570,20 +570,17 @@ for (const engine of engines)
 
     describe("what an actor becomes is shown", () => {
       test("by a unit that is issued: active, with its serial", async () => {
-        const { db, turn, scene } = await open()
+        const { db, context, turn, scene } = await open()
         const id = await turn((turn) => startUnit(turn, scene))
         await turn((turn) =>
           sendEvent(turn, id, { type: "PAIRED", chip_id: "0000000001", bulk_pairing_id: null }),
         )
+        context.advance(1_000)
         const effectId = await openEffectOf(db, id)
         await turn((turn) => settleEffect(turn, effectId, { output: { serial: 7, transaction_hash } }))
-        const issued = {
-          token_status: "active",
-          serial: 7,
-          claimed: false,
-          ownership_updated_at: startOfTime,
-        }
-        expect(await unitIn(db, id)).toMatchObject(issued)
+        const unit = await unitIn(db, id)
+        expect(unit).toMatchObject({ token_status: "active", serial: 7, claimed: false })
+        expect(unit?.ownership_updated_at).toEqual(later(1_000))
       })
 
       test("by a claim that the chain confirmed: claimed, and so is its unit", async () => {

@@ -23,6 +23,7 @@ import { mnemonicToAccount } from "viem/accounts"
 import { anvil } from "viem/chains"
 import { collectionAddress } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi, factoryBytecode } from "../../src/engine/chain/contracts.generated.ts"
+import { tiedToParent } from "./child-process.ts"
 
 export type Chain = { readonly client: PublicClient; readonly stop: () => Promise<void> }
 
@@ -76,9 +77,8 @@ export async function startChain(flags: readonly string[] = []): Promise<Chain> 
     `@foundry-rs/anvil-${process.platform}-${architecture}/bin/anvil`,
     import.meta.dir,
   )
-  const child = Bun.spawn([command, "--port", `${port}`, "--chain-id", `${anvil.id}`, "--quiet", ...flags], {
-    stdio: ["ignore", "ignore", "inherit"],
-  })
+  const words = [command, "--port", `${port}`, "--chain-id", `${anvil.id}`, "--quiet", ...flags]
+  const child = Bun.spawn(tiedToParent(words), { stdio: ["ignore", "ignore", "inherit"] })
   const stop = async () => {
     child.kill("SIGTERM")
     await child.exited

@@ -259,7 +259,7 @@ describe("several processes", () => {
     await heard.promise
     limits.close()
     expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
-  })
+  }, 10_000)
 
   async function all(answers: Promise<Answer>[]): Promise<number[]> {
     return (await Promise.all(answers)).map(({ status }) => status)

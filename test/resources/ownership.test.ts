@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import fc from "fast-check"
+import { units } from "../../src/db/schema.ts"
+import { noteOwner } from "../../src/engine/actors/owners.ts"
 import { presentUnit } from "../../src/resources/units/present.ts"
 import { getUnit } from "../../src/resources/units/service.ts"
 import {
@@ -68,6 +71,22 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ownershipOf(unit.id)).owner).toBe(alice)
     await settle(behind, id, { outcome: "used", transaction_hash: hash })
     expect((await ownershipOf(unit.id)).owner).toBe(bob)
+    const { body } = await ask(service, "GET /v1/events?limit=2", { as: customer.key })
+    const told = (body.events as { type: string }[]).map(({ type }) => type)
+    expect(told.toSorted()).toEqual(["ownership.changed", "transfer.confirmed"])
+    behind.says.owner = null
+  })
+
+  test("what an older block says of an owner changes nothing", async () => {
+    const { unit } = await claimedUnit(behind)
+    const note = (owner: string, block_number: number) =>
+      behind.turn(async (turn) => {
+        const [row] = await turn.tx.select().from(units).where(eq(units.id, unit.id))
+        return row && (await noteOwner(turn, row, { owner, block_number }))
+      })
+    expect([await note(bob, 20), await note(alice, 19)]).toEqual([true, false])
+    expect((await ownershipOf(unit.id)).owner).toBe(bob)
+    expect(await note(alice, 20)).toBe(true)
     behind.says.owner = null
   })
 
