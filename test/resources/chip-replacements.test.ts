@@ -80,10 +80,8 @@ describe.each(engines)("on $name", (engine) => {
       await settle(service, id, { transaction_hash: "0x03" })
       expect((await getChipReplacement(read(), service.caller, unit.id, id)).status).toBe("confirmed")
       expect((await getUnit(read(), service.caller, unit.id)).chip_id).toBe(chip_id)
-      expect(await chipRow(unit.chip_id ?? "")).toMatchObject({
-        unit_id: null,
-        retired_at: service.context.clock(),
-      })
+      const old = await chipRow(unit.chip_id ?? "")
+      expect([old?.unit_id, old?.retired_at]).toEqual([null, service.context.clock()])
     })
 
     test("frees the new chip and keeps the old one when it fails, and its proof is used up", async () => {
