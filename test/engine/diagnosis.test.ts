@@ -19,7 +19,12 @@ import {
 } from "../../src/engine/sun/encoding/file-settings.ts"
 import { manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import { type Mirrors, macInputOf } from "../../src/engine/sun/encoding/tag-address.ts"
-import { type DerivingScheme, type KeySource, keySourceOf } from "../../src/engine/sun/key-schemes.ts"
+import {
+  type DerivingScheme,
+  type KeySlot,
+  type KeySource,
+  keySourceOf,
+} from "../../src/engine/sun/key-schemes.ts"
 import { sessionMacKey } from "../../src/engine/sun/message.ts"
 
 const template = "https://tap.example/t/{chip_id}"
@@ -295,6 +300,33 @@ describe("each seeded mistake is named:", () => {
       expect(found.advice).toBe(verdictAdvice[verdict])
     })
 
+  const zeros = Buffer.alloc(16)
+  const bothWrong: [string, Verdict, () => SoftwareTag][] = [
+    ["factory zeros in all slots", "factory_key", () => withKeys({ 0: zeros, 1: zeros, 2: zeros })],
+    ["both keys swapped", "keys_swapped", () => withKeys({ 1: key(2), 2: key(1) })],
+    ["the master in both slots", "master_key_on_tag", () => withKeys({ 1: master, 2: master })],
+    ["keys of another version in both", "wrong_key_version", () => tag({ source: versions[2] })],
+    ["keys of another set in both", "wrong_key_set", () => tag({ source: other })],
+    [
+      "the meta key alone of another version",
+      "wrong_key_version",
+      () => withKeys({ 2: keyOf(versions[2], 2) }),
+    ],
+    ["the meta key alone of the factory", "factory_key", () => withKeys({ 2: zeros })],
+  ]
+  for (const [name, verdict, play] of bothWrong)
+    test(`${name}, also of a tag whose UID nobody knows: ${verdict}`, () => {
+      expect(ask(play()).verdict).toBe(verdict)
+      expect(ask(play(), { expected: { uid: null } }).verdict).toBe(verdict)
+    })
+
+  test("a meta key that opens e by chance, whose MAC nothing vouches for, names no key of a tag without a known UID", () => {
+    const strange = withKeys({ 1: Buffer.alloc(16, 9), 2: zeros })
+    const found = ask(strange, { expected: { uid: null } })
+    expect([found.verdict, found.opened_with]).toEqual(["wrong_meta_key", null])
+    expect(found.checks.at(-1)?.detail).toContain("so that c agrees")
+  })
+
   test("and every verdict that there is has a test", () => {
     const tested = new Set<Verdict>(mistakes.map(([, verdict]) => verdict))
     const elsewhere: Verdict[] = ["accepted", "already_scanned", "unknown_chip"]
@@ -475,8 +507,12 @@ function moved({ offsets }: FileSettings, by: number): FileSettings["offsets"] {
   return { ...offsets, picc_data: (offsets.picc_data ?? 0) + by }
 }
 
-function key(slot: 0 | 1 | 2 | 3 | 4): Buffer {
-  return versions[1].keyAt(slot, { chip_id, uid })
+function key(slot: KeySlot): Buffer {
+  return keyOf(versions[1], slot)
+}
+
+function keyOf(source: KeySource, slot: KeySlot): Buffer {
+  return source.keyAt(slot, { chip_id, uid })
 }
 
 function hex(text: string): Buffer {

@@ -133,7 +133,7 @@ function judgeOpening(
   if (opened) return { ...opened.problem, candidate: keys }
   return {
     verdict: "wrong_meta_key",
-    detail: "no key that is known here opens e: not this chip's, not another version's, not another set's",
+    detail: `e opens with none of the keys that were tried${expected.uid ? "" : " so that c agrees"}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their masters`,
     candidate: null,
   }
 }
@@ -159,13 +159,17 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
   return null
 }
 
-/** Whether what a guessed key gives is more than chance: the chip's own UID comes out, or the MAC is right too. */
-function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, { candidate }: Guess): boolean {
+/**
+ * Whether what a guessed key gives is more than chance: the chip's own UID comes out, or the MAC is right too, under the
+ * chip's file key or under the one that the same mistake would have put there.
+ */
+function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, guess: Guess): boolean {
   if ("problem" in found) return expected.uid !== null && found.problem.verdict === "uid_only"
+  const { keys, mac_input } = expected
   if (expected.uid || message.c === undefined) return true
-  const family = candidate ?? expected.keys
-  const fileKey = family.keyAt(family.roles.file_read, { chip_id: expected.chip_id, uid: found.uid })
-  return fileKey !== null && macVouches(fileKey, found, message, expected.mac_input)
+  const tag = { chip_id: expected.chip_id, uid: found.uid }
+  const fileKeys = [keys.keyAt(keys.roles.file_read, tag), guess.fileKeyOf(tag)]
+  return fileKeys.some((fileKey) => fileKey !== null && macVouches(fileKey, found, message, mac_input))
 }
 
 function isContentMissing({ mac_input }: ExpectedTag, { enc }: SunMessage): boolean {

@@ -18,7 +18,14 @@ export type KeyCandidate = {
 }
 
 /** A key that may be on the tag instead of the right one, and what it would mean. */
-export type Guess = { key: Uint8Array; verdict: Verdict; detail: string; candidate: KeyCandidate | null }
+export type Guess = {
+  key: Uint8Array
+  verdict: Verdict
+  detail: string
+  candidate: KeyCandidate | null
+  /** What the same mistake puts in the place of the file key; null where that cannot be derived. */
+  fileKeyOf(tag: TagIdentity): Uint8Array | null
+}
 
 const FACTORY_KEY = new Uint8Array(16)
 
@@ -43,6 +50,7 @@ export function* guesses(
     verdict: "factory_key",
     detail: `the ${place} on the tag is the factory's, all zeros`,
     candidate: null,
+    fileKeyOf: () => FACTORY_KEY,
   }
   if (own) yield* otherSlots(own, role, tag)
   const others = candidates.filter((each) => each !== own)
@@ -55,6 +63,7 @@ export function* guesses(
         verdict: isSameSet ? "wrong_key_version" : "wrong_key_set",
         detail: `the ${place} on the tag is that of ${candidate.name}${own ? `, not of ${own.name}` : ""}`,
         candidate,
+        fileKeyOf: (asked) => candidate.keyAt(candidate.roles.file_read, asked),
       }
   }
   for (const candidate of own ? [own, ...others] : others) yield* otherDerivations(candidate, place, tag)
@@ -75,6 +84,7 @@ function* otherSlots(candidate: KeyCandidate, role: Role, tag: TagIdentity): Gen
         ? `the ${roleNames[other]} stands where the ${roleNames[role]} belongs`
         : `the tag uses the key of slot ${slot} as ${roleNames[role]}, which is in slot ${candidate.roles[role]}`,
       candidate,
+      fileKeyOf: (asked) => candidate.keyAt(candidate.roles[isSwapped ? "meta_read" : "file_read"], asked),
     }
   }
 }
@@ -87,9 +97,11 @@ function* otherDerivations(candidate: KeyCandidate, place: string, { uid }: TagI
     verdict: "master_key_on_tag",
     detail: `the ${place} on the tag is the master of ${name} itself, not derived for the tag`,
     candidate,
+    fileKeyOf: () => master,
   }
   if (!uid) return
-  const shortInput = { verdict: "key_of_another_derivation", candidate } as const
+  const fileKeyOf = (asked: TagIdentity) => candidate.keyAt(candidate.roles.file_read, asked)
+  const shortInput = { verdict: "key_of_another_derivation", candidate, fileKeyOf } as const
   yield {
     ...shortInput,
     key: diversifyAnyLength(master, uid),

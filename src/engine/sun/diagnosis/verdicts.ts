@@ -40,9 +40,9 @@ export const verdictAdvice = {
     "Write the keys of the chip's own version, or encode the chip again: the tag has keys of another version of its key set.",
   wrong_key_set: "Take the manifest of this chip: the tag has keys of another key set.",
   wrong_meta_key:
-    "Authenticate at the station with the meta key of the manifest; where that fails, the key was lost or mistyped: change it, with the application master key.",
+    "Look for the manifest that the tag was really made with: ChangeKey takes the key that is there, and slot 0, so nothing else mends it. Where there is none, take another tag.",
   wrong_file_key:
-    "Authenticate at the station with the file key of the manifest; where that fails, change it. If it does not, the address was changed on its way here.",
+    "Authenticate at the station with the file key of the manifest. If that works, the address was changed on its way here. If not, only the manifest that the tag was really made with helps: ChangeKey takes the key that is there.",
   other_chip:
     "Look at the tag that was scanned: it says it is another one than this chip id belongs to. Two tags of the batch changed places, or one was encoded twice.",
   mac_missing:
