@@ -82,14 +82,59 @@ describe("a tag in order", () => {
         true,
       ])
     }
-    const others: Partial<FileSettings>[] = [
-      ...[{ meta_read: 3 as const }, { file_read: 3 as const }],
-      ...[{ uid: false }, { counter: false }],
-    ]
-    for (const change of others) {
-      const file_settings = settingsAnswer(withSettings((settings) => ({ ...settings, ...change })))
-      expect(ask(tag(), { file_settings }).verdict).toBe("settings_differ")
+    for (const [change, detail] of otherSettings) {
+      const file_settings = settingsAnswer(withSettings(change))
+      const { verdict, checks } = ask(tag(), { file_settings })
+      expect([verdict, checks.at(-1)?.detail]).toEqual(["settings_differ", detail])
     }
+  })
+
+  test("with a wire is accepted with the settings that it was ordered with, and with no other places of its content", () => {
+    const mirrors = { mac: true, tamper: true }
+    const told = (changes: Partial<FileSettings["offsets"]>) => {
+      const other = withSettings(
+        (settings) => ({ ...settings, offsets: { ...settings.offsets, ...changes } }),
+        mirrors,
+      )
+      return ask(tag({ mirrors }), { mirrors, file_settings: settingsAnswer(other) }).checks.at(-1)?.detail
+    }
+    expect(told({})).toBe("read 5, the next one")
+    expect(told({ tamper: null })).toBe("TTStatusOffset is absent, not 71")
+    expect(told({ enc: 72, mac_input: 72 })).toBe(
+      "SDMMACInputOffset is 72, not 71; SDMENCOffset is 72, not 71",
+    )
+    expect(told({ enc_length: 64 })).toBe("SDMENCLength is 64, not 32")
+  })
+
+  test("is held against offsets that agree with each other where only the address it was redirected to is known", () => {
+    const read = new URL(readAddress(tag(), 5))
+    const url = `https://shop.example/?service_chip_id=${chip_id}&service_e=${read.searchParams.get("e")}&service_c=${read.searchParams.get("c")}`
+    const judged = (change: (offsets: FileSettings["offsets"]) => Partial<FileSettings["offsets"]>) => {
+      const played = withSettings(({ offsets, ...rest }) => ({
+        ...rest,
+        offsets: { ...offsets, ...change(offsets) },
+      }))
+      return diagnose({
+        url,
+        file_settings: settingsAnswer(played),
+        expected: expectedTag(),
+        candidates: all,
+      }).verdict
+    }
+    expect(judged(() => ({}))).toBe("accepted")
+    expect(judged(({ picc_data }) => ({ mac_input: picc_data }))).toBe("settings_differ")
+  })
+
+  test("that was encoded elsewhere may be locked in another way", () => {
+    const imported = { ...autumn[0], key_set_id: null, master: null }
+    const locked = withSettings((settings) => ({
+      ...settings,
+      access: { ...settings.access, write: "never", read_write: "never", change: "never" },
+    }))
+    const secret = withSettings((settings) => ({ ...settings, access: { ...settings.access, read: 2 } }))
+    const judged = (played: SoftwareTag) =>
+      ask(tag(), { expected: { keys: imported }, file_settings: settingsAnswer(played) }).verdict
+    expect([judged(locked), judged(secret)]).toEqual(["accepted", "settings_differ"])
   })
 
   test("that was ordered anew and still has its earlier keys is accepted, and a fault at the station", () => {
@@ -287,6 +332,11 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
+      "the payload of ChangeFileSettings in the place of what GetFileSettings answers",
+      "not_file_settings",
+      () => ask(tag(), { file_settings: hex(tag().file_settings_hex) }),
+    ],
+    [
       "encrypted content ordered and not given",
       "enc_missing",
       () => asked((url) => url.replace(/&enc=[^&]*/, ""), { mac: false, tamper: true }),
@@ -360,11 +410,20 @@ describe("an unknown chip", () => {
 })
 
 test("settings that are none, and an address that no browser opens, are told as such", () => {
-  const found = ask(tag(), { file_settings: hex("0102") })
-  expect([found.verdict, found.checks.at(-1)?.detail]).toEqual([
-    "settings_differ",
-    "they are not what GetFileSettings answers for file 02h",
-  ])
+  const payload = hex(tag().file_settings_hex)
+  const ofOtherFile = settingsAnswer(tag())
+  ofOtherFile.writeUIntLE(128, 4, 3)
+  for (const [file_settings, detail] of [
+    [hex("0102"), "they are not what GetFileSettings answers for file 02h"],
+    [
+      payload,
+      "they are the payload of ChangeFileSettings (file_settings_hex), not what GetFileSettings answers",
+    ],
+    [ofOtherFile, "they are those of a file of 128 bytes; file 02h has 256"],
+  ] as const) {
+    const found = ask(tag(), { file_settings })
+    expect([found.verdict, found.checks.at(-1)?.detail]).toEqual(["not_file_settings", detail])
+  }
   expect(readTagUrl("https://tap.example/t/0A1B2C3D4E?e=00")).not.toBeNull()
   for (const text of ["javascript:alert(1)", "ftp://tap.example/t/0A1B2C3D4E?e=00", "nothing"])
     expect(readTagUrl(text)).toBeNull()
@@ -412,6 +471,7 @@ function expectedTag(changes: Partial<ExpectedTag> = {}, mirrors = withMac): Exp
     counter: 4,
     has_mac: mirrors.mac,
     mac_input: macInputOf(mirrors),
+    has_tamper: mirrors.tamper,
     keys: autumn[0],
     awaited_version: null,
     ...changes,
@@ -497,8 +557,36 @@ function settingsOf(text: string): FileSettings {
   return settings
 }
 
+/** Settings that differ from those of the manifest in one thing each, and how it is named. */
+const otherSettings: [(settings: FileSettings) => FileSettings, string][] = [
+  [withAccess({ read: 2 }), "Read access is key 2, not free"],
+  [withAccess({ write: "never" }), "Write access is never, not key 0"],
+  [withAccess({ read_write: 3 }), "ReadWrite access is key 3, not key 0"],
+  [withAccess({ change: 4 }), "Change access is key 4, not key 0"],
+  [withAccess({ change: "never" }), "Change access is never, not key 0"],
+  [(all) => ({ ...all, communication: "full" }), "the communication mode is full, not plain"],
+  [(all) => ({ ...all, communication: "mac" }), "the communication mode is mac, not plain"],
+  [(all) => ({ ...all, uid: false }), "the UID mirror (SDMOptions bit 7) is off, not on"],
+  [(all) => ({ ...all, counter: false }), "the SDMReadCtr mirror (SDMOptions bit 6) is off, not on"],
+  [(all) => ({ ...all, ascii: false }), "ASCII encoding (SDMOptions bit 0) is off, not on"],
+  [(all) => ({ ...all, meta_read: 3 }), "SDMMetaRead is key 3, not key 2"],
+  [(all) => ({ ...all, file_read: 3 }), "SDMFileRead is key 3, not key 1"],
+  [(all) => ({ ...all, counter_read: "free" }), "SDMCtrRet is free, not key 1"],
+  [withOffsets({ picc_data: 35 }), "PICCDataOffset is 35, not 34"],
+  [withOffsets({ mac_input: 34 }), "SDMMACInputOffset is 34, not 69"],
+  [withOffsets({ mac: 70, mac_input: 70 }), "SDMMACInputOffset is 70, not 69; SDMMACOffset is 70, not 69"],
+]
+
+function withAccess(changes: Partial<FileSettings["access"]>) {
+  return (settings: FileSettings) => ({ ...settings, access: { ...settings.access, ...changes } })
+}
+
+function withOffsets(changes: Partial<FileSettings["offsets"]>) {
+  return (settings: FileSettings) => ({ ...settings, offsets: { ...settings.offsets, ...changes } })
+}
+
 /** What GetFileSettings answers of a tag: its settings with the file's type and size. */
-function settingsAnswer({ file_settings_hex }: SoftwareTag): Uint8Array {
+function settingsAnswer({ file_settings_hex }: SoftwareTag): Buffer {
   const payload = hex(file_settings_hex)
   return Buffer.concat([hex("00"), payload.subarray(0, 3), hex("000100"), payload.subarray(3)])
 }

@@ -76,7 +76,7 @@ function expectedOf(
   version: number | null,
   sets: KnownSet[],
 ): ExpectedTag | null {
-  const { chip_id, counter, has_mac, mac_input, key_set_id, next_key_version } = chip
+  const { chip_id, counter, has_mac, mac_input, tamper, key_set_id, next_key_version } = chip
   const uid = knownUid(chip)
   const keys = key_set_id
     ? sets.find(({ source }) => source.key_set_id === key_set_id && source.version === version)?.candidate
@@ -88,6 +88,7 @@ function expectedOf(
     counter,
     has_mac,
     mac_input,
+    has_tamper: tamper !== null,
     keys,
     awaited_version: next_key_version,
   }

@@ -1,7 +1,7 @@
-import { decodeSettingsAnswer, type FileSettings } from "../encoding/file-settings.ts"
 import { decryptFileContent, tamperOf } from "../file-content.ts"
 import { openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
 import { judgeMac, macVouches } from "./judge-mac.ts"
+import { judgeSettings } from "./judge-settings.ts"
 import { type Guess, guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
 import { problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
@@ -77,8 +77,13 @@ export function diagnose(question: TapQuestion): Diagnosis {
   const content = contentText(expected, message, opening)
   if (content) passed("file_content", content)
 
-  const settings = judgeSettings(question.file_settings, expected)
-  if (settings?.verdict) return end({ ...settings, check: "file_settings" }, expected.chip_id, expected.keys)
+  const settings = question.file_settings && judgeSettings(question.file_settings, expected, url, message)
+  if (settings?.verdict)
+    return end(
+      { ...settings, verdict: settings.verdict, check: "file_settings" },
+      expected.chip_id,
+      expected.keys,
+    )
   if (settings) passed("file_settings", settings.detail)
 
   if (expected.awaited_version !== null)
@@ -111,7 +116,6 @@ function hasEarlierKeys(checks: Check[]): boolean {
 }
 
 type Finding = { check: CheckName | null; verdict: Verdict; detail: string }
-type Judged = { verdict: null; detail: string } | { verdict: Verdict; detail: string }
 
 type WrongOpening = { verdict: Verdict; detail: string; candidate: KeyCandidate | null }
 
@@ -183,31 +187,6 @@ function contentText(expected: ExpectedTag, message: SunMessage, { uid, counter 
   if (message.enc === undefined || !fileKey) return null
   const content = decryptFileContent({ uid, metaKey: fileKey, fileKey }, counter, message.enc)
   return `the tag says of its wire: ${tamperOf(content)}`
-}
-
-function judgeSettings(answer: Uint8Array | null, expected: ExpectedTag): Judged | null {
-  if (answer === null) return null
-  const settings = decodeSettingsAnswer(answer)
-  if (!settings)
-    return { verdict: "settings_differ", detail: "they are not what GetFileSettings answers for file 02h" }
-  if (!settings.sdm) return { verdict: "mirroring_off", detail: "SDM is off (FileOption bit 6)" }
-  const open = openRights(settings)
-  if (open) return { verdict: "file_writable", detail: `everybody may ${open} the file` }
-  const { meta_read, file_read } = expected.keys.roles
-  const keyed = settings.meta_read === meta_read && (settings.file_read === file_read || !expected.has_mac)
-  if (!keyed || !settings.uid || !settings.counter)
-    return {
-      verdict: "settings_differ",
-      detail: "other keys or other mirrors than the chip was ordered with",
-    }
-  if (settings.counter_limit)
-    return { verdict: "settings_differ", detail: "a limit of reads is set, after which the tag falls silent" }
-  return { verdict: null, detail: "the file is locked, and mirrors what it should" }
-}
-
-function openRights({ access }: FileSettings): string | null {
-  if (access.write === "free" || access.read_write === "free") return "write"
-  return access.change === "free" ? "change the settings of" : null
 }
 
 /** No such chip: at least which keys made the address can be said. */

@@ -10,6 +10,8 @@ export type ExpectedTag = {
   /** Whether it was ordered with a MAC. */
   has_mac: boolean
   mac_input: string
+  /** Whether the file content in `enc` begins with what its wire says. */
+  has_tamper: boolean
   keys: KeyCandidate
   /** The version of the keys that it was ordered anew with, until a tap has shown them. */
   awaited_version: number | null

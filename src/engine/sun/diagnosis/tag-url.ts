@@ -1,4 +1,4 @@
-import { C_DIGITS, E_DIGITS, ENC_DIGITS } from "../encoding/tag-address.ts"
+import { C_DIGITS, E_DIGITS, ENC_DIGITS, type TagAddress } from "../encoding/tag-address.ts"
 import type { Verdict } from "./verdicts.ts"
 
 /** What an address that a phone opened carries. Values are as they stand there. */
@@ -27,6 +27,16 @@ export function readTagUrl(text: string): TagUrl | UrlProblem | null {
   const problem = e === null ? problemWithout(url) : problemOf(e, text)
   if (problem) return { ...problem, chip_id }
   return { text, chip_id, e: e ?? "", enc: value("enc"), c: value("c") }
+}
+
+/** Where the values stand in the address as its tag gives it; null for one that it was redirected to. */
+export function placesIn({ text }: TagUrl): TagAddress | null {
+  const placeOf = (name: string) => {
+    const found = new RegExp(`[?&]${name}=`).exec(text)
+    return found && found.index + found[0].length
+  }
+  const e = placeOf("e")
+  return e === null ? null : { text, e, enc: placeOf("enc"), c: placeOf("c") }
 }
 
 /** Whether a value of the tag has the digits it must have, in either case. */

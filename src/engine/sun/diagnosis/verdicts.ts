@@ -55,6 +55,8 @@ export const verdictAdvice = {
     "Write the NDEF file and the file settings of the manifest: the tag gives no encrypted file content (enc), so the service cannot know whether it was opened.",
   file_writable:
     "Send the file settings of the manifest (file_settings_hex): anybody with a phone can rewrite this tag's address.",
+  not_file_settings:
+    "Give what GetFileSettings answers for file 02h, in hexadecimal (file_settings_answer_hex of the manifest has its form), or leave it out.",
   settings_differ:
     "Send the file settings of the manifest (file_settings_hex): they are not those that the chip was ordered with.",
 } as const satisfies Record<string, string>

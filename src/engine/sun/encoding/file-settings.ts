@@ -8,11 +8,15 @@ export type Access = KeySlot | "free" | "never"
 export type FileSettings = {
   /** Whether mirroring is on at all; without, a read gives the placeholders. */
   sdm: boolean
+  /** How content travels to the holder of a key; to everybody else it is plain. */
+  communication: "plain" | "mac" | "full"
   access: { read: Access; write: Access; read_write: Access; change: Access }
   /** What goes into PICCData, and which key opens it: free is a mirror in clear, never is none. */
   uid: boolean
   counter: boolean
   counter_limit: boolean
+  /** Whether values are mirrored as hexadecimal digits, which is all that a tag can. */
+  ascii: boolean
   meta_read: Access
   /** Which key makes the MAC; never is none. */
   file_read: Access
@@ -41,10 +45,12 @@ export function lockedSettings(roles: SlotRoles, places: FilePlaces): FileSettin
   const hasMac = places.c !== null
   return {
     sdm: true,
+    communication: "plain",
     access: { read: "free", write: 0, read_write: 0, change: 0 },
     uid: true,
     counter: true,
     counter_limit: false,
+    ascii: true,
     meta_read: roles.meta_read,
     file_read: hasMac ? roles.file_read : "never",
     counter_read: roles.file_read,
@@ -65,7 +71,7 @@ export function lockedSettings(roles: SlotRoles, places: FilePlaces): FileSettin
 export function encodeFileSettings(settings: FileSettings): Buffer {
   const { access, offsets } = settings
   const head = Buffer.from([
-    settings.sdm ? SDM_ON : 0,
+    (settings.sdm ? SDM_ON : 0) | communicationBits[settings.communication],
     (nibbleOf(access.read_write) << 4) | nibbleOf(access.change),
     (nibbleOf(access.read) << 4) | nibbleOf(access.write),
   ])
@@ -76,7 +82,7 @@ export function encodeFileSettings(settings: FileSettings): Buffer {
     (settings.counter_limit ? LIMIT : 0) |
     (offsets.enc === null ? 0 : ENC) |
     (offsets.tamper === null ? 0 : TAMPER) |
-    ASCII
+    (settings.ascii ? ASCII : 0)
   const rights = [
     0xf0 | nibbleOf(settings.counter_read),
     (nibbleOf(settings.meta_read) << 4) | nibbleOf(settings.file_read),
@@ -99,7 +105,8 @@ export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
     read_write: accessOf(low >> 4),
     change: accessOf(low & 0x0f),
   }
-  if ((option & SDM_ON) === 0) return { ...withoutMirrors, access }
+  const communication = communicationOf(option)
+  if ((option & SDM_ON) === 0) return { ...withoutMirrors, communication, access }
   if (counterRead === undefined || reads === undefined) return null
   const meta_read = accessOf(reads >> 4)
   const file_read = accessOf(reads & 0x0f)
@@ -124,10 +131,12 @@ export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
   }
   return {
     sdm: true,
+    communication,
     access,
     uid: (options & UID) !== 0,
     counter: (options & COUNTER) !== 0,
     counter_limit: (options & LIMIT) !== 0,
+    ascii: (options & ASCII) !== 0,
     meta_read,
     file_read,
     counter_read: accessOf(counterRead & 0x0f),
@@ -151,6 +160,8 @@ const STANDARD_FILE = Uint8Array.of(0x00)
 /** 256 bytes (data sheet §8.2.3), least significant first. */
 const NDEF_FILE_SIZE = Uint8Array.of(0x00, 0x01, 0x00)
 const SDM_ON = 0x40
+/** The two lowest bits of FileOption; 10 is plain as well. */
+const communicationBits = { plain: 0b00, mac: 0b01, full: 0b11 }
 const UID = 0x80
 const COUNTER = 0x40
 const LIMIT = 0x20
@@ -163,11 +174,12 @@ const SDM_HEAD_BYTES = 6
 /** The order of table 69. */
 const placeOrder = ["uid", "counter", "picc_data", "tamper", "mac_input", "enc", "enc_length", "mac"] as const
 
-const withoutMirrors: Omit<FileSettings, "access"> = {
+const withoutMirrors: Omit<FileSettings, "access" | "communication"> = {
   sdm: false,
   uid: false,
   counter: false,
   counter_limit: false,
+  ascii: false,
   meta_read: "never",
   file_read: "never",
   counter_read: "never",
@@ -186,6 +198,12 @@ const withoutMirrors: Omit<FileSettings, "access"> = {
 function nibbleOf(access: Access): number {
   if (access === "free") return 0x0e
   return access === "never" ? 0x0f : access
+}
+
+function communicationOf(option: number): FileSettings["communication"] {
+  const bits = option & 0b11
+  if (bits === communicationBits.full) return "full"
+  return bits === communicationBits.mac ? "mac" : "plain"
 }
 
 function accessOf(nibble: number): Access {

@@ -1,7 +1,7 @@
 import { type TagAddress, TemplateError } from "./tag-address.ts"
 
 /** The NDEF file of an NTAG 424 DNA (file 02h) has 256 bytes. */
-const NDEF_FILE_BYTES = 256
+export const NDEF_FILE_BYTES = 256
 
 /** URI identifier codes of the NFC Forum's URI record type, longest first. */
 const prefixes: readonly (readonly [string, number])[] = [
@@ -30,7 +30,7 @@ type NdefFile = {
  * The offsets follow from where the placeholders stand. Throws `TemplateError` when the file is too small for it.
  */
 export function ndefFile(address: TagAddress): NdefFile {
-  const [prefix, code] = prefixes.find(([each]) => address.text.startsWith(each)) ?? ["", 0]
+  const [prefix, code] = prefixOf(address)
   const rest = Buffer.from(address.text.slice(prefix.length), "latin1")
   const size = TEXT_START + rest.length
   if (size > NDEF_FILE_BYTES)
@@ -39,15 +39,22 @@ export function ndefFile(address: TagAddress): NdefFile {
     )
   const payloadBytes = IDENTIFIER_BYTES + rest.length
   const header = [0, HEADER_BYTES + payloadBytes, 0xd1, 0x01, payloadBytes, 0x55, code]
+  return { bytes: Buffer.concat([Uint8Array.from(header), rest]), offsets: filePlaces(address) }
+}
+
+/** How far the values of an address stand into the file that holds it. */
+export function filePlaces(address: TagAddress): NdefFile["offsets"] {
+  const [prefix] = prefixOf(address)
   const inFile = (place: number) => TEXT_START + place - prefix.length
   return {
-    bytes: Buffer.concat([Uint8Array.from(header), rest]),
-    offsets: {
-      e: inFile(address.e),
-      enc: address.enc === null ? null : inFile(address.enc),
-      c: address.c === null ? null : inFile(address.c),
-    },
+    e: inFile(address.e),
+    enc: address.enc === null ? null : inFile(address.enc),
+    c: address.c === null ? null : inFile(address.c),
   }
+}
+
+function prefixOf({ text }: TagAddress): readonly [string, number] {
+  return prefixes.find(([each]) => text.startsWith(each)) ?? ["", 0]
 }
 
 /** The address in a file of one short URI record, as a phone reads it; null when there is none. */
