@@ -88,26 +88,51 @@ test("a block that is not there yet is not asked for", async () => {
   expect(asked).toEqual(["latest"])
 })
 
-type FakeChain = { head: bigint; finalized: bigint | null; milliseconds: number }
+test("what was answered of a block that is replaced meanwhile is forgotten with the next newest block", async () => {
+  const { headers, chain } = openChain(settings)
+  await headers.follow()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  chain.slowness = promise
+  const before = headers.at(95n)
+  chain.slowness = null
+  Object.assign(chain, { head: 101n, branch: 1n, milliseconds: 2_000 })
+  await headers.follow()
+  resolve()
+  const replaced = await before
+  expect((await headers.at(95n)).hash).not.toBe(replaced.hash)
+})
 
-/** A chain without reorganizations, in memory, with a clock of its own; `asked` has what each question was for. */
+type FakeChain = {
+  head: bigint
+  finalized: bigint | null
+  milliseconds: number
+  /** Another one: all blocks were replaced. */
+  branch: bigint
+  /** What an answer waits for that is given by now. */
+  slowness: Promise<void> | null
+}
+
+/** A chain in memory, with a clock of its own; `asked` has what each question was for. */
 function openChain(given: typeof settings) {
-  const chain: FakeChain = { head: 100n, finalized: 90n, milliseconds: 0 }
+  const chain: FakeChain = { head: 100n, finalized: 90n, milliseconds: 0, branch: 0n, slowness: null }
   const asked: string[] = []
   async function request({ params }: { params: [string] }) {
     const [which] = params
     asked.push(which)
-    if (which === "latest") return blockAt(chain.head)
-    if (which === "finalized") return chain.finalized === null ? null : blockAt(chain.finalized)
-    return blockAt(BigInt(which))
+    const { branch, slowness } = chain
+    await slowness
+    if (which === "latest") return blockAt(chain.head, branch)
+    if (which === "finalized") return chain.finalized === null ? null : blockAt(chain.finalized, branch)
+    // By number, or by a hash, whose last digits are the number.
+    return blockAt(BigInt(which) % 2n ** 64n, branch)
   }
   const rpc = createPublicClient({ transport: custom({ request }, { retryCount: 0 }), cacheTime: 0 }) as Rpc
   return { headers: createHeaderChain(rpc, given, () => chain.milliseconds), chain, asked }
 }
 
-/** Its hash is its number. */
-function blockAt(number: bigint) {
-  const hashOf = (height: bigint): Hex => pad(numberToHex(height), { size: 32 })
+/** Its hash is its branch and its number. */
+function blockAt(number: bigint, branch: bigint) {
+  const hashOf = (height: bigint): Hex => pad(numberToHex((branch << 64n) + height), { size: 32 })
   return {
     number: numberToHex(number),
     hash: hashOf(number),

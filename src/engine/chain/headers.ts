@@ -45,6 +45,8 @@ export function createHeaderChain(
   const finalStep = most(depth / finalStepsPerDepth, 1n)
   const blockMilliseconds = 1_000 * settings.block_time_seconds
   let known = new Map<bigint, Header>()
+  /** Older ones, which nothing ties to the newest: asked for by number, they hold until there is another newest one. */
+  let untied = new Map<bigint, Header>()
   let head: { header: Header; read_at: number } | null = null
   let tag: { height: bigint; asked_at: bigint } | null = null
   let following: Promise<Header> | undefined
@@ -68,6 +70,7 @@ export function createHeaderChain(
   }
 
   async function learn(newest: Header): Promise<void> {
+    untied = new Map()
     const last = head?.header
     const branch = !last || newest.number > last.number + depth ? null : await branchTo(newest, last)
     if (branch === null) known = new Map()
@@ -108,13 +111,15 @@ export function createHeaderChain(
     follow: () => followWithin(Math.min(freshMilliseconds, blockMilliseconds / 8)),
     followIdly: () => followWithin(blockMilliseconds),
     async at(blockNumber) {
-      const remembered = known.get(blockNumber)
+      // Another newest block may be learnt while the answer is on its way: then it is kept by nobody.
+      const asked = untied
+      const remembered = known.get(blockNumber) ?? asked.get(blockNumber)
       if (remembered) return remembered
       const highest = head?.header.number
       if (highest !== undefined && blockNumber > highest)
         throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
       const header = await read(rpc, { blockNumber })
-      if (highest !== undefined && blockNumber >= highest - kept) known.set(blockNumber, header)
+      asked.set(blockNumber, header)
       return header
     },
     async finalHeight() {
