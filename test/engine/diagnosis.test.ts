@@ -125,6 +125,16 @@ describe("a tag in order", () => {
     expect(judged(({ picc_data }) => ({ mac_input: picc_data }))).toBe("settings_differ")
   })
 
+  test("whose encrypted content is no wire's is not asked about one", () => {
+    const mirrors = { mac: true, tamper: true }
+    const found = ask(withSettings(withOffsets({ tamper: null }), mirrors), {
+      mirrors,
+      expected: { has_tamper: false },
+    })
+    expect(found.verdict).toBe("accepted")
+    expect(found.checks.map(({ name }) => name)).not.toContain("file_content")
+  })
+
   test("that was encoded elsewhere may be locked in another way", () => {
     const imported = { ...autumn[0], key_set_id: null, master: null }
     const locked = withSettings((settings) => ({
@@ -150,8 +160,13 @@ describe("a tag in order", () => {
 
   test("says what its wire says (johnnyb/ntag424-java#7: no tamper status)", () => {
     const mirrors = { mac: true, tamper: true }
-    const { checks } = ask({ ...tag({ mirrors }), tamper: "OC" }, { mirrors })
-    expect(checks.find(({ name }) => name === "file_content")?.detail).toContain("opened")
+    const said = (tamper: SoftwareTag["tamper"]) =>
+      ask({ ...tag({ mirrors }), tamper }, { mirrors }).checks.find(({ name }) => name === "file_content")
+        ?.detail
+    expect([said("CC"), said("OC")]).toEqual([
+      "the tag says of its wire: sealed (CC)",
+      "the tag says of its wire: opened (OC)",
+    ])
   })
 
   test("may be given by the address that it was redirected to", () => {
@@ -329,6 +344,22 @@ describe("each seeded mistake is named:", () => {
       () => {
         const limited = withSettings((settings) => ({ ...settings, counter_limit: true }))
         return ask(tag(), { file_settings: settingsAnswer(limited) })
+      },
+    ],
+    [
+      "a wire that was never switched on",
+      "wire_off",
+      () => {
+        const mirrors = { mac: true, tamper: true }
+        return ask({ ...tag({ mirrors }), tamper: "II" }, { mirrors })
+      },
+    ],
+    [
+      "encrypted content without the status of the wire",
+      "wire_unreadable",
+      () => {
+        const mirrors = { mac: true, tamper: true }
+        return ask(withSettings(withOffsets({ tamper: null }), mirrors), { mirrors })
       },
     ],
     [

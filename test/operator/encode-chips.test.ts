@@ -69,14 +69,80 @@ describe("an order of tags", () => {
     expect(both).toMatchObject({ code: 1, good: 1 })
     expect(both.results.map(({ verdict }) => verdict)).toEqual(["accepted", "factory_key"])
   })
+
+  test("is checked with the settings that its tags answered, with or without spaces between the bytes", async () => {
+    const [line] = await orderOf("settings", "--count", "1")
+    const tag = encodeTag(null, line as ManifestLine)
+    const address = readAddress(tag, 1)
+    const answer = line?.file_settings_answer_hex ?? ""
+    const spaced = answer.replaceAll(/(..)(?!$)/g, "$1 ")
+    const both = await verified(`${address} ${answer}`, `${readAddress(tag, 2)} ${spaced}`)
+    expect(both.results.map(({ verdict }) => verdict)).toEqual(["accepted", "accepted"])
+    const { results } = await verified(`${address} ${line?.file_settings_hex}`)
+    expect(results).toMatchObject([{ verdict: "not_file_settings", is_good: false }])
+  })
+
+  test("says of a line what an earlier one contradicts: an address, a chip, a tag", async () => {
+    const [line, other] = (await orderOf("twice", "--count", "2")) as [ManifestLine, ManifestLine]
+    const first = encodeTag(null, line)
+    const address = readAddress(first, 1)
+    const again = await verified(address, readAddress(first, 2), address)
+    expect(again).toMatchObject({ code: 1, good: 2 })
+    expect(again.results[2]?.why).toContain("the same address as in line 1")
+    const twins = await verified(address, readAddress(encodeTag(null, line), 1))
+    expect(twins).toMatchObject({ code: 1, good: 1 })
+    expect(twins.results[1]?.why).toContain("another tag than in line 1")
+    const overwritten = { ...encodeTag(null, other), uid: first.uid }
+    const twice = await verified(address, readAddress(overwritten, 1))
+    expect(twice).toMatchObject({ code: 1, good: 1 })
+    expect(twice.results[1]?.why).toContain(`the tag of chip ${line.chip_id} in line 1`)
+  })
+
+  test("is checked with what the wires of its tags say, of good ones too", async () => {
+    const [line] = await orderOf("wires", "--count", "1", "--tamper")
+    const tag = encodeTag(null, line as ManifestLine)
+    const said = async (tamper: BoxedTag["tamper"]) => {
+      const { results } = await verified(readAddress({ ...tag, tamper }, 1))
+      return [results[0]?.is_good, results[0]?.why]
+    }
+    expect(await said("CC")).toEqual([true, "the tag says of its wire: sealed (CC)"])
+    expect(await said("OO")).toEqual([true, "the tag says of its wire: opened (OO)"])
+    expect(await said("II")).toEqual([false, "the tag says II of its wire: it is not switched on"])
+  })
+
+  test("is not checked by a file without addresses", async () => {
+    expect(await verified("", " ")).toMatchObject({ code: 1, results: [] })
+  })
+})
+
+test("which key opens an address is told, and 1 where none does", async () => {
+  const [line] = await orderOf("opened", "--count", "1")
+  const tag = encodeTag(null, line as ManifestLine)
+  const asked = (one: BoxedTag) =>
+    operator("chips", "which-key", "--organization", organization, "--url", readAddress(one, 1))
+  expect(await asked(tag)).toMatchObject({
+    code: 0,
+    printed: expect.stringContaining("opened by key set Autumn, version 1 (accepted)"),
+  })
+  const strange = { ...tag, keys: tag.keys.map(() => "9".repeat(32)) }
+  expect(await asked(strange)).toMatchObject({
+    code: 1,
+    printed: expect.stringContaining("opened by no key that is known here (wrong_meta_key)"),
+  })
 })
 
 async function checked(tags: BoxedTag[]) {
-  const scanned = file("scanned.txt", `${tags.map((tag) => readAddress(tag, 1)).join("\n")}\n`)
+  return await verified(...tags.map((tag) => readAddress(tag, 1)))
+}
+
+async function verified(...lines: string[]) {
+  const scanned = file("scanned.txt", `${lines.join("\n")}\n`)
   const asked = ["chips", "verify-encoding", "--organization", organization, "--file", scanned, "--json"]
   const { code, printed } = await operator(...asked)
-  return { code, ...(JSON.parse(printed) as { good: number; results: { verdict: string }[] }) }
+  return { code, ...(JSON.parse(printed) as { good: number; results: Verdict[] }) }
 }
+
+type Verdict = { verdict: string; is_good: boolean; why: string | null }
 
 async function orderOf(name: string, ...tags: string[]): Promise<ManifestLine[]> {
   const { manifest } = await document(...encode(name, ...tags))

@@ -83,7 +83,8 @@ are encoded anew with the newest keys of their set; one that was never paired ha
     does: "checks addresses of encoded tags, one verdict each",
     takes: "--organization ID --file scanned.txt",
     about: `One address a line, as a phone opened it; after it, if you like, what GetFileSettings answered for file 02h, in
-hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 when a tag is not as it should be.`,
+hexadecimal. One verdict a line, and why; a tag that another line has told of otherwise is not as it should be. Moves
+and counts nothing. Ends with 1 when a tag is not as it should be, and when there is none.`,
     options: { organization: true, file: true },
     plan:
       (values) =>
@@ -91,10 +92,14 @@ hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 
         const organization = await requireOrganization(context.db.read, values.required("organization"))
         const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
         const results: ReturnType<typeof presentVerdict>[] = []
+        const conflictOf = conflictsInFile()
         let line = 0
         for await (const text of createInterface({ input: createReadStream(values.required("file")) })) {
           line++
-          if (text.trim() !== "") results.push(presentVerdict(line, await judge(scannedIn(text))))
+          if (text.trim() === "") continue
+          const scanned = scannedIn(text)
+          const found = await judge(scanned)
+          results.push(presentVerdict(line, found, conflictOf(line, scanned.url, found)))
         }
         const good = results.filter(({ is_good }) => is_good).length
         const lines = results.map(
@@ -103,8 +108,11 @@ hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 
         )
         return {
           document: { tags: results.length, good, results },
-          isRefusal: good < results.length,
-          text: [...lines, `${good} of ${results.length} tags are as they should be`].join("\n"),
+          isRefusal: good < results.length || results.length === 0,
+          text:
+            results.length === 0
+              ? "the file has no addresses"
+              : [...lines, `${good} of ${results.length} tags are as they should be`].join("\n"),
         }
       },
   },
@@ -127,9 +135,10 @@ hexadecimal. One verdict a line, and why. Moves and counts nothing. Ends with 1 
         }
         return {
           document: { chip_id, verdict, key_set },
+          isRefusal: key_set === null,
           text: key_set
-            ? `${key_set.name} opens it (${verdict})`
-            : `no key that is known here opens it (${verdict})`,
+            ? `opened by ${key_set.name} (${verdict})`
+            : `opened by no key that is known here (${verdict})`,
         }
       },
   },
@@ -177,12 +186,47 @@ function orderFile(folder: string): string {
 }
 
 function scannedIn(line: string): ScannedTag {
-  const [url = "", settings] = line.trim().split(/\s+/)
-  return { url, file_settings: settings === undefined ? null : Buffer.from(settings, "hex") }
+  const [url = "", ...settings] = line.trim().split(/\s+/)
+  return { url, file_settings: settings.length === 0 ? null : Buffer.from(settings.join(""), "hex") }
 }
 
-function presentVerdict(line: number, { chip_id, verdict, checks, advice }: Diagnosis) {
+function presentVerdict(
+  line: number,
+  { chip_id, verdict, checks, advice }: Diagnosis,
+  conflict: string | null,
+) {
   const [fault] = faultsIn(checks)
-  const why = fault ?? checks.findLast(({ passed }) => !passed)
-  return { line, chip_id, verdict, is_good: !fault, why: why?.detail ?? null, advice: fault ? advice : null }
+  const wire = checks.find(({ name, passed }) => name === "file_content" && passed)
+  const told = [conflict, (fault ?? checks.findLast(({ passed }) => !passed))?.detail, wire?.detail]
+  return {
+    line,
+    chip_id,
+    verdict,
+    is_good: !fault && conflict === null,
+    why: told.filter((each) => each).join("; ") || null,
+    advice: fault ? advice : null,
+  }
+}
+
+/** What contradicts an earlier line of the same file: an address twice, a chip with two tags, a tag with two chips. */
+function conflictsInFile() {
+  const firstLines = new Map<string, number>()
+  const chips = new Map<string, { line: number; uid: string }>()
+  const tags = new Map<string, { line: number; chip_id: string }>()
+  return (line: number, address: string, { chip_id, uid: bytes }: Diagnosis): string | null => {
+    const firstLine = firstLines.get(address.toUpperCase())
+    if (firstLine) return `the same address as in line ${firstLine}: read each tag by itself`
+    firstLines.set(address.toUpperCase(), line)
+    if (chip_id === null || bytes === null) return null
+    const uid = Buffer.from(bytes).toString("hex").toUpperCase()
+    const chip = chips.get(chip_id)
+    if (chip && chip.uid !== uid)
+      return `another tag than in line ${chip.line} says that it is this chip: two were encoded with one line of the manifest`
+    const tag = tags.get(uid)
+    if (tag && tag.chip_id !== chip_id)
+      return `the tag of chip ${tag.chip_id} in line ${tag.line}: it was encoded twice`
+    chips.set(chip_id, { line, uid })
+    tags.set(uid, { line, chip_id })
+    return null
+  }
 }

@@ -1,7 +1,7 @@
-import { decryptFileContent, tamperOf } from "../file-content.ts"
 import { openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
 import { judgeMac, macVouches } from "./judge-mac.ts"
 import { judgeSettings } from "./judge-settings.ts"
+import { judgeWire } from "./judge-wire.ts"
 import { type Guess, guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
 import { problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
@@ -14,6 +14,8 @@ export type Diagnosis = {
   checks: Check[]
   advice: string
   opened_with: KeyCandidate | null
+  /** What the chip's own key opens `e` to; null where it does not. */
+  uid: Uint8Array | null
 }
 
 /**
@@ -23,6 +25,7 @@ export type Diagnosis = {
 export function diagnose(question: TapQuestion): Diagnosis {
   const checks: Check[] = []
   const { expected } = question
+  let uid: Uint8Array | null = null
   const passed = (name: CheckName, detail: string) => checks.push({ name, passed: true, detail })
   const end = (found: Finding, chip_id: string | null, opened: KeyCandidate | null = null): Diagnosis => {
     if (found.check) checks.push({ name: found.check, passed: false, detail: found.detail })
@@ -32,6 +35,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
       checks,
       advice: hasEarlierKeys(checks) ? earlierKeysAdvice : verdictAdvice[found.verdict],
       opened_with: opened,
+      uid,
     }
   }
 
@@ -58,6 +62,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
 
   const opening = judgeOpening(question, expected, message)
   if ("verdict" in opening) return end({ ...opening, check: "meta_key" }, expected.chip_id, opening.candidate)
+  uid = opening.uid
   passed("meta_key", `e opens to the UID and to read ${opening.counter}`)
 
   if (isContentMissing(expected, message))
@@ -74,8 +79,10 @@ export function diagnose(question: TapQuestion): Diagnosis {
   if (mac.verdict) return end({ ...mac, check: "file_key" }, expected.chip_id, mac.candidate)
   passed("file_key", mac.detail)
 
-  const content = contentText(expected, message, opening)
-  if (content) passed("file_content", content)
+  const wire = judgeWire(expected, message, opening)
+  if (wire?.verdict)
+    return end({ ...wire, verdict: wire.verdict, check: "file_content" }, expected.chip_id, expected.keys)
+  if (wire) passed("file_content", wire.detail)
 
   const settings = question.file_settings && judgeSettings(question.file_settings, expected, url, message)
   if (settings?.verdict)
@@ -178,15 +185,6 @@ function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, guess
 
 function isContentMissing({ mac_input }: ExpectedTag, { enc }: SunMessage): boolean {
   return mac_input.includes("{enc}") && enc === undefined
-}
-
-/** What the tag says inside `enc`, where it gives one. */
-function contentText(expected: ExpectedTag, message: SunMessage, { uid, counter }: Opening): string | null {
-  const { keys } = expected
-  const fileKey = keys.keyAt(keys.roles.file_read, { ...expected, uid })
-  if (message.enc === undefined || !fileKey) return null
-  const content = decryptFileContent({ uid, metaKey: fileKey, fileKey }, counter, message.enc)
-  return `the tag says of its wire: ${tamperOf(content)}`
 }
 
 /** No such chip: at least which keys made the address can be said. */

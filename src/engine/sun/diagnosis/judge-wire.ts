@@ -1,0 +1,25 @@
+import { decryptFileContent, tamperOf } from "../file-content.ts"
+import type { SunMessage } from "../message.ts"
+import type { ExpectedTag, Opening } from "./question.ts"
+import type { Verdict } from "./verdicts.ts"
+
+/** Judges what the tag says of its wire inside `enc`; null where it was ordered without one. */
+export function judgeWire(
+  expected: ExpectedTag,
+  message: SunMessage,
+  { uid, counter }: Opening,
+): { verdict: Verdict | null; detail: string } | null {
+  const { keys, has_tamper } = expected
+  const fileKey = keys.keyAt(keys.roles.file_read, { ...expected, uid })
+  if (message.enc === undefined || !fileKey || !has_tamper) return null
+  const content = decryptFileContent({ uid, metaKey: fileKey, fileKey }, counter, message.enc)
+  const status = tamperOf(content)
+  const said = content.toString("latin1", 0, 2)
+  if (status !== "unknown") return { verdict: null, detail: `the tag says of its wire: ${status} (${said})` }
+  if (said === "II")
+    return { verdict: "wire_off", detail: "the tag says II of its wire: it is not switched on" }
+  return {
+    verdict: "wire_unreadable",
+    detail: `the tag says ${/^[\x21-\x7e]{2}$/.test(said) ? said : "nothing that can be read"} of its wire, which is no status`,
+  }
+}
