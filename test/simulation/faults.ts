@@ -91,7 +91,7 @@ const weights: Weight[] = [
   ["repeat", 3],
   ["wake-ups", 3],
   ["evict", 6],
-  ["prices", 4],
+  ["prices", 8],
   ["blocks", 4],
   ["steal", 3],
   ["clients", 5],
@@ -141,7 +141,8 @@ function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[]
       return {
         kind,
         gwei: rounded(stream.between(2, 20)),
-        then_gwei: rounded(stream.between(1, dearestPeace)),
+        // Often as dear as it stays, which what was offered before does not pay.
+        then_gwei: rounded(stream.happens(0.5) ? dearestPeace : stream.between(1, dearestPeace)),
         ...lasting(8, 50),
       }
     case "blocks":

@@ -144,6 +144,7 @@ export async function playHistory(
     ended_at: new Date(epoch + now),
     world: { context: { config, db } },
     anvil: { client: clientOf(chain) },
+    made: miner.made,
     foreign: miner.stolen.map((transaction) => transaction.hash),
   })
   const digest = await digestOf(db, chain, [String(hash), ...log])

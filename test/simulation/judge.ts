@@ -1,5 +1,5 @@
 import { eq, lt, ne } from "drizzle-orm"
-import { type Address, isAddressEqual, parseEventLogs } from "viem"
+import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
 import {
   actors,
   actorTimers,
@@ -19,7 +19,7 @@ import { findFaultsInAnswers } from "./answers.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
 import type { Fault } from "./faults.ts"
-import { maxFeePerGasGwei } from "./ground.ts"
+import { depths, maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
 import type { Operator } from "./operator.ts"
 import type { Receiver } from "./receiver.ts"
@@ -35,6 +35,8 @@ type Remains = Judged & {
   receiver: Receiver
   log: string[]
   foreign: `0x${string}`[]
+  /** When each block was made, in milliseconds since the beginning. */
+  made: { number: number; at: number }[]
   ended_at: Date
   /** Why the history did not end; null when it did. */
   failure: string | null
@@ -48,6 +50,7 @@ export async function findFaults(remains: Remains): Promise<string[]> {
     ...(await findFaultsOnChain(remains)),
     ...(await failedWithoutCause(remains)),
     ...(await haltedWithoutCause(remains)),
+    ...(await toldTooEarly(remains)),
     ...findFaultsInAnswers(remains.clients.exchanges, remains.faults, remains.asking.strangers),
     ...(await twoWriters(remains)),
     ...(await dearAttempts(remains)),
@@ -167,6 +170,31 @@ async function haltedWithoutCause({ operator, faults }: Remains): Promise<string
     (fault) => fault.kind === "steal" || (fault.kind === "provider" && fault.mood === "other_fork"),
   )
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
+}
+
+/** What ended well was told of at the confirmation depth; where no block was replaced, the times of blocks say that. */
+async function toldTooEarly({ world, anvil, clients, faults, made }: Remains): Promise<string[]> {
+  if (faults.some(({ kind }) => kind === "reorganize")) return []
+  const { read } = world.context.db
+  const told = new Map<string, number>()
+  for (const { body, answered_at } of clients.exchanges) {
+    const { id, status } = (body ?? {}) as { id?: string; status?: string }
+    if (!id || !["claimed", "confirmed"].includes(status ?? "")) continue
+    told.set(id, Math.min(told.get(id) ?? answered_at, answered_at))
+  }
+  const found: string[] = []
+  for (const table of [claims, transfers, chipReplacements])
+    for (const { id, hash } of await read
+      .select({ id: table.id, hash: table.transaction_hash })
+      .from(table)) {
+      const at = told.get(id)
+      if (at === undefined || hash === null) continue
+      const { blockNumber } = await anvil.client.getTransactionReceipt({ hash: hash as Hex })
+      const head = made.findLast((block) => block.at <= at)?.number ?? 0
+      const depth = head - Number(blockNumber) + 1
+      if (depth < depths.confirmation_depth) found.push(`${id} was told of at a depth of ${depth}`)
+    }
+  return found
 }
 
 /** Under one epoch of a lane's lease one process writes. */

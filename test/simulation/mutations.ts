@@ -106,11 +106,9 @@ export const mutations: BrokenRule[] = [
     replace: [["if (!journalled) return", "if (!journalled || actor.version === 2) return"]],
   },
   {
-    name: "timers forgotten",
-    file: "src/engine/actors/runtime.ts",
-    replace: [
-      ["  await insertTimer(turn.tx, {", "  if (params.delay) return\n  await insertTimer(turn.tx, {"],
-    ],
+    name: "a session that is over taken",
+    file: "src/resources/session-tokens/service.ts",
+    replace: [["at < expires_at", "at.getTime() > 0"]],
   },
   {
     name: "work that failed not rolled back",

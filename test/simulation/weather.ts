@@ -44,10 +44,12 @@ type Miner = {
   /** Transactions of somebody else with a signer's key, which that person insists on. */
   stolen: PoolTransaction[]
   reorganizations: number
+  /** When each block was made, in milliseconds since the beginning. */
+  made: { number: number; at: number }[]
 }
 
 export function createMiner(): Miner {
-  return { mood: "well", gwei: firstGwei, empty_blocks: 0, stolen: [], reorganizations: 0 }
+  return { mood: "well", gwei: firstGwei, empty_blocks: 0, stolen: [], reorganizations: 0, made: [] }
 }
 
 /** The base fee of the first blocks. */
@@ -250,6 +252,7 @@ async function mine(
   const isEmpty = miner.mood === "empty" || miner.empty_blocks > 0
   miner.empty_blocks = Math.max(0, miner.empty_blocks - 1)
   const block = await mineBlock(chain, timestamp, () => !isEmpty)
+  miner.made.push({ number: block.number, at: simulation.now })
   note(simulation, `block ${block.number} ${block.hash.slice(0, 10)} with ${block.transactions.length}`)
   return block
 }
