@@ -18,7 +18,7 @@ import { type Judged, judge } from "../faults/judge.ts"
 import { findFaultsInAnswers } from "./answers.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
-import type { Fault } from "./faults.ts"
+import type { Fault, ProviderMood } from "./faults.ts"
 import { depths, maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
 import type { Operator } from "./operator.ts"
@@ -164,11 +164,18 @@ async function ownerOf({ world, asking, anvil }: Remains, unitId: string): Promi
   return taken.at(-1)?.args.to ?? null
 }
 
-/** A lane stops only for somebody else's use of its key, or where providers follow another chain. */
-async function haltedWithoutCause({ operator, faults }: Remains): Promise<string[]> {
-  const mayHalt = faults.some(
-    (fault) => fault.kind === "steal" || (fault.kind === "provider" && fault.mood === "other_fork"),
-  )
+/**
+ * A lane stops only for somebody else's use of its key, where providers follow another chain, or where every one of them
+ * answers with nothing: what they do not have nobody sent, as far as can be told.
+ */
+async function haltedWithoutCause({ operator, faults, world }: Remains): Promise<string[]> {
+  const inMood = (mood: ProviderMood) =>
+    faults.flatMap((fault) => (fault.kind === "provider" && fault.mood === mood ? [fault.provider] : []))
+  const providers = world.context.config.chains[0]?.rpc_urls.length
+  const mayHalt =
+    faults.some(({ kind }) => kind === "steal") ||
+    inMood("other_fork").length > 0 ||
+    new Set(inMood("empty_answers")).size === providers
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
 }
 
