@@ -144,7 +144,7 @@ function judgeOpening(
   if (opened) return { ...opened.problem, candidate: keys }
   return {
     verdict: "wrong_meta_key",
-    detail: `e opens with none of the keys that were tried${expected.uid ? "" : " so that c agrees"}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their masters`,
+    detail: `e opens with none of the keys that were tried${needsMac(expected, message) ? " so that c agrees" : ""}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their masters`,
     candidate: null,
   }
 }
@@ -177,10 +177,14 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
 function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, guess: Guess): boolean {
   if ("problem" in found) return expected.uid !== null && found.problem.verdict === "uid_only"
   const { keys, mac_input } = expected
-  if (expected.uid || message.c === undefined) return true
+  if (!needsMac(expected, message)) return true
   const tag = { chip_id: expected.chip_id, uid: found.uid }
   const fileKeys = [keys.keyAt(keys.roles.file_read, tag), guess.fileKeyOf(tag)]
   return fileKeys.some((fileKey) => fileKey !== null && macVouches(fileKey, found, message, mac_input))
+}
+
+function needsMac({ uid }: ExpectedTag, { c }: SunMessage): boolean {
+  return uid === null && c !== undefined
 }
 
 function isContentMissing({ mac_input }: ExpectedTag, { enc }: SunMessage): boolean {
