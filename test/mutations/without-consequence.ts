@@ -6,6 +6,12 @@ import type { Fault } from "./faults.ts"
  */
 const known: { file: string; kind: string; on?: RegExp; why: string }[] = [
   {
+    file: "contracts/ChipLedger.sol",
+    kind: "one more",
+    on: /CHIP_BITS = 40/,
+    why: "a bit between two chips that nobody reads, and six of them still fit",
+  },
+  {
     file: "machines/authorization.ts",
     kind: "one more",
     on: /(chain_id|serial|authorization_nonce): 0,/,
