@@ -166,9 +166,10 @@ export const mutations: BrokenRule[] = [
     name: "answered before the commit",
     file: "src/db/sqlite.ts",
     replace: [
+      ['      writer.exec("commit")\n', ""],
       [
-        '    writer.exec("commit")\n',
-        '    for (const answer of answers.splice(0)) answer()\n    writer.exec("commit")\n',
+        "settleWork(work, ends[index] as Ended<unknown>, unavailable)\n",
+        'settleWork(work, ends[index] as Ended<unknown>, unavailable)\n      writer.exec("commit")\n',
       ],
     ],
   },
