@@ -107,32 +107,37 @@ describe("a tag in order", () => {
   })
 
   test("is held against offsets that agree with each other where only the address it was redirected to is known", () => {
-    const read = new URL(readAddress(tag(), 5))
-    const url = `https://shop.example/?service_chip_id=${chip_id}&service_e=${read.searchParams.get("e")}&service_c=${read.searchParams.get("c")}`
-    const judged = (change: (offsets: FileSettings["offsets"]) => Partial<FileSettings["offsets"]>) => {
-      const played = withSettings(({ offsets, ...rest }) => ({
-        ...rest,
-        offsets: { ...offsets, ...change(offsets) },
-      }))
-      return diagnose({
-        url,
-        file_settings: settingsAnswer(played),
-        expected: expectedTag(),
-        candidates: all,
-      }).verdict
+    const mirrors = { mac: true, tamper: true }
+    const read = new URL(readAddress(tag({ mirrors }), 5))
+    const value = (name: string) => `service_${name}=${read.searchParams.get(name)}`
+    const url = `https://shop.example/?service_chip_id=${chip_id}&${["e", "enc", "c"].map(value).join("&")}`
+    const judged = (changes: Partial<FileSettings["offsets"]>) => {
+      const file_settings = settingsAnswer(withSettings(withOffsets(changes), mirrors))
+      const found = diagnose({ url, file_settings, expected: expectedTag({}, mirrors), candidates: all })
+      return found.checks.at(-1)?.detail
     }
-    expect(judged(() => ({}))).toBe("accepted")
-    expect(judged(({ picc_data }) => ({ mac_input: picc_data }))).toBe("settings_differ")
+    expect(judged({})).toBe("read 5, the next one")
+    expect(judged({ mac_input: 34 })).toBe("SDMMACInputOffset is 34, not 71")
+    expect(judged({ tamper: 73 })).toBe("TTStatusOffset is 73, not 71")
   })
 
-  test("whose encrypted content is no wire's is not asked about one", () => {
+  test("without a wire's status in its encrypted content, or without such content, is not asked about a wire", () => {
     const mirrors = { mac: true, tamper: true }
     const found = ask(withSettings(withOffsets({ tamper: null }), mirrors), {
       mirrors,
       expected: { has_tamper: false },
     })
-    expect(found.verdict).toBe("accepted")
-    expect(found.checks.map(({ name }) => name)).not.toContain("file_content")
+    const without = ask(tag(), { expected: { has_tamper: true } })
+    for (const { verdict, checks } of [found, without]) {
+      expect(verdict).toBe("accepted")
+      expect(checks.map(({ name }) => name)).not.toContain("file_content")
+    }
+  })
+
+  test("whose status is none is told what stands in its place", () => {
+    const mirrors = { mac: true, tamper: true }
+    const { checks } = ask(withSettings(withOffsets({ tamper: null }), mirrors), { mirrors })
+    expect(checks.at(-1)?.detail).toBe("the tag says 00 of its wire, which is no status")
   })
 
   test("that was encoded elsewhere may be locked in another way", () => {
@@ -322,6 +327,14 @@ describe("each seeded mistake is named:", () => {
       "mirroring never switched on",
       "mirroring_off",
       () => ask(withSettings((settings) => ({ ...settings, sdm: false }))),
+    ],
+    [
+      "settings without mirroring, of a tag that mirrors",
+      "mirroring_off",
+      () => {
+        const off = withSettings((settings) => ({ ...settings, sdm: false }))
+        return ask(tag(), { file_settings: settingsAnswer(off) })
+      },
     ],
     ["an address in lower case", "lower_case", () => asked((url) => url.toLowerCase())],
     ["no values at all", "no_values", () => asked(() => `https://tap.example/t/${chip_id}`)],
