@@ -56,6 +56,16 @@ describe("a tag in order", () => {
     expect(checks.at(-1)?.detail).toContain("25 reads were never presented here, which is normal")
   })
 
+  test("in lower case is told so among the checks, and is no fault of the tag", () => {
+    const { checks } = asked((url) => url.toLowerCase())
+    expect(checks.find(({ name }) => name === "case")).toEqual({
+      name: "case",
+      passed: false,
+      detail: "the values are in lower case; tags give upper case",
+    })
+    expect(faultsIn(checks)).toEqual([])
+  })
+
   test("that was scanned before is told from a wrong one", () => {
     expect(ask(tag(), { read: 7, expected: { counter: 7 } }).verdict).toBe("already_scanned")
   })
@@ -205,6 +215,13 @@ describe("each seeded mistake is named:", () => {
       "truncated_mirror",
       () => ask(tag({ template: "https://tap.example/t/{chip_id}", short: 2 })),
     ],
+    ["a c that was cut", "truncated_mirror", () => asked((url) => url.slice(0, -2))],
+    [
+      "an enc that was cut",
+      "truncated_mirror",
+      () => asked((url) => url.replace(/(enc=.{30})../, "$1"), { mac: true, tamper: true }),
+    ],
+    ["a c of zeros", "wrong_offset", () => asked((url) => url.replace(/c=.*$/, `c=${"0".repeat(16)}`))],
     ["an address cut on its way", "truncated_mirror", () => asked((url) => url.replace(/(e=.{30})../, "$1"))],
     [
       "offsets of another template (nfc-developer/sdm-backend#31)",
@@ -413,6 +430,14 @@ describe("each seeded mistake is named:", () => {
       expect(ask(play()).verdict).toBe(verdict)
       expect(ask(play(), { expected: { uid: null } }).verdict).toBe(verdict)
     })
+
+  test("a meta key is named without the MAC where the UID is known, or where there is none to ask", () => {
+    const strange = withKeys({ 1: Buffer.alloc(16, 9), 2: zeros })
+    expect(ask(strange).verdict).toBe("factory_key")
+    const mirrors = { mac: false, tamper: false }
+    const played = { ...tag({ mirrors }), keys: tag().keys.map(() => upperHex(zeros)) }
+    expect(ask(played, { mirrors, expected: { uid: null } }).verdict).toBe("factory_key")
+  })
 
   test("a meta key that opens e by chance, whose MAC nothing vouches for, names no key of a tag without a known UID", () => {
     const strange = withKeys({ 1: Buffer.alloc(16, 9), 2: zeros })
