@@ -8,7 +8,7 @@ import { mutations } from "./mutations.ts"
 // process. SIMULATION_SEED repeats a run, SIMULATION_HISTORIES makes it longer or shorter.
 
 const seed = seedOf("SIMULATION_SEED")
-const histories = Number(process.env.SIMULATION_HISTORIES ?? 75)
+const histories = Number(process.env.SIMULATION_HISTORIES ?? 150)
 const patienceMilliseconds = 20 * 60_000
 
 describe("the simulated service keeps every promise", () => {
