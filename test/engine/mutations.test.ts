@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { type Mutation, mutations, playMutation } from "../faults/mutations.ts"
 import { outdated } from "../harness/project-copy.ts"
 import { seedOf } from "../harness/seed.ts"
@@ -27,6 +29,14 @@ async function settle(mutation: Mutation): Promise<void> {
 
 test("every rule that is broken is still there to be broken", () => {
   expect(outdated(mutations)).toEqual([])
+})
+
+test("every test that is to notice one is still there", () => {
+  const gone = mutations.filter(({ noticed_by }) => {
+    if (!("test" in noticed_by)) return false
+    return !readFileSync(join(import.meta.dir, "../..", noticed_by.file), "utf8").includes(noticed_by.test)
+  })
+  expect(gone).toEqual([])
 })
 
 describe("is noticed:", () => {
