@@ -330,8 +330,10 @@ describe("in a browser", () => {
     await page.keyboard.press("Tab")
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content")
     await page.keyboard.press("/")
+    const answered = page.waitForResponse((response) => response.url().endsWith("q=redirects"))
     await page.keyboard.type("redirects")
-    await page.locator("#found a").first().waitFor()
+    await answered
+    await page.waitForFunction(`document.querySelector("#found a")?.pathname === "/docs/redirects"`)
     await page.keyboard.press("ArrowDown")
     await Promise.all([page.waitForURL(`${baseUrl}/docs/redirects`), page.keyboard.press("Enter")])
     await page.locator('.tabs input[value="bash"]').first().focus()

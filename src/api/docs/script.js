@@ -74,7 +74,8 @@ function searchWhileTyping() {
     if (asked.trim() === "") return hide()
     const response = await fetch(`/docs/search?${new URLSearchParams({ q: asked })}`)
     const page = new DOMParser().parseFromString(await response.text(), "text/html")
-    if (asked !== input.value) return
+    // Whoever has begun to choose keeps the list that they see.
+    if (asked !== input.value || found.contains(document.activeElement)) return
     const results = page.getElementById("results")
     found.replaceChildren(results.children.length > 0 ? results : "Nothing found")
     found.hidden = false
