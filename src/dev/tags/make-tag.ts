@@ -4,10 +4,9 @@ import { createInterface } from "node:readline"
 import { type ManifestLine, manifestLine } from "../../engine/sun/encoding/manifest.ts"
 import { checkTemplate, type Mirrors } from "../../engine/sun/encoding/tag-address.ts"
 import { KEY_BYTES, keySlots, keySourceOf } from "../../engine/sun/key-schemes.ts"
-import { UID_BYTES } from "../../engine/sun/message.ts"
+import { NXP, UID_BYTES } from "../../engine/sun/message.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 import type { BoxedTag } from "./tag-box.ts"
-
-const NXP = 0x04
 
 /** A tag that does not take what a station would write to it: one line that says why. */
 class EncodingRefused extends Error {
@@ -88,7 +87,3 @@ function ownKeys({ keys }: ManifestLine): string[] {
 }
 
 const FACTORY_KEY = "0".repeat(2 * KEY_BYTES)
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
-}

@@ -7,6 +7,7 @@ import {
 import { addressIn } from "../../engine/sun/encoding/ndef.ts"
 import { encryptFileContent } from "../../engine/sun/file-content.ts"
 import { counterBytes, macFor, type SunChip, sessionMacKey, UID_BYTES } from "../../engine/sun/message.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 
 /**
  * An NTAG 424 DNA as far as a phone can tell: a file, its settings and five keys, all in upper-case hex. It knows nothing
@@ -113,8 +114,4 @@ function encrypted(key: Uint8Array, block: Uint8Array): Buffer {
 
 function hex(text: string): Buffer {
   return Buffer.from(text, "hex")
-}
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
 }

@@ -23,6 +23,8 @@ export type SunChip = {
 /** PICCDataTag: UID and read counter present, UID of 7 bytes (NTAG 424 DNA datasheet, table 21). */
 export const PICC_TAG = 0xc7
 export const UID_BYTES = 7
+/** The first byte of a UID: its maker (ISO/IEC 7816-6). */
+export const NXP = 0x04
 export const MAX_COUNTER = 0xffffff
 
 /** The MAC covers nothing but the session key: both MAC offsets of the tag are the same. */

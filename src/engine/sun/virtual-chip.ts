@@ -1,8 +1,10 @@
 import { createCipheriv, randomBytes } from "node:crypto"
+import { upperHex } from "../../platform/upper-hex.ts"
 import {
   counterBytes,
   MAX_COUNTER,
   macFor,
+  NXP,
   PICC_TAG,
   requireUid,
   type SunChip,
@@ -12,7 +14,6 @@ import {
 
 const KEY_BYTES = 16
 const PADDING_BYTES = 5
-const NXP = 0x04
 
 /** A chip that exists only here: a UID as NXP would give it, and its own two keys. */
 export function createVirtualChip(random: (size: number) => Uint8Array = randomBytes): SunChip {
@@ -48,8 +49,4 @@ export function emitSun(
   const picc = Buffer.concat([Uint8Array.of(PICC_TAG), chip.uid, counterBytes(counter), padding])
   const mac = macFor(sessionMacKey(chip.fileKey, chip.uid, counter))
   return { e: upperHex(aes.update(picc)), c: upperHex(mac) }
-}
-
-function upperHex(bytes: Buffer): string {
-  return bytes.toString("hex").toUpperCase()
 }

@@ -14,6 +14,7 @@ import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
 import { faultsIn } from "../../engine/sun/diagnosis/verdicts.ts"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
 import { newId } from "../../platform/ids.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
 import { type NamedTag, parseTags } from "../../resources/encodings/wanted-tags.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
@@ -218,7 +219,7 @@ function conflictsInFile() {
     if (firstLine) return `the same address as in line ${firstLine}: read each tag by itself`
     firstLines.set(address.toUpperCase(), line)
     if (chip_id === null || bytes === null) return null
-    const uid = Buffer.from(bytes).toString("hex").toUpperCase()
+    const uid = upperHex(bytes)
     const chip = chips.get(chip_id)
     if (chip && chip.uid !== uid)
       return `another tag than in line ${chip.line} says that it is this chip: two were encoded with one line of the manifest`

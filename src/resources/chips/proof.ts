@@ -4,9 +4,10 @@ import { type ChipRow, chips } from "../../db/schema.ts"
 import { type ChipKeys, unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { decryptFileContent, type TamperStatus, tamperOf } from "../../engine/sun/file-content.ts"
 import { chipKeysFrom } from "../../engine/sun/key-schemes.ts"
-import { decryptPicc, type SunChip, type SunMessage, verifySun } from "../../engine/sun/message.ts"
+import { decryptPicc, NXP, type SunChip, type SunMessage, verifySun } from "../../engine/sun/message.ts"
 import { ApiError } from "../../platform/errors.ts"
 import type { Secret } from "../../platform/sealing.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor } from "./key-sources.ts"
 
 /** A value that is not from the chip: `chip.invalid_e_value`. */
@@ -128,8 +129,7 @@ export function knownUid({ uid }: { uid: string }): string | null {
 }
 
 const UNREAD = "unread:"
-/** Without a MAC these make a UID that was not known before more than chance, once in 2^24: its maker, and few reads. */
-const NXP = 0x04
+/** Fewer reads than these, and NXP's UID, make one that was not known before more than chance where there is no MAC. */
 const MANY_READS = 65_536
 
 function isUnread(chip: StoredTag): boolean {
@@ -183,8 +183,4 @@ function tamperAfter(
 ): TamperStatus | null {
   if (enc === undefined || chip.tamper === null || chip.tamper === "opened") return chip.tamper
   return tamperOf(decryptFileContent(tag, counter, enc))
-}
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
 }

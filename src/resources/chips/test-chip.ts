@@ -6,6 +6,7 @@ import { wrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { createVirtualChip } from "../../engine/sun/virtual-chip.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Secret } from "../../platform/sealing.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 
 /** Where a chip goes: to a unit at once, or held back for a chip replacement. */
 export type ChipPlace = { unit_id: string; reserved_for: null } | { unit_id: null; reserved_for: string }
@@ -49,7 +50,3 @@ const insertChip = query((db, row: Given<typeof chips.$inferInsert>) =>
     .onConflictDoNothing({ target: chips.chip_id })
     .returning({ chip_id: chips.chip_id }),
 )
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
-}

@@ -10,6 +10,7 @@ import { checkTemplate, type Mirrors, macInputOf, tagAddress } from "../../engin
 import { type Context, inTurn } from "../../platform/context.ts"
 import { fieldError } from "../../platform/errors.ts"
 import { collectGarbage } from "../../platform/memory.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor } from "../chips/key-sources.ts"
 import { knownUid, unreadUid } from "../chips/proof.ts"
 import { requireKeySet } from "../key-sets/service.ts"
@@ -226,8 +227,4 @@ function busyElsewhere(): Error {
   return new TagConflicts([
     "some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped",
   ])
-}
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
 }

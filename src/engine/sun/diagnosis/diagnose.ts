@@ -1,4 +1,4 @@
-import { openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
+import { NXP, openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
 import { judgeMac, macVouches } from "./judge-mac.ts"
 import { judgeSettings } from "./judge-settings.ts"
 import { judgeWire } from "./judge-wire.ts"
@@ -216,7 +216,6 @@ function upperCase({ e, c, enc }: TagUrl): SunMessage {
   return { e: e.toUpperCase(), c: c?.toUpperCase(), enc: enc?.toUpperCase() }
 }
 
-const NXP = 0x04
 const UID_ONLY_TAG = 0x87
 const COUNTER_ONLY_TAG = 0x40
 const NO_CHIP = "0000000000"

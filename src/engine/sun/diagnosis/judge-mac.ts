@@ -1,3 +1,4 @@
+import { upperHex } from "../../../platform/upper-hex.ts"
 import { cmac } from "../cmac.ts"
 import { coveredText, macFor, type SunMessage, sessionMacKey } from "../message.ts"
 import { guesses, type KeyCandidate } from "./key-search.ts"
@@ -94,8 +95,4 @@ function otherHalf(
 function quoted(covered: string, { e, enc }: SunMessage): string {
   const named = covered.replace(e, "{e}")
   return enc ? named.replace(enc, "{enc}") : named
-}
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
 }

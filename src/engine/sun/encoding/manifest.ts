@@ -1,3 +1,4 @@
+import { upperHex } from "../../../platform/upper-hex.ts"
 import { type KeySlot, type KeySource, keySlots, type TagIdentity } from "../key-schemes.ts"
 import { encodeFileSettings, encodeSettingsAnswer, lockedSettings } from "./file-settings.ts"
 import { ndefFile } from "./ndef.ts"
@@ -71,8 +72,4 @@ function roleOf({ roles }: KeySource, slot: KeySlot): KeyRole {
   if (slot === 0) return "application_master"
   if (slot === roles.meta_read) return "meta_read"
   return slot === roles.file_read ? "file_read" : "spare"
-}
-
-function upperHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex").toUpperCase()
 }
