@@ -2,9 +2,10 @@ import { acts } from "./acts.ts"
 import { cancel } from "./cancel.ts"
 import { chainRoleCommands } from "./chain-roles.ts"
 import { chainStatus } from "./chain-status.ts"
+import { encodingChecks } from "./check-encodings.ts"
 import { chipCommands } from "./chips.ts"
 import type { Command } from "./command.ts"
-import { encodingCommands } from "./encode-chips.ts"
+import { encodeChips } from "./encode-chips.ts"
 import { explain } from "./explain.ts"
 import { exportCommand } from "./export-chips.ts"
 import { keySetCommands } from "./key-sets.ts"
@@ -23,7 +24,8 @@ export const commands: readonly Command[] = [
   ...publishableKeyCommands,
   ...chipCommands,
   ...secretCommands,
-  ...encodingCommands,
+  encodeChips,
+  ...encodingChecks,
   exportCommand,
   ...keySetCommands,
   metadataCommand,

@@ -1,0 +1,121 @@
+import { createReadStream } from "node:fs"
+import { createInterface } from "node:readline"
+import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
+import { faultsIn } from "../../engine/sun/diagnosis/verdicts.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
+import { requireOrganization } from "../../resources/organizations/service.ts"
+import { diagnoserOf, type ScannedTag } from "../../resources/tap-diagnoses/service.ts"
+import type { Command } from "./command.ts"
+
+export const encodingChecks: Command[] = [
+  {
+    name: "chips verify-encoding",
+    does: "checks addresses of encoded tags, one verdict each",
+    takes: "--organization ID --file scanned.txt",
+    about: `One address a line, as a phone opened it; after it, if you like, what GetFileSettings answered for file 02h, in
+hexadecimal. One verdict a line, and why; a tag that another line has told of otherwise is not as it should be. Moves
+and counts nothing. Ends with 1 when a tag is not as it should be, and when there is none.`,
+    options: { organization: true, file: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const organization = await requireOrganization(context.db.read, values.required("organization"))
+        const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
+        const results: ReturnType<typeof presentVerdict>[] = []
+        const conflictOf = conflictsInFile()
+        let line = 0
+        for await (const text of createInterface({ input: createReadStream(values.required("file")) })) {
+          line++
+          if (text.trim() === "") continue
+          const scanned = scannedIn(text)
+          const found = await judge(scanned)
+          results.push(presentVerdict(line, found, conflictOf(line, scanned.url, found)))
+        }
+        const good = results.filter(({ is_good }) => is_good).length
+        const lines = results.map(
+          ({ line, chip_id, verdict, why, advice }) =>
+            `line ${line}: ${chip_id ?? "no chip"} ${verdict}${why ? `, ${why}` : ""}${advice ? `\n  ${advice}` : ""}`,
+        )
+        return {
+          document: { tags: results.length, good, results },
+          isRefusal: good < results.length || results.length === 0,
+          text:
+            results.length === 0
+              ? "the file has no addresses"
+              : [...lines, `${good} of ${results.length} tags are as they should be`].join("\n"),
+        }
+      },
+  },
+  {
+    name: "chips which-key",
+    does: "tells which known key set and version opens an address; touches nothing",
+    takes: "--organization ID --url URL",
+    options: { organization: true, url: true },
+    plan:
+      (values) =>
+      async ({ context }) => {
+        const organization = await requireOrganization(context.db.read, values.required("organization"))
+        const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
+        const found = await judge({ url: values.required("url"), file_settings: null })
+        const { chip_id, verdict, opened_with } = found
+        const key_set = opened_with && {
+          id: opened_with.key_set_id,
+          name: opened_with.name,
+          version: opened_with.version,
+        }
+        return {
+          document: { chip_id, verdict, key_set },
+          isRefusal: key_set === null,
+          text: key_set
+            ? `opened by ${key_set.name} (${verdict})`
+            : `opened by no key that is known here (${verdict})`,
+        }
+      },
+  },
+]
+
+function scannedIn(line: string): ScannedTag {
+  const [url = "", ...settings] = line.trim().split(/\s+/)
+  return { url, file_settings: settings.length === 0 ? null : Buffer.from(settings.join(""), "hex") }
+}
+
+function presentVerdict(
+  line: number,
+  { chip_id, verdict, checks, advice }: Diagnosis,
+  conflict: string | null,
+) {
+  const [fault] = faultsIn(checks)
+  const wire = checks.find(({ name, passed }) => name === "file_content" && passed)
+  const told = [conflict, (fault ?? checks.findLast(({ passed }) => !passed))?.detail, wire?.detail]
+  return {
+    line,
+    chip_id,
+    verdict,
+    is_good: !fault && conflict === null,
+    why: told.filter((each) => each).join("; ") || null,
+    advice: fault ? advice : null,
+  }
+}
+
+/** What contradicts an earlier line of the same file: an address twice, a chip with two tags, a tag with two chips. */
+function conflictsInFile() {
+  const firstLines = new Map<string, number>()
+  const chips = new Map<string, { line: number; uid: string }>()
+  const tags = new Map<string, { line: number; chip_id: string }>()
+  return (line: number, address: string, { chip_id, uid: bytes }: Diagnosis): string | null => {
+    const firstLine = firstLines.get(address.toUpperCase())
+    if (firstLine) return `the same address as in line ${firstLine}: read each tag by itself`
+    firstLines.set(address.toUpperCase(), line)
+    if (chip_id === null || bytes === null) return null
+    const uid = upperHex(bytes)
+    const chip = chips.get(chip_id)
+    if (chip && chip.uid !== uid)
+      return `another tag than in line ${chip.line} says that it is this chip: two were encoded with one line of the manifest`
+    const tag = tags.get(uid)
+    if (tag && tag.chip_id !== chip_id)
+      return `the tag of chip ${tag.chip_id} in line ${tag.line}: it was encoded twice`
+    chips.set(chip_id, { line, uid })
+    tags.set(uid, { line, chip_id })
+    return null
+  }
+}
