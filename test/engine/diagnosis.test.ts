@@ -25,7 +25,7 @@ import {
   type KeySource,
   keySourceOf,
 } from "../../src/engine/sun/key-schemes.ts"
-import { sessionMacKey } from "../../src/engine/sun/message.ts"
+import { macFor, sessionMacKey } from "../../src/engine/sun/message.ts"
 
 const template = "https://tap.example/t/{chip_id}"
 const chip_id = "04A0B1C2D3"
@@ -269,6 +269,16 @@ describe("each seeded mistake is named:", () => {
         ),
     ],
     [
+      "a MAC over the whole address",
+      "mac_input",
+      () =>
+        asked((url) => {
+          const covered = url.slice(0, -16)
+          const mac = macFor(sessionMacKey(key(1), uid, 5), Buffer.from(covered, "latin1"))
+          return covered + upperHex(mac)
+        }),
+    ],
+    [
       "a MAC over no text at all",
       "mac_input",
       () => {
@@ -444,6 +454,39 @@ describe("each seeded mistake is named:", () => {
     const found = ask(strange, { expected: { uid: null } })
     expect([found.verdict, found.opened_with]).toEqual(["wrong_meta_key", null])
     expect(found.checks.at(-1)?.detail).toContain("so that c agrees")
+  })
+
+  const details: [told: string, () => ReturnType<typeof ask>][] = [
+    ["the file key stands where the meta key belongs", () => ask(withKeys({ 1: key(2), 2: key(1) }))],
+    [
+      "the tag uses the key of slot 0 as file key, which is in slot 1",
+      () => ask(withSettings((settings) => ({ ...settings, file_read: 0 }))),
+    ],
+    [
+      "the meta key on the tag is that of key set Autumn, version 2, not of key set Autumn, version 1",
+      () => ask(tag({ source: versions[2] })),
+    ],
+    ["c has 14 digits instead of 16", () => asked((url) => url.slice(0, -2))],
+    ["c has 18 digits instead of 16", () => asked((url) => `${url}00`)],
+    [
+      "the value of e stands under another name: picc_data",
+      () => asked((url) => url.replace("?e=", "?picc_data=")),
+    ],
+    [
+      "UID and read counter stand in clear (uid=…), e is missing",
+      () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&ctr=00003D`),
+    ],
+    [
+      "only the UID stands there, in clear (uid=…); the read counter is not mirrored",
+      () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566`),
+    ],
+    [
+      "the MAC covers the text {e}&c=",
+      () => ask(withSettings((settings) => withOffsets({ mac_input: settings.offsets.picc_data })(settings))),
+    ],
+  ]
+  test.each(details)("in words: %s", (told, play) => {
+    expect(play().checks.at(-1)?.detail).toBe(told)
   })
 
   test("and every verdict that there is has a test", () => {

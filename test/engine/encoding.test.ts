@@ -83,12 +83,52 @@ describe("file settings", () => {
     expect(factory?.access).toEqual({ read: "free", write: "free", read_write: "free", change: 0 })
   })
 
+  test("that mirror UID and counter in clear have an offset for each that they mirror, and none for PICCData", () => {
+    const uid = { ...noOffsets, uid: 0x20 }
+    const both = { uid: 0x20, counter: 0x40 }
+    expect(decodeFileSettings(hex("4000E081F1EF200000"))?.offsets).toEqual(uid)
+    expect(decodeFileSettings(hex("4000E0C1F1EF200000400000"))?.offsets).toEqual({ ...noOffsets, ...both })
+    expect(decodeFileSettings(hex("4000E041F1EF400000"))?.offsets).toEqual({ ...noOffsets, counter: 0x40 })
+    const without = decodeFileSettings(hex("4000E001F1EF"))
+    expect([without?.uid, without?.counter, without?.offsets]).toEqual([false, false, noOffsets])
+  })
+
+  test("name the key of each access, and who needs none", () => {
+    const settings = decodeFileSettings(hex("40214301F12F200000"))
+    expect(settings?.access).toEqual({ read_write: 2, change: 1, read: 4, write: 3 })
+    expect([settings?.counter_read, settings?.meta_read, settings?.file_read]).toEqual([1, 2, "never"])
+  })
+
   test("that end in the middle of an offset are refused", () => {
     expect(decodeFileSettings(hex("4000E0C1F1212000004300004300"))).toBeNull()
     for (const cut of ["", "00", "0000", "40", "4000", "4000E0C1", "4000E0C1F1"])
       expect(decodeFileSettings(hex(cut))).toBeNull()
     for (const no of ["", "000000E0EE", "0000E0EE0001", "0100E0EE000100"])
       expect(decodeSettingsAnswer(hex(no))).toBeNull()
+  })
+})
+
+describe("the address in a file", () => {
+  const file = Buffer.concat([hex("000CD101085504"), Buffer.from("tap.abc")])
+
+  test("is that of one short URI record, which may be its prefix alone", () => {
+    expect(addressIn(file)).toBe("https://tap.abc")
+    expect(addressIn(Buffer.concat([file, Buffer.alloc(4)]))).toBe("https://tap.abc")
+    expect(addressIn(hex("0005D101015504"))).toBe("https://")
+    expect(addressIn(hex("0008D10104550061623A"))).toBe("ab:")
+  })
+
+  test("is none where the record is of another kind, or cut", () => {
+    for (const [place, other] of [
+      [2, 0x91],
+      [3, 0x02],
+      [5, 0x54],
+    ] as const) {
+      const changed = Buffer.from(file)
+      changed[place] = other
+      expect(addressIn(changed)).toBeNull()
+    }
+    for (const length of [0, 6, 7, file.length - 1]) expect(addressIn(file.subarray(0, length))).toBeNull()
   })
 })
 
@@ -167,11 +207,18 @@ describe("the order of writing", () => {
     ])
   })
 
-  test.each([
+  const orders = [
     ["a new tag", "factory", writeOrder],
     ["a new TagTamper", "factory", writeTamperOrder],
     ["a tag that is encoded anew", "previous", writeAnewOrder],
-  ])(
+  ] as const
+
+  test.each(orders)("writes %s and reads it back with the application master key", (_tag, _before, order) => {
+    const sessions = order.filter(({ step }) => step !== "read_back_key" && step !== "read_address")
+    expect(sessions.map(({ authenticate_with }) => authenticate_with?.slot)).toEqual(sessions.map(() => 0))
+  })
+
+  test.each(orders)(
     "never authenticates %s with a key that a lost answer could have changed unnoticed",
     (_tag, before, order) => {
       const known = new Map<number, string>(keySlots.map((slot) => [slot, before]))
@@ -339,6 +386,17 @@ describe("encode, play in software, verify:", () => {
       expect(verifySun(chip, message, wrong)).toBeNull()
   })
 })
+
+const noOffsets = {
+  uid: null,
+  counter: null,
+  picc_data: null,
+  tamper: null,
+  mac_input: null,
+  enc: null,
+  enc_length: null,
+  mac: null,
+}
 
 const allMirrors: Mirrors[] = [
   { mac: false, tamper: false },

@@ -259,6 +259,36 @@ describe("what a machine keeps", () => {
     })
 })
 
+describe("an effect is asked for", () => {
+  const relayed = { lane_id: "lane", unit_id: "unit", recipient: "0x04" }
+  const issued = {
+    collection_id: "collection",
+    lane_id: "lane",
+    chip_id: "0000000001",
+    bulk_pairing_id: null,
+  }
+  const asked: [name: MachineName, input: number, events: string[], effect: string, given: object][] = [
+    ["unit-token", 0, ["PAIRED"], "issueUnit", issued],
+    ["collection-contract", 0, [], "deployCollection", { collection_id: "collection", lane_id: "lane" }],
+    ["claim", 0, [], "relayClaim", relayed],
+    ["claim", 1, [], "watchAuthorization", watched],
+    ["transfer", 0, [], "watchAuthorization", watched],
+    ["chip-replacement", 0, [], "replaceChip", tables["chip-replacement"].inputs[0] ?? {}],
+    ["metadata-refresh", 0, [], "refreshMetadata", tables["metadata-refresh"].inputs[0] ?? {}],
+  ]
+  for (const [name, index, events, effect, given] of asked)
+    test(`by ${name} with what ${effect} needs${index === 0 ? "" : " of a wallet"}`, () => {
+      const { machine, inputs } = tables[name]
+      const begun = initialTransition(machine, inputs[index])
+      const [, actions] = events.reduce(
+        ([snapshot], event) => transition(machine, snapshot, eventOf(tables[name], event)),
+        begun,
+      )
+      const spawned = actions.filter(({ type }) => type === "xstate.spawnChild")
+      expect(spawned.map(({ params }) => params)).toMatchObject([{ src: effect, input: given }])
+    })
+})
+
 describe("a machine runs by itself, its effects played by stubs", () => {
   const failure = { code: "chain.reverted", message: "The chain refused it." }
   const runs: { name: MachineName; effects: Record<string, object | Error>; sent: string[]; end: string }[] =
