@@ -1,5 +1,5 @@
 import { Database as File } from "bun:sqlite"
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
@@ -22,6 +22,8 @@ const { values } = parseArgs({
 const chips = Number(values.chips)
 const connections = 64
 const budgetMegabytes = 150
+const program = join(import.meta.dir, "../src/operator.ts")
+const preload = join(import.meta.dir, "load/peak.ts")
 
 const folder = mkdtempSync(join(tmpdir(), "bench-chips-"))
 const manifest = join(folder, "order/manifest.jsonl")
@@ -88,13 +90,17 @@ async function encode(station: Fixture): Promise<void> {
 /** Runs a command in a process of its own and notes what it took; answers what it printed. */
 function operator(made: Fixture, command: string, ...words: string[]): string {
   const begin = performance.now()
+  const peakFile = join(folder, "peak")
   const child = Bun.spawnSync(
-    [process.execPath, join(import.meta.dir, "../src/operator.ts"), ...command.split(" "), ...words],
-    { env: { PATH: process.env.PATH, ...made.environment }, stdio: ["ignore", "pipe", "inherit"] },
+    [process.execPath, "--preload", preload, program, ...command.split(" "), ...words],
+    {
+      env: { PATH: process.env.PATH, ...made.environment, PEAK_FILE: peakFile },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
   )
   if (child.exitCode !== 0) throw new Error(`operator ${command} ends with ${child.exitCode}`)
   const seconds = (performance.now() - begin) / 1_000
-  const peak_megabytes = (child.resourceUsage?.maxRSS ?? 0) / 1e6
+  const peak_megabytes = Number(readFileSync(peakFile, "utf8"))
   if (command.startsWith("chips")) commands.push({ command, seconds, peak_megabytes })
   return child.stdout.toString()
 }
