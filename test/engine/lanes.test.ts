@@ -15,6 +15,7 @@ import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
 import { requestCancel } from "../../src/engine/lanes/transactions.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
 import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
@@ -61,6 +62,27 @@ describe("a result is given", () => {
       ["active", "confirmed"],
       ["active", "final"],
     ])
+  }, 30_000)
+
+  test("in the next round at the same block where the time of one was over", async () => {
+    const hand = await open()
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    await hand.mine(3)
+    const [, lane] = hand.lanes
+    const { context, chain } = lane
+    const woken: string[] = []
+    // Its time is over before it begins.
+    const hurried = { ...chain, config: { ...chain.config, block_time_seconds: -1 } }
+    await Bun.sleep(25)
+    await tickLane({
+      ...lane,
+      chain: hurried,
+      context: { ...context, wake: (queue) => void woken.push(queue) },
+    })
+    expect([await statusOf(hand, id), woken]).toEqual(["deploying", [laneQueue(lane.signer.lane_id)]])
+    await hand.tick()
+    expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 
   test("only where all providers have the same block", async () => {
@@ -194,6 +216,19 @@ describe("a lane takes no nonce", () => {
     expect(BigInt(second?.gas ?? 0) * BigInt(second?.max_fee_per_gas ?? 0)).toBeLessThan(balance)
   }, 30_000)
 
+  test.each(["insufficient funds for gas * price + value", "the moon is too low"])(
+    "after one whose bytes a node refused in this round: %s",
+    async (words) => {
+      const hand = await open()
+      const [proxy] = hand.stage.proxies
+      if (proxy) proxy.faults.says_to_sends = words
+      for (const caller of [hand.caller, await hand.newCaller()]) await newCollection(hand, caller)
+      await hand.tick().catch(() => {})
+      expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
+    },
+    30_000,
+  )
+
   test("that it gave out before, when it takes its nonces from the chain anew", async () => {
     const hand = await open()
     const [proxy] = hand.stage.proxies
@@ -287,6 +322,22 @@ describe("one transaction", () => {
     const rows = await world.context.db.read.select().from(effects).where(eq(effects.src, "issueUnit"))
     const sizes = Map.groupBy(rows, ({ transaction_id }) => transaction_id)
     expect([...sizes.values()].map((members) => members.length).toSorted()).toEqual([1, 2])
+  }, 30_000)
+
+  test("holds no more than one may cost, and the rest follows in others", async () => {
+    const hand = await open()
+    const { id } = await activeCollection(hand)
+    for (let unit = 0; unit < 2; unit++) await pairedUnit(hand, id)
+    const [, lane] = hand.lanes
+    // What an issuance alone may take at this price, and no two of them.
+    const config = { ...lane.chain.config, max_fee_per_gas_gwei: 0.001, max_transaction_cost: 0.000_000_15 }
+    for (let round = 0; round < 4; round++) await tickLane({ ...lane, chain: { ...lane.chain, config } })
+    const rows = await hand.world.context.db.read.select().from(effects).where(eq(effects.src, "issueUnit"))
+    const sizes = Map.groupBy(rows, ({ transaction_id }) => transaction_id)
+    expect([...sizes].map(([sent, members]) => [sent !== null, members.length])).toEqual([
+      [true, 1],
+      [true, 1],
+    ])
   }, 30_000)
 
   test("hands each unit over in its own collection", async () => {

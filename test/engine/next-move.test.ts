@@ -139,6 +139,12 @@ describe("the next move for a nonce", () => {
     expect(move).toEqual({ do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n })
   })
 
+  test("is what a pool holds where more gas is needed and the limits allow no dearer bytes", async () => {
+    const held = { fee: 999_999n, last_outcome: "known", first_sent_block: 5 } as const
+    const tooSmall = { fee: 1_300n, last_outcome: "gas_too_low" } as const
+    expect(await moveFor([held, tooSmall], { gas: 2n * gas })).toEqual({ do: "keep", of: 0 })
+  })
+
   test("waits at the highest price rather than pass the limits, also for a nonce that is given up", async () => {
     const held = { fee: 999_999n, last_outcome: "known", first_sent_block: 5 } as const
     expect(await moveFor([held], { waits: true })).toEqual({ do: "keep", of: 0 })

@@ -1,0 +1,397 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import type { Hex } from "viem"
+import {
+  type AttemptRow,
+  actors,
+  effects,
+  lanes,
+  type TransactionRow,
+  transactions,
+} from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import type { HeldLane } from "../../src/engine/lanes/held-lane.ts"
+import {
+  adoptNonce,
+  haltLane,
+  type Lease,
+  LeaseLost,
+  noteFinalBlock,
+  setLaneStatus,
+  sightLane,
+  takeLease,
+  takeNonce,
+} from "../../src/engine/lanes/leases.ts"
+import {
+  allocateTransaction,
+  dearest,
+  displaceTransaction,
+  finalFrom,
+  finalizeTransactions,
+  findTransaction,
+  isGivenUp,
+  nonceAfterLast,
+  noteSend,
+  openTransactions,
+  requestCancel,
+  settledTransactions,
+  storeAttempt,
+  updateTransaction,
+  type WatchedTransaction,
+} from "../../src/engine/lanes/transactions.ts"
+import {
+  busyElsewhere,
+  hasWork,
+  maxDelayMilliseconds,
+  sharesOf,
+  waitingWork,
+} from "../../src/engine/lanes/turns.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
+import { engines, useEngine } from "../harness/engines.ts"
+import { createTestContext, insertScene, startOfTime } from "../harness/scene.ts"
+
+// What a lane reads and writes of its own rows, without a chain.
+
+const holder = { owner: "holder", lease_milliseconds: 3_000 }
+const next = { owner: "next", lease_milliseconds: 3_000 }
+const fees = { max_fee_per_gas: 20n, max_priority_fee_per_gas: 1n }
+const content = { chain_id: 31_337, kind: "issueUnit", to: "0x01", data: "0x02", gas: 90_000n, fees } as const
+
+describe.each(engines)("on $name", (engine) => {
+  const databases = useEngine(engine)
+
+  async function openLane() {
+    const db = await databases.openShared()
+    const context = createTestContext(db)
+    const turn = <T>(work: (turn: Turn) => Promise<T>) => inTurn(context, null, work)
+    const { lane_id, organization_id } = await turn(({ tx }) => insertScene(tx))
+    const leased = await turn((t) => takeLease(t, lane_id, holder))
+    if (!leased) throw new Error("nobody else wants the lane")
+    const { lease } = leased
+    const row = async () => {
+      const [lane] = await db.read.select().from(lanes).where(eq(lanes.id, lane_id))
+      return lane
+    }
+    return { context, turn, lane_id, organization_id, lease, row, read: db.read }
+  }
+  type Opened = Awaited<ReturnType<typeof openLane>>
+
+  /** A lane whose next nonce is 7. */
+  async function openWithNonce() {
+    const lane = await openLane()
+    await lane.turn((t) => adoptNonce(t, lane.lease, 7))
+    return lane
+  }
+
+  async function newEffect({ turn, lane_id, organization_id }: Opened, changes: Partial<Waiting> = {}) {
+    const id = newId()
+    const actor_id = newId()
+    await turn(async ({ tx }) => {
+      await tx.insert(actors).values({
+        ...{ id: actor_id, machine: "unit-token", machine_version: 1, organization_id },
+        ...{ snapshot: {}, status: "pending", state: "pending.issuing", version: 1 },
+        ...{ created_at: startOfTime, updated_at: startOfTime },
+      })
+      await tx.insert(effects).values({
+        ...{ id, actor_id, organization_id, invoke_id: "work", src: "issueUnit", input: {} },
+        ...{ status: "open", queue: laneQueue(lane_id), attempts: 0, due_at: startOfTime },
+        created_at: startOfTime,
+        ...changes,
+      })
+    })
+    return id
+  }
+  type Waiting = typeof effects.$inferInsert
+
+  /** A transaction with one attempt. */
+  async function newTransaction(lane: Opened, changes: Partial<TransactionRow> = {}) {
+    const { turn, lease, read } = lane
+    const effect_ids = [await newEffect(lane)]
+    const id = await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+    const attempt = { hash: `0x${id}`, raw: "0x03", kind: "first", fees } as const
+    const allocated = await findTransaction(read, id)
+    await turn((t) => storeAttempt(t, lease, allocated, attempt))
+    await turn((t) => updateTransaction(t, lease, id, changes))
+    return await findTransaction(read, id)
+  }
+
+  describe("a lease", () => {
+    test("is looked at as one's own for the first third of its time, and renewed after that", async () => {
+      const { context, read, lane_id, lease } = await openLane()
+      const sighted = async () => await sightLane(read, lane_id, holder, context.clock())
+      expect((await sighted()).mine?.lease).toEqual(lease)
+      context.advance(999)
+      expect((await sighted()).mine?.lease).toEqual(lease)
+      context.advance(1)
+      expect(await sighted()).toEqual({ mine: null, rival: null })
+    })
+
+    test("that was taken by a clock that was set back since is renewed at once", async () => {
+      const { context, read, lane_id } = await openLane()
+      context.advance(-1)
+      expect(await sightLane(read, lane_id, holder, context.clock())).toEqual({ mine: null, rival: null })
+    })
+
+    test("is another's only when its time is over, under the next number", async () => {
+      const { context, turn, lane_id, lease } = await openLane()
+      context.advance(3_000)
+      expect(await turn((t) => takeLease(t, lane_id, next))).toBeNull()
+      context.advance(1)
+      expect((await turn((t) => takeLease(t, lane_id, next)))?.lease.epoch).toBe(lease.epoch + 1)
+    })
+
+    type Write = (turn: Turn, lease: Lease, transaction: WatchedTransaction) => Promise<unknown>
+    const verdict = { outcome: "known", said: null } as const
+    const writes: [name: string, Write][] = [
+      ["a nonce", (t, lease) => takeNonce(t, lease)],
+      ["where nonces begin", (t, lease) => adoptNonce(t, lease, 9)],
+      ["the final block", (t, lease) => noteFinalBlock(t, lease, { number: 1, hash: "0x01" })],
+      ["a halt", (t, lease) => haltLane(t, lease, "because")],
+      ["a status", (t, lease) => setLaneStatus(t, lease, "paused", "because")],
+      ["a new transaction", (t, lease) => allocateTransaction(t, lease, { ...content, effect_ids: [] })],
+      [
+        "signed bytes",
+        (t, lease, transaction) =>
+          storeAttempt(t, lease, transaction, { hash: "0x05", raw: "0x05", kind: "bump", fees }),
+      ],
+      [
+        "what a pool said",
+        (t, lease, { attempts }) => noteSend(t, lease, attempts[0] as AttemptRow, verdict, 5),
+      ],
+      [
+        "a status of a transaction",
+        (t, lease, { id }) => updateTransaction(t, lease, id, { status: "mined" }),
+      ],
+      ["the end of a transaction", (t, lease, { id }) => finalizeTransactions(t, lease, [id])],
+      [
+        "its content with another nonce",
+        (t, lease, transaction) => displaceTransaction(t, lease, transaction, { status: "final" }),
+      ],
+    ]
+    test.each(writes)("that was lost lets nobody write %s", async (_name, write) => {
+      const lane = await openWithNonce()
+      const { context, turn, lane_id, lease, row, read } = lane
+      const transaction = await newTransaction(lane)
+      context.advance(3_001)
+      await turn((t) => takeLease(t, lane_id, next))
+      const before = await row()
+      const writing = turn((t) => write(t, lease, transaction))
+      await expect(writing).rejects.toBeInstanceOf(LeaseLost)
+      expect(await row()).toEqual(before)
+      expect(await openTransactions(read, lane_id)).toEqual([transaction])
+    })
+  })
+
+  describe("the nonces of a lane", () => {
+    test("are taken from the chain once, and given out one after the other", async () => {
+      const { turn, lease, row } = await openLane()
+      const take = () => turn((t) => takeNonce(t, lease))
+      await expect(take()).rejects.toBeInstanceOf(LeaseLost)
+      await turn((t) => adoptNonce(t, lease, 7))
+      expect([await take(), await take()]).toEqual([7, 8])
+      await turn((t) => adoptNonce(t, lease, 3))
+      expect((await row())?.next_nonce).toBe(9)
+    })
+
+    test("follow the highest that was ever given out, by this lane alone", async () => {
+      const [lane, other] = [await openWithNonce(), await openWithNonce()]
+      expect(await nonceAfterLast(lane.read, lane.lane_id)).toBe(0)
+      for (let each = 0; each < 3; each++) await newTransaction(lane)
+      await newTransaction(other)
+      expect(await nonceAfterLast(lane.read, lane.lane_id)).toBe(10)
+    })
+  })
+
+  describe("a transaction", () => {
+    test("is open, settled or final, by nonce and for its own lane", async () => {
+      const [lane, other] = [await openWithNonce(), await openWithNonce()]
+      const of = async (status: TransactionRow["status"], hash: Hex | null = "0x01") =>
+        (await newTransaction(lane, { status, hash })).nonce
+      const open = [await of("signed"), await of("sent"), await of("mined")]
+      const settled = [await of("confirmed"), await of("reverted")]
+      const final = [await of("final"), await of("final")]
+      await of("final", null)
+      for (const status of ["sent", "confirmed", "final"] as const)
+        await newTransaction(other, { status, hash: "0x02" })
+      const { read, lane_id } = lane
+      const noncesOf = (rows: { nonce: number }[]) => rows.map(({ nonce }) => nonce)
+      expect(noncesOf(await openTransactions(read, lane_id))).toEqual(open)
+      expect(noncesOf(await settledTransactions(read, lane_id))).toEqual(settled)
+      expect(noncesOf(await finalFrom(read, lane_id, 0))).toEqual(final)
+      expect(noncesOf(await finalFrom(read, lane_id, final[1] ?? 0))).toEqual(final.slice(1))
+    })
+
+    test("knows the block at which a pool first had its bytes, and what was said last", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read } = lane
+      const { id } = await newTransaction(lane)
+      const seen: unknown[] = []
+      for (const [outcome, head] of [
+        ["wait", 5],
+        ["known", 7],
+        ["known", 9],
+        ["refused", 11],
+      ] as const) {
+        const [attempt] = (await findTransaction(read, id)).attempts
+        await turn((t) => noteSend(t, lease, attempt as AttemptRow, { outcome, said: outcome }, head))
+        const [noted] = (await findTransaction(read, id)).attempts
+        seen.push([noted?.first_sent_block, noted?.send_count, noted?.last_outcome, noted?.last_error])
+      }
+      expect(seen).toEqual([
+        [null, 1, "wait", "wait"],
+        [7, 2, "known", "known"],
+        [7, 3, "known", "known"],
+        [7, 4, "refused", "refused"],
+      ])
+    })
+
+    test("has its attempts in the order they were signed in, and the later of two at one price is the dearest", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read } = lane
+      const { id } = await newTransaction(lane)
+      for (const [hash, price] of [
+        ["0x0b", 30n],
+        ["0x0a", 30n],
+        ["0x0c", 25n],
+      ] as const) {
+        const transaction = await findTransaction(read, id)
+        const offered = { ...fees, max_fee_per_gas: price }
+        const attempt = { hash: `${hash}${id}`, raw: "0x03", kind: "bump", fees: offered } as const
+        await turn((t) => storeAttempt(t, lease, transaction, attempt))
+      }
+      const { attempts } = await findTransaction(read, id)
+      expect(attempts.map(({ hash }) => hash.slice(0, 4))).toEqual([
+        `0x${id.slice(0, 2)}`,
+        "0x0b",
+        "0x0a",
+        "0x0c",
+      ])
+      expect(dearest(attempts)).toBe(attempts[2] as AttemptRow)
+    })
+
+    test("is given up when a person asked for it, until its results were given", async () => {
+      const lane = await openWithNonce()
+      const given = async (status: TransactionRow["status"]) => {
+        const { id } = await newTransaction(lane, { status })
+        const answer = await lane.turn((t) => requestCancel(t, id))
+        return [answer !== null, isGivenUp(await findTransaction(lane.read, id))]
+      }
+      expect(await given("sent")).toEqual([true, true])
+      expect(await given("mined")).toEqual([false, false])
+      const { id } = await newTransaction(lane, { status: "sent" })
+      await lane.turn((t) => requestCancel(t, id))
+      await lane.turn((t) => updateTransaction(t, lane.lease, id, { status: "confirmed" }))
+      expect(isGivenUp(await findTransaction(lane.read, id))).toBe(false)
+    })
+
+    test("for which nobody waits is not given up", async () => {
+      const lane = await openWithNonce()
+      const { id } = await newTransaction(lane, { status: "sent" })
+      await lane.turn(({ tx }) =>
+        tx.update(effects).set({ status: "done" }).where(eq(effects.transaction_id, id)),
+      )
+      expect(await lane.turn((t) => requestCancel(t, id))).toBeNull()
+    })
+  })
+
+  describe("what waits in a lane", () => {
+    const jobs = {
+      issueUnit: {
+        lineOf: ({ input }: { input: { collection_id?: string } }) => String(input.collection_id),
+      },
+      relayClaim: {},
+    }
+    const held = ({ context, lane_id, lease }: Opened) =>
+      ({ context, jobs, lease, signer: { lane_id }, chain: { chain_id: 31_337 } }) as unknown as HeldLane
+    const waitingIds = async (lane: Opened) => (await waitingWork(held(lane))).map(({ id }) => id)
+
+    test("is planned oldest first, by whomever it was asked", async () => {
+      const lane = await openLane()
+      const asked: string[] = []
+      for (const organization_id of [newId(), newId(), newId()])
+        for (const src of ["issueUnit", "relayClaim", "issueUnit"])
+          asked.push(await newEffect(lane, { organization_id, src, input: { collection_id: newId() } }))
+      await newEffect(lane, { status: "done" })
+      await newEffect(lane, { queue: laneQueue(newId()) })
+      expect(await waitingIds(lane)).toEqual(asked.toSorted())
+    })
+
+    test("is held up behind what was put off in its own line, and nowhere else", async () => {
+      const lane = await openLane()
+      const [line, other] = [newId(), newId()]
+      const later = { attempts: 1, due_at: new Date(startOfTime.getTime() + 5_000) }
+      const first = await newEffect(lane, { input: { collection_id: line } })
+      const putOff = await newEffect(lane, { input: { collection_id: line }, ...later })
+      const behind = await newEffect(lane, { input: { collection_id: line } })
+      const beside = await newEffect(lane, { input: { collection_id: other } })
+      await newEffect(lane, { src: "relayClaim", ...later })
+      const claim = await newEffect(lane, { src: "relayClaim" })
+      expect(await waitingIds(lane)).toEqual([first, beside, claim])
+      lane.context.advance(4_999)
+      expect(await waitingIds(lane)).toEqual([first, beside, claim])
+      lane.context.advance(1)
+      expect((await waitingIds(lane)).slice(0, 4)).toEqual([first, putOff, behind, beside])
+    })
+
+    test("is put off by no clock that was set back, for longer than anything ever is", async () => {
+      const lane = await openLane()
+      const dueIn = (milliseconds: number) => new Date(startOfTime.getTime() + milliseconds)
+      await newEffect(lane, { src: "relayClaim", attempts: 1, due_at: dueIn(maxDelayMilliseconds) })
+      const beyond = await newEffect(lane, {
+        src: "relayClaim",
+        attempts: 1,
+        due_at: dueIn(maxDelayMilliseconds + 1),
+      })
+      expect(maxDelayMilliseconds).toBe(600_000)
+      expect(await waitingIds(lane)).toEqual([beyond])
+    })
+
+    test("and what is watched is work, until it is done and final", async () => {
+      const lane = await openWithNonce()
+      const { read, lane_id, turn, lease } = lane
+      expect(await hasWork(read, lane_id)).toBe(false)
+      const { id } = await newTransaction(lane, { status: "confirmed" })
+      await turn(({ tx }) => tx.update(effects).set({ status: "done" }).where(eq(effects.transaction_id, id)))
+      expect(await hasWork(read, lane_id)).toBe(true)
+      await turn((t) => finalizeTransactions(t, lease, [id]))
+      expect(await hasWork(read, lane_id)).toBe(false)
+      await newEffect(lane)
+      expect(await hasWork(read, lane_id)).toBe(true)
+    })
+
+    test("counts against what its organization has on its way, its claims apart from its batches", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read, lane_id, organization_id } = lane
+      const other = newId()
+      for (const members of [[{}, {}], [{ src: "relayClaim" }], [{}, { organization_id: other }]]) {
+        const effect_ids = await Promise.all(members.map((each) => newEffect(lane, each)))
+        await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+      }
+      const shares = await sharesOf(held(lane), await openTransactions(read, lane_id))
+      expect([...shares].toSorted()).toEqual(
+        [
+          [`batch ${organization_id}`, 2],
+          [`batch ${other}`, 1],
+          [`counter ${organization_id}`, 1],
+        ].toSorted() as [string, number][],
+      )
+      expect(await sharesOf(held(lane), [])).toEqual(new Map())
+    })
+
+    test("keeps its order behind what another lane of the chain has on its way", async () => {
+      const [lane, other] = [await openWithNonce(), await openWithNonce()]
+      await newTransaction(lane)
+      const { id } = await newTransaction(other)
+      const address = `0x${newId()}`
+      await other.turn(({ tx }) =>
+        tx.update(transactions).set({ to: address }).where(eq(transactions.id, id)),
+      )
+      expect(await busyElsewhere(held(lane))).toContain(address)
+      expect(await busyElsewhere(held(other))).not.toContain(address)
+      await other.turn((t) => updateTransaction(t, other.lease, id, { status: "confirmed" }))
+      expect(await busyElsewhere(held(lane))).not.toContain(address)
+    })
+  })
+})
