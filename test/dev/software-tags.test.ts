@@ -114,6 +114,32 @@ describe("bun run chip", () => {
     expect(verifySun(chip, messageIn(output(folder, "tap")))).toEqual({ counter: 1 })
   })
 
+  test("plays the other tags of a manifest where one was encoded anew since, and says which refuses", () => {
+    const folder = newFolder()
+    const mirrors = { mac: true, tamper: false }
+    const [first, second] = [1, 2].map((version) =>
+      keySourceOf("an10922", Buffer.alloc(16, version), version),
+    ) as [KeySource, KeySource]
+    const lineOf = (chip_id: string, source: KeySource, before: KeySource[] = []) =>
+      manifestLine(source, "https://tap.example/t/{chip_id}", mirrors, { chip_id, uid: null }, before)
+    const play = (...lines: ManifestLine[]) => {
+      const manifest = join(folder, "manifest.jsonl")
+      writeFileSync(manifest, lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+      return run(folder, "new", "--manifest", manifest)
+    }
+    const order = ["04A0B1C2D3", "04A0B1C2D4"].map((chip_id) => lineOf(chip_id, first)) as [
+      ManifestLine,
+      ManifestLine,
+    ]
+    play(order[0])
+    play(lineOf("04A0B1C2D3", second, [first]))
+    const { exitCode, stderr } = play(...order)
+    expect(exitCode).toBe(1)
+    expect(stderr.toString()).toContain("tags encoded: 1; encoded anew: 0; already so: 0; refused: 1.")
+    expect(stderr.toString()).toContain("tag 04A0B1C2D3 refuses")
+    expect(output(folder, "list")).toContain("04A0B1C2D4")
+  })
+
   test("tells how to import the tags that it made itself, and none of a manifest", () => {
     const folder = newFolder()
     const source = keySourceOf("an10922", Buffer.alloc(16, 5), 1)

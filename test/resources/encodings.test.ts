@@ -4,7 +4,7 @@ import { eq } from "drizzle-orm"
 import { events } from "../../src/db/event-schema.ts"
 import { encodeTag } from "../../src/dev/tags/make-tag.ts"
 import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
-import { faultsIn } from "../../src/engine/sun/diagnosis/verdicts.ts"
+import { faultsIn, halfWayAdvice } from "../../src/engine/sun/diagnosis/verdicts.ts"
 import type { ManifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -134,6 +134,96 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(() =>
       encodeTag({ ...blank, keys: played(third).keys.map(() => "9".repeat(32)) }, third as ManifestLine),
     ).toThrow("its key in slot 0 is none that the manifest names")
+  })
+
+  test("lets a tag tap with the keys of each order that it may have seen, the latest too, and never again with earlier ones", async () => {
+    const key_set_id = await keySet()
+    const [line, never] = await ordered(key_set_id, { count: 2 })
+    const first = played(line)
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(first, 7) })
+    await rotate(key_set_id)
+    const [second] = await ordered(key_set_id, byChip(line))
+    await rotate(key_set_id)
+    const [third, other] = await ordered(key_set_id, byChip(line, never))
+    const tagOfSecond = played(second, first)
+    const tagOfThird = played(third, first)
+    expect((await tapped(first, 8)).tap).toMatchObject({ key_version: 1, counter: 8 })
+    expect((await tapped(tagOfSecond, 1)).tap).toMatchObject({ key_version: 2, counter: 1, skipped: 0 })
+    await expect(tapped(tagOfSecond, 1)).rejects.toMatchObject({ code: "chip.already_scanned" })
+    await expect(tapped(first, 9)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    expect((await tapped(tagOfThird, 1)).tap).toMatchObject({ key_version: 3, counter: 1 })
+    await expect(tapped(tagOfSecond, 2)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    // No order gave the second version to this one: its tag cannot have it.
+    const strange = { ...played(other), keys: played(second).keys }
+    const pairing = async (tag: SoftwareTag) =>
+      pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
+    await expect(pairing(strange)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    expect((await pairing(played(other))).chip_id).toBe(other?.chip_id ?? "")
+  })
+
+  test("that goes on after a later one takes nothing back from it", async () => {
+    const key_set_id = await keySet()
+    const [line] = await ordered(key_set_id, { count: 1 })
+    await rotate(key_set_id)
+    const cut = new Error("the power went")
+    const tags = { named: [...manyUids(1_000), ...byChip(line).named] }
+    const order = { ...(await orderOf(key_set_id)), tags }
+    const placing = placeOrder(service.context, order, () => {
+      throw cut
+    })
+    await expect(placing).rejects.toBe(cut)
+    await rotate(key_set_id)
+    const [third] = await ordered(key_set_id, byChip(line))
+    const resumed = await placeOrder(service.context, order)
+    const second = (await collected(linesOf(service.context, resumed))).at(-1)
+    expect([second, third].map((each) => each?.keys[0]?.version)).toEqual([2, 3])
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const blank = played(line)
+    const verdicts = [line, second, third].map(async (each) => {
+      const { verdict, checks } = await judge({
+        url: readAddress(played(each, blank), 1),
+        file_settings: null,
+      })
+      return [verdict, faultsIn(checks).map(({ name }) => name)]
+    })
+    expect(await Promise.all(verdicts)).toEqual([
+      ["accepted", ["key_version"]],
+      ["accepted", ["key_version"]],
+      ["accepted", []],
+    ])
+  })
+
+  test("that stands still while its chips get later keys says which, and to order the rest anew", async () => {
+    const key_set_id = await keySet()
+    const [line] = await ordered(key_set_id, { count: 1 })
+    await rotate(key_set_id)
+    const tags = { named: [...manyUids(1_000), ...byChip(line).named] }
+    const order = { ...(await orderOf(key_set_id)), tags }
+    const cut = new Error("the power went")
+    const placing = placeOrder(service.context, order, () => {
+      throw cut
+    })
+    await expect(placing).rejects.toBe(cut)
+    await rotate(key_set_id)
+    const [third] = await ordered(key_set_id, byChip(line))
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(played(third), 1) })
+    await expect(placeOrder(service.context, order)).rejects.toThrow(
+      `chip ${line?.chip_id} has version 3 of its keys, and this order goes on with version 2`,
+    )
+  })
+
+  test("whose tag was left half-way is told to go on with it, whichever key is the later one", async () => {
+    const key_set_id = await keySet()
+    const [line] = await ordered(key_set_id, { count: 1 })
+    await rotate(key_set_id)
+    const [again] = await ordered(key_set_id, byChip(line))
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const [before, after] = [played(line), played(again)]
+    for (const later of [1, 2]) {
+      const keys = before.keys.map((key, slot) => (slot === later ? (after.keys[slot] ?? "") : key))
+      const found = await judge({ url: readAddress({ ...before, keys }, 1), file_settings: null })
+      expect([found.verdict, found.advice]).toEqual(["wrong_key_version", halfWayAdvice])
+    }
   })
 
   test("is written anew with the same keys before, also after its first tap", async () => {
@@ -334,6 +424,16 @@ describe.each(engines)("an order of tags on $name", (engine) => {
 
   function byUid(...uids: string[]): { named: NamedTag[] } {
     return { named: uids.map((uid, index) => ({ line: index + 1, uid, chip_id: null })) }
+  }
+
+  function byChip(...lines: (ManifestLine | undefined)[]): { named: NamedTag[] } {
+    return {
+      named: lines.map((each, index) => ({ line: index + 1, uid: null, chip_id: each?.chip_id ?? "" })),
+    }
+  }
+
+  function manyUids(count: number): NamedTag[] {
+    return byUid(...Array.from({ length: count }, newUid)).named
   }
 
   async function orderOf(key_set_id: string, mirrors = withMac) {

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import type { ManifestLine } from "../../engine/sun/encoding/manifest.ts"
 import type { Mirrors } from "../../engine/sun/encoding/tag-address.ts"
 import { rolesOf } from "../../engine/sun/key-schemes.ts"
-import { encodeTag, linesOfManifest, makeTag } from "./make-tag.ts"
+import { EncodingRefused, encodeTag, linesOfManifest, makeTag } from "./make-tag.ts"
 import { type BoxedTag, openTagBox, type TagBox } from "./tag-box.ts"
 import { type TapMistakes, TapRefused, tapTag } from "./tap-tag.ts"
 
@@ -91,14 +92,19 @@ async function makeTags(box: TagBox, folder: string, values: Values): Promise<Ch
 
 const PART_TAGS = 1_000
 
-/** Plays the station over a manifest, part by part; what is done stays done when a tag refuses. */
+/** Plays the station over a manifest, part by part; a tag that refuses stops none of the others. Throws `EncodingRefused`. */
 async function encodeTags(box: TagBox, manifest: string): Promise<string> {
   const tally = { made: 0, anew: 0, known: 0 }
   const part: BoxedTag[] = []
+  const refusals: EncodingRefused[] = []
   try {
     for await (const line of linesOfManifest(manifest)) {
       const present = box.find(line.chip_id)
-      const tag = encodeTag(present, line)
+      const tag = encodedOrRefused(present, line)
+      if (tag instanceof EncodingRefused) {
+        refusals.push(tag)
+        continue
+      }
       tally[present === null ? "made" : tag === present ? "known" : "anew"]++
       if (tag !== present) part.push(tag)
       if (part.length === PART_TAGS) box.put(part.splice(0))
@@ -106,7 +112,19 @@ async function encodeTags(box: TagBox, manifest: string): Promise<string> {
   } finally {
     box.put(part)
   }
-  return `tags encoded: ${tally.made}; encoded anew: ${tally.anew}; already so: ${tally.known}`
+  const done = `tags encoded: ${tally.made}; encoded anew: ${tally.anew}; already so: ${tally.known}`
+  const [first] = refusals
+  if (first) throw new EncodingRefused(`${done}; refused: ${refusals.length}. ${first.message}`)
+  return done
+}
+
+function encodedOrRefused(present: BoxedTag | null, line: ManifestLine): BoxedTag | EncodingRefused {
+  try {
+    return encodeTag(present, line)
+  } catch (error) {
+    if (error instanceof EncodingRefused) return error
+    throw error
+  }
 }
 
 const importedColumns = "chip_id,uid,meta_key,file_key,mac,tamper"

@@ -9,7 +9,7 @@ import { upperHex } from "../../platform/upper-hex.ts"
 import type { BoxedTag } from "./tag-box.ts"
 
 /** A tag that does not take what a station would write to it: one line that says why. */
-class EncodingRefused extends Error {
+export class EncodingRefused extends Error {
   override name = "EncodingRefused"
 }
 

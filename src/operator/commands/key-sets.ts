@@ -73,8 +73,8 @@ service makes a master, which nobody ever sees.`,
     does: "gives a key set another version, for new tags",
     takes: "ID [--master-key-file F]",
     argument: "ID",
-    about: `Gives the set another version with another master. New tags get it; tags that are out there go on working with
-theirs. chips encode --uids encodes known tags anew.`,
+    about: `Gives the set another version with another master. Orders from now on get it; those that were placed keep
+theirs, and tags that are out there go on working. chips encode --uids encodes known tags anew.`,
     options: { "master-key-file": false },
     plan(values) {
       const given = givenMaster(values)

@@ -1,5 +1,6 @@
-import { and, eq, lt, ne, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gt, gte, lt, ne, or, type SQL, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
+import { manifestChips, manifests } from "../../db/key-set-schema.ts"
 import { type ChipRow, chips } from "../../db/schema.ts"
 import { type ChipKeys, unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { decryptFileContent, type TamperStatus, tamperOf } from "../../engine/sun/file-content.ts"
@@ -46,7 +47,7 @@ export type SunProof = {
 }
 
 /**
- * What a message of this chip says: under its keys, else under those it was ordered to get. A chip whose UID nobody has
+ * What a message of this chip says: under its keys, else under those that it was ordered to get. A chip whose UID nobody has
  * read yet proves it by its keys and, where it was ordered to give one, `c`. Throws `chip.invalid_e_value` for any other
  * message.
  */
@@ -56,8 +57,7 @@ export async function proveMessage(
   chip: StoredTag,
   message: SunMessage,
 ): Promise<SunProof> {
-  const { key_version, next_key_version } = chip
-  for (const version of next_key_version === null ? [key_version] : [key_version, next_key_version]) {
+  for (const version of await versionsOnTag(queries, chip)) {
     const tag = await tagOf(queries, secret, chip, version, message)
     const proof = tag && verifySun(tag, message, chip.mac_input)
     if (!proof) continue
@@ -71,6 +71,28 @@ export async function proveMessage(
     }
   }
   throw new ValueRefused(chip.chip_id)
+}
+
+/** What its tag may have: the keys that a tap has shown last, and those of each later order, the earliest first. */
+export async function versionsOnTag(
+  queries: Queries,
+  { chip_id, key_version, next_key_version }: Pick<StoredTag, "chip_id" | "key_version" | "next_key_version">,
+): Promise<number[]> {
+  if (next_key_version === null) return [key_version]
+  if (next_key_version === key_version + 1) return [key_version, next_key_version]
+  const ordered = await queries
+    .selectDistinct({ version: manifests.key_version })
+    .from(manifestChips)
+    .innerJoin(manifests, eq(manifests.id, manifestChips.manifest_id))
+    .where(
+      and(
+        eq(manifestChips.chip_id, chip_id),
+        gt(manifests.key_version, key_version),
+        lt(manifests.key_version, next_key_version),
+      ),
+    )
+    .orderBy(asc(manifests.key_version))
+  return [key_version, ...ordered.map(({ version }) => version), next_key_version]
 }
 
 /** The chip with its keys opened or derived. Throws `ChipKeysUnreadable`. */
@@ -88,8 +110,13 @@ export function lastCounter(chip: { key_version: number; counter: number }, proo
 export function isAhead({ key_version, counter }: SunProof): SQL | undefined {
   return or(
     and(eq(chips.key_version, key_version), lt(chips.counter, counter)),
-    eq(chips.next_key_version, key_version),
+    isOrderedWith(sql`${key_version}`),
   )
+}
+
+/** Whether no tap has shown this version yet, and an order may have given it to the tag. */
+export function isOrderedWith(version: SQL): SQL | undefined {
+  return and(lt(chips.key_version, version), gte(chips.next_key_version, version))
 }
 
 /** What an accepted message changes of the chip's row. */

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { and, asc, eq, gt, inArray, max } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, isNull, lt, max, or } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { keySetVersions, manifestChips, manifests } from "../../db/key-set-schema.ts"
 import { chips } from "../../db/schema.ts"
@@ -216,11 +216,15 @@ async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[])
   return drawn.map(({ chip_id }) => chip_id)
 }
 
-/** Chips that get the keys of this version; until their first tap with them the earlier ones count. */
+/** Chips that get the keys of this version; until their first tap with them the earlier ones count. A later order stays. */
 async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedTag[]): Promise<void> {
   const chipIds = tags.flatMap(({ again }) => again?.chip_id ?? [])
   if (chipIds.length === 0) return
-  await turn.tx.update(chips).set({ next_key_version: key_version }).where(inArray(chips.chip_id, chipIds))
+  const isLater = or(isNull(chips.next_key_version), lt(chips.next_key_version, key_version))
+  await turn.tx
+    .update(chips)
+    .set({ next_key_version: key_version })
+    .where(and(inArray(chips.chip_id, chipIds), lt(chips.key_version, key_version), isLater))
 }
 
 function busyElsewhere(): Error {

@@ -146,7 +146,9 @@ function refusal(
   if (tag.uid !== null && uid !== null && uid !== tag.uid) return `has another UID: ${uid}`
   if (row.retired_at) return `${chip}is retired`
   if (row.key_set_id !== manifest.key_set_id) return `${chip}has keys of another set`
-  if (row.key_version >= manifest.key_version)
+  if (row.key_version > manifest.key_version)
+    return `${chip}has version ${row.key_version} of its keys, and this order goes on with version ${manifest.key_version}: order those that are left anew, into another folder`
+  if (row.key_version === manifest.key_version)
     return `${chip}has this key version: rotate the key set to encode it anew`
   if (row.has_mac !== (manifest.mac || manifest.tamper) || (row.tamper !== null) !== manifest.tamper)
     return `${chip}was ordered with other mirrors: give --mac and --tamper as then`

@@ -6,10 +6,11 @@ import { type Diagnosis, diagnose } from "../../engine/sun/diagnosis/diagnose.ts
 import type { KeyCandidate } from "../../engine/sun/diagnosis/key-search.ts"
 import type { ExpectedTag } from "../../engine/sun/diagnosis/question.ts"
 import { readTagUrl } from "../../engine/sun/diagnosis/tag-url.ts"
+import { halfWayAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
 import { rolesOf } from "../../engine/sun/key-schemes.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { keySourceFor, keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
-import { knownUid } from "../chips/proof.ts"
+import { knownUid, versionsOnTag } from "../chips/proof.ts"
 
 /** An address that a phone opened, and what GetFileSettings answered where somebody asked the tag. */
 export type ScannedTag = { url: string; file_settings: Uint8Array | null }
@@ -32,12 +33,18 @@ export async function diagnoserOf(
     const candidates = sets.map(({ candidate }) => candidate)
     const expected = chip && expectedOf(secret, chip, chip.key_version, sets)
     const found = diagnose({ url, file_settings, expected, candidates })
-    if (found.verdict !== "wrong_key_version" || found.opened_with?.version !== chip?.next_key_version)
-      return found
+    if (!chip || found.verdict !== "wrong_key_version") return found
+    const versions = await versionsOnTag(queries, chip)
+    const isOrdered = ({ opened_with }: Diagnosis) =>
+      opened_with !== null && versions.includes(opened_with.version)
+    if (!isOrdered(found)) return found
     // The first look at a chip that was encoded anew: as a tap would take it.
-    const renewed = chip && { ...chip, counter: 0, next_key_version: null }
-    const anew = renewed && expectedOf(secret, renewed, found.opened_with?.version ?? null, sets)
-    return diagnose({ url, file_settings, expected: anew, candidates })
+    const version = found.opened_with?.version ?? null
+    const next_key_version = version === chip.next_key_version ? null : chip.next_key_version
+    const renewed = expectedOf(secret, { ...chip, counter: 0, next_key_version }, version, sets)
+    const anew = diagnose({ url, file_settings, expected: renewed, candidates })
+    const isHalfWay = anew.verdict === "wrong_key_version" && isOrdered(anew)
+    return isHalfWay ? { ...anew, advice: halfWayAdvice } : anew
   }
 }
 
@@ -56,11 +63,12 @@ async function chipOf(queries: Queries, organizationId: string, chipId: string):
 async function setsBroughtBy(
   queries: Queries,
   secret: Secret,
-  { key_set_id, key_version, next_key_version }: ChipRow,
+  chip: ChipRow,
   ownSets: KnownSet[],
 ): Promise<KnownSet[]> {
+  const { key_set_id } = chip
   if (key_set_id === null || ownSets.some(({ source }) => source.key_set_id === key_set_id)) return []
-  const versions = next_key_version === null ? [key_version] : [key_version, next_key_version]
+  const versions = await versionsOnTag(queries, chip)
   const sources = await Promise.all(
     versions.map((version) => keySourceFor(queries, secret, key_set_id, version)),
   )

@@ -30,6 +30,7 @@ import { newId, parseId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import {
   isOpening,
+  isOrderedWith,
   lastCounter,
   proveMessage,
   type SunProof,
@@ -316,7 +317,7 @@ const moveCounter = query((db, given: Given<Move>) =>
         eq(chips.unit_id, given.unit_id),
         eq(chips.counter, given.seen_counter),
         eq(chips.key_version, given.seen_version),
-        or(eq(chips.key_version, given.key_version), eq(chips.next_key_version, given.key_version)),
+        or(eq(chips.key_version, given.key_version), isOrderedWith(sql`${given.key_version}`)),
       ),
     )
     .returning({ chip_id: chips.chip_id }),

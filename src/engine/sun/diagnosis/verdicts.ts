@@ -37,7 +37,7 @@ export const verdictAdvice = {
   wrong_key_slot:
     "Send the file settings of the manifest (file_settings_hex), or write the keys to its slots: the tag uses the key of another slot.",
   wrong_key_version:
-    "Write the keys of the chip's own version, or encode the chip again: the tag has keys of another version of its key set.",
+    "Read the tag again: an address from before it was encoded anew is told so too. If it stays, encode the tag with the manifest of its last order: it has keys of another version of its key set.",
   wrong_key_set: "Take the manifest of this chip: the tag has keys of another key set.",
   wrong_meta_key:
     "Look for the manifest that the tag was really made with: ChangeKey takes the key that is there, and slot 0, so nothing else mends it. Where there is none, take another tag.",
@@ -68,6 +68,10 @@ export const verdictAdvice = {
 /** Said instead where a tap with the tag works, and only a station would have encoded it anew. */
 export const earlierKeysAdvice =
   "Taps with the tag work. At the station, encode it with the manifest of its last order: it still has its earlier keys."
+
+/** Said instead where one key is of an earlier order and another of a later one. */
+export const halfWayAdvice =
+  "Go on at the station with the manifest of the tag's last order: it was left half-way, with keys of two versions, and GetKeyVersion tells which slot has which."
 
 export type Verdict = keyof typeof verdictAdvice
 
