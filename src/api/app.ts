@@ -4,7 +4,7 @@ import { wantsHtml } from "../http/accept.ts"
 import { createAnswerRequest, type Visit } from "../http/answer.ts"
 import { clientAddress } from "../http/client-address.ts"
 import { corsFor, isPreflight, readableFrom } from "../http/cors.ts"
-import { type Answer, errorAnswer, type StreamAnswer } from "../http/envelope.ts"
+import { type Answer, errorAnswer, type FileAnswer, type StreamAnswer } from "../http/envelope.ts"
 import type { Page, PageAnswer } from "../http/page.ts"
 import { createRateLimits, headersOf } from "../http/rate-limits.ts"
 import type { Route } from "../http/route.ts"
@@ -36,7 +36,7 @@ export function createApp(
   function send(
     request: Request,
     set: ResponseSettings,
-    answer: Answer | StreamAnswer,
+    answer: Answer | FileAnswer | StreamAnswer,
   ): string | Response | undefined {
     const visit = visits.get(request)
     set.status = answer.status
@@ -44,6 +44,7 @@ export function createApp(
     if (answer.body !== null) set.headers["content-type"] ??= "application/json"
     if (visit?.readable_from) set.headers["access-control-allow-origin"] = visit.readable_from
     logVisit(context, visit, answer)
+    if (answer.body instanceof Uint8Array) return new Response(answer.body)
     if (typeof answer.body === "object" && answer.body) return new Response(bytesOf(answer.body))
     return answer.body ?? undefined
   }
@@ -157,9 +158,10 @@ function isOpenedByPerson(request: Request): boolean {
   return request.method === "GET" && !isApi && wantsHtml(request.headers.get("accept") ?? "")
 }
 
-function answerOfPage({ status, headers, html }: PageAnswer): Answer {
+function answerOfPage({ status, headers, html }: PageAnswer): Answer | FileAnswer {
   const type = html === null ? {} : { "content-type": "text/html; charset=utf-8" }
-  return { status, body: html, headers: { ...type, ...headers }, code: null }
+  const answer = { status, headers: { ...type, ...headers }, code: null }
+  return html instanceof Uint8Array ? { ...answer, body: html } : { ...answer, body: html }
 }
 
 function patternOf(path: string): string {

@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import { createClient, dataOf, type ServiceClient, ServiceError } from "../../clients/typescript/client.ts"
 import { waitForCollection, waitForUnit } from "../../clients/typescript/wait-for.ts"
+import { fontAt } from "../platform/look/fonts.ts"
 import { icon, look } from "../platform/look/look.ts"
 import { sendFromTestWallet } from "./test-wallet.ts"
 
@@ -53,11 +54,13 @@ async function answer(settings: ShopSettings, request: Request): Promise<Respons
   if (pathname === "/wallet" && request.method === "POST") return await sendFromTestWallet(settings, request)
   if (pathname === "/look.css") return new Response(look, { headers: { "content-type": "text/css" } })
   if (pathname === "/icon.svg") return new Response(icon, { headers: { "content-type": "image/svg+xml" } })
+  const font = fontAt(pathname)
+  if (font) return font
   const file = files[pathname]
   if (!file) return new Response("There is no such page.", { status: 404 })
   return new Response(Bun.file(join(import.meta.dir, "shop", file)), {
     headers: {
-      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ${api_base_url}`,
+      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; connect-src 'self' ${api_base_url}`,
       "referrer-policy": "no-referrer",
       "cache-control": "no-store",
     },

@@ -21,6 +21,9 @@ export type Answer = {
   code: ErrorCode | null
 }
 
+/** An answer of bytes that are no text. */
+export type FileAnswer = Omit<Answer, "body"> & { body: Uint8Array<ArrayBuffer> }
+
 /** An answer that goes on: text as it comes, until it ends or nobody reads it any more. */
 export type StreamAnswer = Omit<Answer, "body"> & { body: AsyncGenerator<string> }
 

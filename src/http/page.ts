@@ -37,5 +37,9 @@ type PageDocumentation = {
   answers: Record<number, { description: string; location?: string; html?: string }>
 }
 
-/** HTML or another text, by its `content-type`, or a redirect when `headers` has a `location`; `headers` in lower case. */
-export type PageAnswer = { status: number; headers: Record<string, string>; html: string | null }
+/** HTML, or whatever its `content-type` says, or a redirect when `headers` has a `location`; `headers` in lower case. */
+export type PageAnswer = {
+  status: number
+  headers: Record<string, string>
+  html: string | Uint8Array<ArrayBuffer> | null
+}

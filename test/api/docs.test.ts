@@ -50,7 +50,7 @@ describe("the documentation", () => {
       expect(response.status).toBe(200)
       expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
       expect(response.headers.get("content-security-policy")).toBe(
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
       )
       expect(response.headers.get("x-request-id")).toMatch(/^req_/)
       expect(text.match(/<(img|iframe|object|style)|\bon\w+=|\bstyle=/g)).toBeNull()
@@ -178,6 +178,21 @@ test("each page of the service itself has an icon, which is there", async () => 
     const { text } = await read(path, "text/html")
     const { response } = await read(/<link rel="icon" href="([^"]+)"/.exec(text)?.[1] ?? "/none")
     expect([path, response.headers.get("content-type")]).toEqual([path, "image/svg+xml; charset=utf-8"])
+  }
+})
+
+test("the fonts of the pages are there, and are kept for good under the name of their bytes", async () => {
+  const { text } = await read("/docs/style.css")
+  const named = [...text.matchAll(/url\("([^"]*)"\)/g)].map(([, path = ""]) => path)
+  expect(named.length).toBe(4)
+  for (const path of named) {
+    const response = await fetch(`${baseUrl}${path}`)
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex")
+    expect(path).toMatch(new RegExp(`^/fonts/[a-z0-9-]+-${hash.slice(0, 12)}\\.woff2$`))
+    expect([...bytes.slice(0, 4)]).toEqual([...Buffer.from("wOF2")])
+    expect(response.headers.get("content-type")).toBe("font/woff2")
+    expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
   }
 })
 
@@ -322,6 +337,7 @@ describe("in a browser", () => {
     expect(flaws).toContain("flawed, 390 pixels, light: image-alt at img")
     expect(flaws).toContain('flawed, 390 pixels, light: "characters" is broken over lines')
     expect(flaws).not.toContain('"two"')
+    expect(flaws).toMatch(/flawed: h1 is drawn in \w/)
   }, 30_000)
 
   test("leads by the keyboard alone from search to a page, and through its tabs", async () => {

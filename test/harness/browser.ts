@@ -53,8 +53,9 @@ export type VisitedPage = { page: Page; requested: string[]; complaints: string[
 
 /**
  * What is wrong with the page that is open, in words: whether it is wider than its window or breaks a word, on a phone
- * and on a desk, in light and in dark, and whatever axe calls a violation. Colours do not depend on the width, and nothing else that axe
- * looks at on the colours, so it looks at each once. Pictures are left in `build/pictures`, by the name.
+ * and on a desk, in light and in dark, whatever axe calls a violation, and text in a font that the page did not bring. Colours do
+ * not depend on the width, and nothing else that axe looks at on the colours, so it looks at each once. Pictures are left
+ * in `build/pictures`, by the name.
  */
 export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string): Promise<string[]> {
   const flaws: string[] = []
@@ -76,7 +77,26 @@ export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string)
     }
     flaws.push(...found.map((flaw) => `${name}, ${width} pixels, ${scheme}: ${flaw}`))
   }
+  flaws.push(...(await otherFonts(page)).map((flaw) => `${name}: ${flaw}`))
   return flaws
+}
+
+/** Elements whose text is drawn in fonts of this machine alone, as the browser itself tells. */
+async function otherFonts(page: Page): Promise<string[]> {
+  const session = await page.context().newCDPSession(page)
+  await session.send("DOM.enable")
+  await session.send("CSS.enable")
+  const { root } = await session.send("DOM.getDocument")
+  const found: string[] = []
+  for (const selector of ["h1", "h2", "p", "a", "button", "label", "code"]) {
+    const { nodeId } = await session.send("DOM.querySelector", { nodeId: root.nodeId, selector })
+    if (nodeId === 0) continue
+    const { fonts } = await session.send("CSS.getPlatformFontsForNode", { nodeId })
+    if (fonts.length > 0 && !fonts.some(({ isCustomFont }) => isCustomFont))
+      found.push(`${selector} is drawn in ${fonts.map(({ familyName }) => familyName).join(", ")}`)
+  }
+  await session.detach()
+  return found
 }
 
 const looks = [

@@ -518,7 +518,9 @@ describe("the operator port", () => {
     const server = startServer(scene.service, { operator_token: token })
     const statusOf = async (path: string, init: RequestInit = {}) =>
       (await fetch(server.url + path, { ...init, redirect: "manual" })).status
-    for (const path of ["/login", "/console/console.css", "/console/browser.js", "/console/icon.svg"])
+    const style = await (await fetch(`${server.url}/console/console.css`)).text()
+    const [, font = ""] = /url\("([^"]*)"\)/.exec(style) ?? []
+    for (const path of ["/login", "/console/console.css", "/console/browser.js", "/console/icon.svg", font])
       expect([path, await statusOf(path)]).toEqual([path, 200])
     for (const path of ["/", "/console/counts", "/console/search?q=x", "/metrics", "/queues", "/loginx"])
       expect([path, await statusOf(path)]).toEqual([path, 401])

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test"
+import { afterEach, describe, expect, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,6 +9,7 @@ import { loadConfig } from "../../src/platform/config.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { countRequest } from "../../src/platform/metrics.ts"
 import { tell } from "../../src/resources/news/tell.ts"
+import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { startRedis } from "../harness/redis.ts"
 
 const closers: (() => unknown)[] = []
@@ -62,6 +63,7 @@ test("the board of wake-ups answers under /queues, with the policy its page need
   let page = await ask(url, "/queues")
   while (page.status === 503) page = await ask(url, "/queues")
   expect(page.status).toBe(200)
+  expect(page.headers.get("content-security-policy")).toMatch("font-src 'self'; ")
   expect(page.headers.get("content-security-policy")).toMatch("frame-ancestors 'none'")
   const shown = await page.text()
   expect(shown).toMatch('<base href="/queues/"')
@@ -71,6 +73,25 @@ test("the board of wake-ups answers under /queues, with the policy its page need
     queues: { name: string; readOnlyMode: boolean }[]
   }
   expect(queues).toMatchObject([{ name: "wake-ups", readOnlyMode: true }])
+})
+
+describe("the board of wake-ups in a browser", () => {
+  const { newPage } = useBrowser()
+
+  test("is drawn in the fonts of this service, fits phones and desks, and asks nobody else", async () => {
+    const url = await open({ withRedis: true })
+    let status = 503
+    while (status === 503) status = (await ask(url, "/queues")).status
+    const visited = await newPage()
+    await visited.page.goto(`${url}/queues`)
+    await visited.page.locator('main a[title="wake-ups"]').waitFor()
+    const flaws = await flawsOf(visited, "queues")
+    // What axe says of its elements is for those who make the board.
+    expect(flaws.filter((flaw) => /too wide|is broken|is drawn in/.test(flaw))).toEqual([])
+    expect(visited.requested).toContainEqual(expect.stringMatching(/\/fonts\/ibm-plex-sans-latin-.*\.woff2$/))
+    expect(visited.requested.filter((address) => !address.startsWith(url))).toEqual([])
+    expect(visited.complaints).toEqual([])
+  }, 60_000)
 })
 
 test("what is not there is a page for a browser and a line for a program", async () => {

@@ -5,6 +5,7 @@ import type { Page, PageAnswer } from "../../http/page.ts"
 import type { Config } from "../../platform/config.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { html } from "../../platform/html.ts"
+import { fontHeaders, fonts } from "../../platform/look/fonts.ts"
 import { icon, look } from "../../platform/look/look.ts"
 import { publishedKeys } from "../../resources/receipts/keys.ts"
 import type { Api } from "../openapi/document.ts"
@@ -64,6 +65,12 @@ export function docsPages(api: Api): Page[] {
     file("/docs/verify-receipt.js", asset("verify-receipt.js"), "text/javascript"),
     file("/docs/receipt-verifier.js", receiptVerifier(), "text/javascript"),
     file("/icon.svg", icon, "image/svg+xml"),
+    ...fonts.map(
+      ({ path, content }): Page => ({
+        path,
+        open: async () => ({ status: 200, headers: fontHeaders, html: content }),
+      }),
+    ),
   ]
 }
 
@@ -90,7 +97,7 @@ const cached = { "cache-control": "public, max-age=300", vary: "Accept, Origin" 
 
 /** Nothing runs and nothing is loaded but what this service serves; nothing is sent elsewhere. */
 const policy =
-  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+  "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 function htmlAnswer(page: string): PageAnswer {
   return { status: 200, headers: { ...cached, "content-security-policy": policy }, html: page }

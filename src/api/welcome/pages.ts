@@ -43,7 +43,7 @@ ${content}
   const headers = {
     vary: "Accept, Origin",
     "content-security-policy":
-      "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   }
   return { headers, html: page }
 }

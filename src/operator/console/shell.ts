@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Hono } from "hono"
 import { html, type Markup, webPage } from "../../platform/html.ts"
+import { fontAt, fontFaces } from "../../platform/look/fonts.ts"
 
 /** A page that looks as the console does: the login page is one too. */
 export function shellPage(title: string, body: Markup): string {
@@ -16,7 +17,7 @@ export function shellPage(title: string, body: Markup): string {
 
 /** What the pages load. The login page needs it too, so nobody is asked for the token. */
 export function shellAssets(): Hono {
-  const style = readAsset("console.css")
+  const style = `${fontFaces}${readAsset("console.css")}`
   const script = readAsset("browser.js")
   return new Hono()
     .get("/console/console.css", (c) => c.body(style, 200, { "content-type": "text/css; charset=utf-8" }))
@@ -24,6 +25,7 @@ export function shellAssets(): Hono {
       c.body(script, 200, { "content-type": "text/javascript; charset=utf-8" }),
     )
     .get("/console/icon.svg", (c) => c.body(icon, 200, { "content-type": "image/svg+xml" }))
+    .get("/fonts/:name", async (c, next) => fontAt(c.req.path) ?? (await next()))
 }
 
 function readAsset(name: string): string {

@@ -8,7 +8,7 @@ const styleHash = createHash("sha256").update(look).digest("base64")
 export function bridgePage(): Response {
   const headers = {
     "content-type": "text/html; charset=utf-8",
-    "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'sha256-${styleHash}'; connect-src 'self' ws:; frame-ancestors 'none'; base-uri 'none'`,
+    "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'sha256-${styleHash}'; font-src 'self'; connect-src 'self' ws:; frame-ancestors 'none'; base-uri 'none'`,
     "cache-control": "no-store",
   }
   return new Response(pageText, { headers })

@@ -4,6 +4,7 @@ import { actorEvents, actors, effects } from "../../db/schema.ts"
 import { findActor } from "../../engine/actors/runtime.ts"
 import type { Context } from "../../platform/context.ts"
 import { loggable } from "../../platform/log.ts"
+import { fontAt } from "../../platform/look/fonts.ts"
 import { StartError } from "../../platform/start-error.ts"
 import { innermostStates, machineNames } from "../charts/machine-charts.ts"
 import { bridgePage, bridgeScript } from "./bridge.ts"
@@ -100,6 +101,8 @@ function listen(port: number, everything: () => InspectionMessage[]) {
           return new Response("This feed is for this machine only.\n", { status: 403 })
         if (pathname === "/" && request.headers.get("upgrade") === null) return bridgePage()
         if (pathname === "/bridge.js") return bridgeScript()
+        const font = fontAt(pathname)
+        if (font) return font
         if (server.upgrade(request)) return undefined
         return new Response("There is nothing here.\n", { status: 404 })
       },

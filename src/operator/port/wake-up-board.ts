@@ -4,6 +4,7 @@ import { HonoAdapter } from "@bull-board/hono"
 import { Queue } from "bullmq"
 import { Hono } from "hono"
 import { serveStatic } from "hono/bun"
+import { fontFaces } from "../../platform/look/fonts.ts"
 import { connectRedis, quiet } from "../../platform/redis.ts"
 import { wakeUpQueue } from "../../platform/wake-redis.ts"
 
@@ -28,7 +29,7 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
     if (redis.status === "ready") await next()
     else c.res = c.text("Redis does not answer now\n", 503)
     if (c.res.headers.get("content-type")?.startsWith("text/html"))
-      c.res = new Response((await c.res.text()).replace(fontsElsewhere, ""), c.res)
+      c.res = new Response((await c.res.text()).replace(fontsElsewhere, `<style>${fontFaces}</style>`), c.res)
     c.res.headers.set("content-security-policy", boardPolicy)
   })
   pages.route(path, adapter.registerPlugin())
@@ -53,9 +54,9 @@ const look = {
   hideDocsLink: true,
 }
 
-/** The board's page would ask Google for its fonts, and does as well with those of the machine. */
+/** The board's page would ask Google for the fonts that the service has itself. */
 const fontsElsewhere = /<link href="https:[^>]*>/g
 
 /** The board brings styles and its settings inside its page. */
 const boardPolicy =
-  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; base-uri 'self'; frame-ancestors 'none'"
+  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; base-uri 'self'; frame-ancestors 'none'"

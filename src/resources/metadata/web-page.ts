@@ -48,4 +48,4 @@ dd { margin: 0; }
 const styleHash = createHash("sha256").update(style).digest("base64")
 
 /** Nothing runs; a picture may be wherever its brand keeps it. */
-export const pagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src https: http://localhost:* http://127.0.0.1:* 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+export const pagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; font-src 'self'; img-src https: http://localhost:* http://127.0.0.1:* 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`

@@ -17,10 +17,10 @@ const page = webPage({
 const styleHash = createHash("sha256").update(look).digest("base64")
 
 /** Where a tap leads that leads nowhere: the same for a chip without redirect and for one that does not exist. */
-export const landingPage: PageAnswer = {
+export const landingPage = {
   status: 200,
   headers: {
-    "content-security-policy": `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    "content-security-policy": `default-src 'none'; style-src 'sha256-${styleHash}'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   },
   html: page,
-}
+} satisfies PageAnswer

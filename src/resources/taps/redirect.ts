@@ -33,7 +33,7 @@ export const tapRedirect: DocumentedPage = {
       200: {
         description:
           "No page has been chosen, or there is no such chip: a page that says so, the same for both.",
-        html: landingPage.html ?? "",
+        html: landingPage.html,
       },
     },
   },
