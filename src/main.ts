@@ -18,7 +18,7 @@ await runUntilStopped(async () => {
   await checkChains(config.chains, log)
   await learnGenerations(world.chains.values())
   world.watchRoles()
-  const operator = startOperatorPort(world)
+  const operator = await startOperatorPort(world)
   const server = await startServer(world.context)
   log.info({ host: config.host, port: config.port, operator_url: operator.url }, "the API is listening")
   return async () => {

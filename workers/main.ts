@@ -13,7 +13,7 @@ await runUntilStopped(async () => {
   const { log } = world.context
   await checkChains(config.chains, log)
   world.watchRoles()
-  const operator = startOperatorPort(world)
+  const operator = await startOperatorPort(world)
   const workers = startWorkers(world)
   const chains = config.chains.map(({ chain_id }) => chain_id)
   log.info({ chains, operator_url: operator.url }, "the workers are at work")

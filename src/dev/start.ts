@@ -35,7 +35,7 @@ export type DevService = {
 type DevParts = {
   startServer(context: Context): Promise<{ base_url: string; stop(): Promise<void> }>
   startWorkers(world: World): { stop(): Promise<void> }
-  startOperatorPort(world: World): { url: string; stop(): Promise<void> }
+  startOperatorPort(world: World): Promise<{ url: string; stop(): Promise<void> }>
 }
 
 /** Runs API, workers, database and a local chain in this one process, with everything kept in `DATA_DIR`. */
@@ -65,7 +65,7 @@ export async function startDev(environment: Environment, parts: DevParts) {
     closers.push(workers.stop)
     const server = await parts.startServer(world.context)
     closers.push(server.stop)
-    const operator = parts.startOperatorPort(world)
+    const operator = await parts.startOperatorPort(world)
     closers.push(operator.stop)
 
     const seeded = await seed(world.context, folder, chain, server.base_url)

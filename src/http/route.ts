@@ -242,6 +242,7 @@ function complete(given: Given): Route {
   const params = given.params ? Type.Object(given.params, { additionalProperties: false }) : noFields
   const query = given.query ?? noFields
   const body = given.body ?? null
+  const checkResponse = checkOf(given.response)
   return {
     description: "",
     idempotent: false,
@@ -259,7 +260,7 @@ function complete(given: Given): Route {
     checkParams: checkOf(params),
     checkQuery: checkOf(query),
     checkBody: given.checkBody ?? (body && checkOf(body)),
-    checkResponse: checkOf(given.response),
-    checkAlsoResponse: checkOf(given.alsoResponse ?? given.response),
+    checkResponse,
+    checkAlsoResponse: given.alsoResponse ? checkOf(given.alsoResponse) : checkResponse,
   }
 }

@@ -1,5 +1,6 @@
 import type { TSchema } from "@sinclair/typebox"
 import {
+  type TypeCheck,
   TypeCompiler,
   type ValueError,
   type ValueErrorIterator,
@@ -13,10 +14,14 @@ type Problem = { path: string; message: string }
 /** Finds what is wrong with a value; nothing when it is right. */
 export type Check = (value: unknown) => Problem[]
 
-/** Compiles a schema. A schema may word its own refusal with `x-message`. */
+/** Compiles a schema, when the first value comes to it. A schema may word its own refusal with `x-message`. */
 export function checkOf(schema: TSchema): Check {
-  const compiled = TypeCompiler.Compile(schema)
-  return (value) => (compiled.Check(value) ? [] : problemsOf(compiled.Errors(value)))
+  let compiled: TypeCheck<TSchema> | undefined
+  return (value) => {
+    // Compiling those of all routes takes longer than anything else at start.
+    compiled ??= TypeCompiler.Compile(schema)
+    return compiled.Check(value) ? [] : problemsOf(compiled.Errors(value))
+  }
 }
 
 /** The same, and then a rule that only makes sense of a value in its form; the rule throws its own refusal. */

@@ -130,7 +130,7 @@ async function open(
   })
   const opened = await openWorld(config, tell)
   const world = { ...opened, context: { ...opened.context, ...changes } }
-  const { pages, close } = openObservationPages(world)
+  const { pages, close } = await openObservationPages(world)
   const server = startOperatorServer(world.context, [pages])
   closers.push(world.close, close, server.stop)
   return server.url

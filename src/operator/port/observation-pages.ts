@@ -3,12 +3,11 @@ import type { World } from "../../engine/world.ts"
 import { wantsHtml } from "../../http/accept.ts"
 import { missingPage } from "../console/page.ts"
 import { metricsType, renderMetrics } from "./render-metrics.ts"
-import { openWakeUpBoard } from "./wake-up-board.ts"
+import type { WakeUpBoard } from "./wake-up-board.ts"
 
 /** `/metrics` for Prometheus, and `/queues`, the BullMQ board, where there is Redis. */
-export function openObservationPages(world: World): { pages: Hono; close(): Promise<void> } {
-  const { redis_url } = world.context.config
-  const board = redis_url ? openWakeUpBoard(redis_url, "/queues") : null
+export async function openObservationPages(world: World): Promise<{ pages: Hono; close(): Promise<void> }> {
+  const board = await boardOf(world.context.config.redis_url)
   const pages = new Hono()
   pages.get("/metrics", async (c) =>
     c.body(await renderMetrics(world, board), 200, { "content-type": metricsType }),
@@ -20,4 +19,11 @@ export function openObservationPages(world: World): { pages: Hono; close(): Prom
       return wantsHtml(c.req.header("accept") ?? "") ? c.html(missingPage(why), 404) : c.text(`${why}\n`, 404)
     })
   return { pages, close: async () => await board?.close() }
+}
+
+async function boardOf(redisUrl: string | null): Promise<WakeUpBoard | null> {
+  if (redisUrl === null) return null
+  // BullMQ and its board are a quarter of all that a process would load.
+  const { openWakeUpBoard } = await import("./wake-up-board.ts")
+  return openWakeUpBoard(redisUrl, "/queues")
 }

@@ -4,8 +4,8 @@ import { openObservationPages } from "./observation-pages.ts"
 import { type OperatorServer, startOperatorServer } from "./server.ts"
 
 /** The operator port of a process: probes, metrics, the board of wake-ups and the lifecycle console. */
-export function startOperatorPort(world: World): OperatorServer {
-  const observation = openObservationPages(world)
+export async function startOperatorPort(world: World): Promise<OperatorServer> {
+  const observation = await openObservationPages(world)
   const server = startOperatorServer(world.context, [observation.pages, consolePages(world.context)])
   return {
     ...server,
