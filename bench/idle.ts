@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { startChild, stopChildren } from "./load/child.ts"
+import { secondsBelow } from "./load/processor-time.ts"
 
 /** What `bun run dev` costs while nobody asks anything: the processor time of all its processes, local chain included. */
 const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
@@ -24,31 +25,4 @@ try {
 } finally {
   await stopChildren()
   rmSync(folder, { recursive: true, force: true })
-}
-
-/** Processor time of every process that came from this one, in seconds. */
-function secondsBelow(parent: number): number {
-  const rows = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => rowOf(Number(name)) ?? [])
-  const below = (pid: number): number =>
-    rows.filter((row) => row.parent === pid).reduce((sum, row) => sum + row.seconds + below(row.pid), 0)
-  return below(parent)
-}
-
-const clockTicksPerSecond = 100
-
-function rowOf(pid: number): { pid: number; parent: number; seconds: number } | null {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-      .replace(/^.*\) /, "")
-      .split(" ")
-    return {
-      pid,
-      parent: Number(fields[1]),
-      seconds: (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond,
-    }
-  } catch {
-    return null
-  }
 }

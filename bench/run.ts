@@ -7,6 +7,7 @@ const benchmarks = [
   "chips",
   "requests",
   "growth",
+  "processes",
   "memory",
   "idle",
   "events",
