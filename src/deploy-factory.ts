@@ -15,6 +15,7 @@ import {
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
 import { factoryAbi } from "./engine/chain/contracts.generated.ts"
 import { type Parties, planDeployment, signerRoles } from "./engine/chain/deployment.ts"
+import { unlessUnknown } from "./engine/chain/endpoint.ts"
 import publicChains from "./engine/chain/public-chains.json"
 import { rolesIn } from "./engine/chain/roles.ts"
 import { rawMessage } from "./engine/chain/rpc.ts"
@@ -91,17 +92,18 @@ type Wanted = {
 async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   const { account, address, what, nonce } = wanted
   const hasCode = async () => Boolean(await reach(client.getCode({ address })))
-  const count = (blockTag: "latest" | "pending") =>
-    reach(client.getTransactionCount({ address: account.address, blockTag }))
-  if ((await count("latest")) > nonce && !(await hasCode()))
+  const { address: sender } = account
+  const count = () => client.getTransactionCount({ address: sender, blockTag: "latest" })
+  const pending = () => client.getTransactionCount({ address: sender, blockTag: "pending" })
+  if ((await reach(count())) > nonce && !(await hasCode()))
     throw new StartError(
       `${account.address} has sent transactions on this chain, of which number ${nonce + 1} deployed no ${what}; take a key that has sent none`,
     )
-  if ((await count("pending")) <= nonce) await sendDeployment(client, wanted)
+  if ((await reach(unlessUnknown(pending(), count))) <= nonce) await sendDeployment(client, wanted)
   complain(`Waiting for the block with the ${what} at ${address} …`)
   const deadline = performance.now() + patienceMilliseconds
   while (!(await hasCode())) {
-    if ((await count("latest")) > nonce && !(await hasCode()))
+    if ((await reach(count())) > nonce && !(await hasCode()))
       throw new StartError(
         `transaction number ${nonce + 1} of ${account.address} deployed nothing; repeat with another key`,
       )

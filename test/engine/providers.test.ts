@@ -292,6 +292,26 @@ describe("a provider that fails", () => {
     expect(health()[0]).toEqual({ number: 1, state: "gone", troubled_seconds: 3_600, said: "http 502: " })
   })
 
+  test("only at what it does not know is given no rest, and is gone where it knows nothing for an hour", async () => {
+    const clock = startClock()
+    for (const [code, words] of [
+      [-32_601, "the method does not exist/is not available"],
+      [-32_602, "too many arguments, want at most 1"],
+      [-32_004, "method not supported"],
+      [-39_001, "unknown block"],
+    ] as const) {
+      const [lesser, good] = [startProvider(refuses(code, words)), startProvider(says("0x7"))]
+      const { client, health, voices } = clientOf([lesser, good], { now: clock.now })
+      for (let time = 0; time < 3; time++) expect(await client.getBlockNumber()).toBe(7n)
+      expect(lesser.asked).toHaveLength(3)
+      expect(health()[0]).toMatchObject({ state: "healthy", said: words })
+      clock.milliseconds += 3_600_000
+      expect(voices()).toBe(1)
+      lesser.answer = says("0x8")
+      expect([await client.getBlockNumber(), voices()]).toEqual([8n, 2])
+    }
+  })
+
   test("with a quota that is used up is gone after an hour, too", async () => {
     const clock = startClock()
     const providers = [

@@ -2,6 +2,7 @@ import { and, eq } from "drizzle-orm"
 import type { Address } from "viem"
 import { collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import type { World } from "../../src/engine/world.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -30,8 +31,17 @@ export async function openEngine(
   depths: Partial<Depths> = {},
 ): Promise<RunningWorkers> {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6, ...depths }, 1)
-  const context = { ...stage.world.context, ...changes }
-  const workers = startWorkers({ ...stage.world, context })
+  return await runWorkers(stage, stage.world, changes)
+}
+
+/** The same in a world of the stage's that reaches the chain in its own way. */
+export async function runWorkers(
+  stage: Stage,
+  world: World,
+  changes: Partial<Context> = {},
+): Promise<RunningWorkers> {
+  const context = { ...world.context, ...changes }
+  const workers = startWorkers({ ...world, context })
   const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
   const turn: RunTurn = (work, requestId) => inTurn(context, requestId ?? null, work)
   const { id: organization_id } = await turn((t) =>

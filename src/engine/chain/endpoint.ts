@@ -43,10 +43,11 @@ function wordsOf(body: string): string {
 
 /**
  * What a failure is worth. `answer`: the chain's word, that a call reverts or why a pool does not take a transaction.
- * `elsewhere`: the provider works and cannot say, which another one may. `limited`: it wants fewer requests.
+ * `elsewhere`: the provider works and cannot say, which another one may. `unknown`: it does not know the method, or what
+ * it is asked for with it, as old nodes do not. `limited`: it wants fewer requests.
  * `trouble`: everything else, as silence, an HTTP status of 400 or above, and words that nobody knows.
  */
-type Judgement = "answer" | "elsewhere" | "limited" | "trouble"
+type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 
 /** Judges what an endpoint threw: an answer is what is known to be one. */
 export function judge(error: unknown): Judgement {
@@ -60,7 +61,18 @@ export function judge(error: unknown): Judgement {
   if (outcome === "wait" || tooMuchAsked.test(words)) return "elsewhere"
   if (outcome === "rate_limited") return "limited"
   if (outcome !== "unclear") return "answer"
+  if (unknownCodes.includes(refusal.code)) return "unknown"
   return limitCodes.includes(refusal.code) ? "limited" : "trouble"
+}
+
+/** What a node answers, or `otherwise` where it does not know the question. */
+export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U): Promise<T | Awaited<U>> {
+  try {
+    return await asked
+  } catch (error) {
+    if (judge(error) !== "unknown") throw error
+    return await otherwise()
+  }
 }
 
 /** What a failure to send says of the transaction: nothing at all, unless the node itself spoke under a good status. */
@@ -74,6 +86,9 @@ export function verdictOf(error: unknown): SendVerdict {
 /** A range of logs that is too wide comes under the code of a rate limit, and is none. */
 const tooMuchAsked =
   /block range|range \d*\s*exceeds|exceeds? .*range|more than \d+ (results|logs)|too many (logs|results)|response size/
+
+/** No such method, no such parameters, a method that is not supported, and no such block, of EIP-1474 and the engine API. */
+const unknownCodes = [-32_601, -32_602, -32_004, -39_001]
 
 /** "Limit exceeded" of EIP-1474, the HTTP status that some send as a code, and a provider's own code. */
 const limitCodes = [-32_005, 429, -32_007]

@@ -172,6 +172,7 @@ async function ask(provider: Provider, question: Question, times: Timing): Promi
   } catch (error) {
     const judgement = judge(error)
     if (judgement === "answer" || judgement === "elsewhere") noteAnswer(provider)
+    else if (judgement === "unknown") noteIgnorance(provider, rawMessage(error), since)
     else noteFailure(provider, judgement, rawMessage(error), { since, until: now() })
     throw error
   } finally {
@@ -182,6 +183,13 @@ async function ask(provider: Provider, question: Question, times: Timing): Promi
 function noteAnswer(provider: Provider): void {
   Object.assign(provider, { failures: 0, limits: 0, troubled_since: null, said: null })
   Object.assign(provider, { rested_until: 0, is_silent: false })
+}
+
+/** What it does not know gives it no rest; one that never answers anything else is gone in time, too. */
+function noteIgnorance(provider: Provider, said: string, since: number): void {
+  provider.said = said
+  provider.is_silent = false
+  provider.troubled_since ??= since
 }
 
 function noteFailure(

@@ -1,15 +1,23 @@
 import type { Address, Hex } from "viem"
 import type { ConnectedChain } from "./chains.ts"
+import { unlessUnknown } from "./endpoint.ts"
 import { CallReverted, reach } from "./rpc.ts"
 
-/** What a call would do at the newest block: the gas it needs, or how it reverts. Throws `ChainUnreachable`. */
+/**
+ * What a call would do at the newest block, or at the one that an old node takes itself: the gas it needs, or how it
+ * reverts. Throws `ChainUnreachable`.
+ */
 export async function tryCall(
   chain: ConnectedChain,
   account: Address,
   { to, data }: { to: Address; data: Hex },
 ): Promise<bigint | CallReverted> {
   try {
-    return await reach(() => chain.rpc.estimateGas({ account, to, data, blockTag: "latest" }))
+    return await reach(() =>
+      unlessUnknown(chain.rpc.estimateGas({ account, to, data, blockTag: "latest" }), () =>
+        chain.rpc.estimateGas({ account, to, data }),
+      ),
+    )
   } catch (error) {
     if (error instanceof CallReverted) return error
     throw error

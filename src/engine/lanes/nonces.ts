@@ -1,6 +1,7 @@
 import type { Queries } from "../../db/database.ts"
 import type { LaneRow, TransactionRow } from "../../db/schema.ts"
-import { reach } from "../chain/rpc.ts"
+import { unlessUnknown } from "../chain/endpoint.ts"
+import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import { compareFinalBlock, followFinalBlock } from "./final-block.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
@@ -24,8 +25,14 @@ import {
  */
 export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Findings> {
   if (row.next_nonce === null) {
-    await adopt(lane)
-    return nothing
+    try {
+      await adopt(lane)
+      return nothing
+    } catch (error) {
+      if (!(error instanceof ChainUnreachable)) throw error
+      const notice = `the nonces of ${lane.signer.address} cannot be taken from chain ${lane.chain.chain_id}: ${error.message}`
+      return { ...nothing, notices: [notice], failure: error }
+    }
   }
   if (row.status === "halted") return nothing
   const compared = await compareFinalBlock(lane, row)
@@ -68,12 +75,11 @@ async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | nu
  * again, what lost its nonce to somebody else gets a new one, also where its results were given before.
  */
 async function adopt(lane: HeldLane): Promise<void> {
-  const { address, lane_id } = lane.signer
+  const { lane_id } = lane.signer
   const { read } = lane.context.db
-  const pending = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockTag: "pending" }))
   const lost = await finalFrom(read, lane_id, lane.used_nonces)
   const displaced = await usedByOthers(lane)
-  const next = Math.max(lane.used_nonces, pending, await nonceAfterLast(read, lane_id))
+  const next = Math.max(lane.used_nonces, ...(await pendingNonces(lane)), await nonceAfterLast(read, lane_id))
   const achieved = await whichAchieved(read, [...lost, ...displaced])
   await inLane(lane, async (turn) => {
     await adoptNonce(turn, lane.lease, next)
@@ -88,6 +94,13 @@ async function adopt(lane: HeldLane): Promise<void> {
       else await updateTransaction(turn, lane.lease, transaction.id, ended)
     }
   })
+}
+
+/** The nonces after those that pools hold; none where no provider counts what its pool has. */
+async function pendingNonces({ chain, signer }: HeldLane): Promise<number[]> {
+  const question = { method: "eth_getTransactionCount", params: [signer.address, "pending"] }
+  const counts = await reach(() => unlessUnknown(chain.providers.askAll(question), () => []))
+  return counts.map(Number)
 }
 
 /** What no block holds, of all that is not final, and whose nonce somebody else used. */

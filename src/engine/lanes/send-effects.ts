@@ -50,7 +50,8 @@ export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
   } catch (error) {
     if (!(error instanceof ChainUnreachable)) throw error
     // What was found before counts all the same.
-    found.push({ ...nothing, failure: error })
+    const notice = `nothing new can be sent on chain ${lane.chain.chain_id}: ${error.message}`
+    found.push({ ...nothing, notices: [notice], failure: error })
   }
   return join(...found)
 }

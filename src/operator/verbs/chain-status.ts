@@ -6,6 +6,7 @@ import { effects, lanes, transactions, units } from "../../db/schema.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { inCoin } from "../../engine/chain/coin.ts"
+import { unlessUnknown } from "../../engine/chain/endpoint.ts"
 import type { Providers } from "../../engine/chain/providers.ts"
 import { rawMessage } from "../../engine/chain/rpc.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
@@ -166,7 +167,7 @@ async function askChain(queries: Queries, chain: ChainConfig, rows: LaneWithWork
     const address = lane.address as Address
     const [latest, pending, balance] = await Promise.all([
       client.getTransactionCount({ address, blockTag: "latest" }),
-      client.getTransactionCount({ address, blockTag: "pending" }),
+      unlessUnknown(client.getTransactionCount({ address, blockTag: "pending" }), () => null),
       client.getBalance({ address }),
     ])
     return [lane.id, { nonce_latest: latest, nonce_pending: pending, balance_wei: String(balance) }]

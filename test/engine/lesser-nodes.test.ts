@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { eq } from "drizzle-orm"
+import { claims, lanes } from "../../src/db/schema.ts"
+import { openWorld } from "../../src/engine/world.ts"
+import { loadConfig } from "../../src/platform/config.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
+import { tell } from "../../src/resources/news/tell.ts"
+import { accountAt, openStage } from "../faults/stage.ts"
+import { issuedUnit, runWorkers, until } from "../harness/engine.ts"
+
+type Call = { id: number; method: string; params?: unknown[] }
+
+/** What a node says to a question that it does not know; null where it answers. */
+type Lack = (call: Call) => Said | null
+type Said = { result: null } | { error: { code: number; message: string } }
+
+const says = (code: number, message: string): Said => ({ error: { code, message } })
+const hasTag = ({ params = [] }: Call) =>
+  params.some((param) => ["finalized", "safe", "pending"].includes(String(param)))
+const isAboutFees = ({ method }: Call) => ["eth_feeHistory", "eth_maxPriorityFeePerGas"].includes(method)
+const isEstimateAt = ({ method, params = [] }: Call) => method === "eth_estimateGas" && params.length > 1
+
+const lesser: Record<string, Lack> = {
+  "has no second argument of estimates, no block tags but latest, no advice on fees, and forgets what is pending":
+    (call) => {
+      if (isEstimateAt(call)) return says(-32_602, "too many arguments, want at most 1")
+      if (hasTag(call)) return says(-32_602, "invalid block tag")
+      if (isAboutFees(call)) return says(-32_601, `the method ${call.method} does not exist/is not available`)
+      return call.method === "eth_getTransactionByHash" ? { result: null } : null
+    },
+  "says the same in other words": (call) => {
+    if (isEstimateAt(call)) return says(-32_602, "Invalid params: expected 1 parameter, got 2")
+    if (hasTag(call)) return says(-39_001, "unknown block")
+    return isAboutFees(call) ? says(-32_004, "method not supported") : null
+  },
+}
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+describe("a unit is issued and claimed by way of a node that", () => {
+  for (const [what, lack] of Object.entries(lesser)) {
+    test(`${what}, where it is the only one`, async () => {
+      const { running } = await openBehind(lack, { isAlone: true })
+      await issueAndClaim(running)
+      expect(await reasonsOf(running)).toEqual([null, null])
+    }, 40_000)
+
+    test(`${what}, and gives that one no rest where another one helps out`, async () => {
+      const { running, chain } = await openBehind(lack, { isAlone: false })
+      await issueAndClaim(running)
+      expect(await reasonsOf(running)).toEqual([null, null])
+      expect(chain?.providers.health().map(({ state }) => state)).toEqual(["healthy", "healthy"])
+    }, 40_000)
+  }
+})
+
+describe("a lane says why it stands still where its only node", () => {
+  for (const [what, isRefused, reason] of [
+    [
+      "estimates no gas",
+      ({ method }: Call) => method === "eth_estimateGas",
+      "nothing new can be sent on chain 31337: out of order",
+    ],
+    [
+      "fails to count what its pool has",
+      ({ params }: Call) => params?.[1] === "pending",
+      "cannot be taken from chain 31337: out of order",
+    ],
+  ] as const)
+    test(what, async () => {
+      const lack: Lack = (call) => (isRefused(call) ? says(-32_000, "out of order") : null)
+      const { running } = await openBehind(lack, { isAlone: true })
+      const { context, caller, turn } = running
+      await turn((t) => createCollection(t, context.chains, caller, { name: "Autumn" }))
+      await until(async () => (await reasonsOf(running)).some((said) => said?.includes(reason)))
+    }, 40_000)
+})
+
+type Running = Awaited<ReturnType<typeof runWorkers>>
+
+async function issueAndClaim(running: Running): Promise<void> {
+  const { context, caller, turn } = running
+  const { unit_id } = await issuedUnit(running)
+  const body = { recipient: accountAt(7).address, execution: "service_relay" } as const
+  const prepared = await prepareClaim(context, caller, unit_id, body)
+  const claim = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+  await until(async () => {
+    const [row] = await context.db.read.select().from(claims).where(eq(claims.id, claim.id))
+    return row?.status === "claimed"
+  })
+}
+
+async function reasonsOf({ context }: Running) {
+  return (await context.db.read.select().from(lanes)).map(({ reason }) => reason)
+}
+
+/** Workers on a chain whose first node lacks something, which is the only one or has a healthy one beside it. */
+async function openBehind(lack: Lack, { isAlone }: { isAlone: boolean }) {
+  const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 0)
+  const { url } = stage.anvil
+  const node = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const call = (await request.json()) as Call
+      const said = lack(call)
+      if (said) return Response.json({ jsonrpc: "2.0", id: call.id, ...said })
+      const headers = { "content-type": "application/json" }
+      return await fetch(url, { method: "POST", headers, body: JSON.stringify(call) })
+    },
+  })
+  closers.push(() => node.stop(true))
+  const own = `http://127.0.0.1:${node.port}`
+  const chains = JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8"))
+  const rpc_urls = isAlone ? [own] : [own, url]
+  const CHAINS = join(stage.folder, "lesser.json")
+  writeFileSync(CHAINS, JSON.stringify({ 31337: { ...chains[31_337], rpc_urls, use_finalized_tag: true } }))
+  const environment = { ...stage.environment, CHAINS, LOG_LEVEL: "silent" }
+  const world = await openWorld(loadConfig(environment), tell)
+  closers.push(world.close)
+  const running = await runWorkers(stage, world)
+  closers.push(running.close)
+  return { running, chain: world.chains.get(31_337) }
+}
