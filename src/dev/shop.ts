@@ -60,7 +60,7 @@ async function answer(settings: ShopSettings, request: Request): Promise<Respons
   if (!file) return new Response("There is no such page.", { status: 404 })
   return new Response(Bun.file(join(import.meta.dir, "shop", file)), {
     headers: {
-      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; connect-src 'self' ${api_base_url}`,
+      "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data: https:; connect-src 'self' ${api_base_url}`,
       "referrer-policy": "no-referrer",
       "cache-control": "no-store",
     },

@@ -7,6 +7,7 @@ import { createClient, dataOf, type ServiceClient } from "../../clients/typescri
 import { type Jwks, verifyReceipt } from "../../clients/verify-receipt/verify-receipt.ts"
 import { startShop } from "../../src/dev/shop.ts"
 import type { DevService } from "../../src/dev/start.ts"
+import { icon } from "../../src/platform/look/look.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { startDevHere } from "../harness/dev-service.ts"
 
@@ -143,6 +144,42 @@ describe("the shop's page, on an origin of its own", () => {
     const elsewhere = (await newPage()).page
     await elsewhere.goto(page.url())
     await sees(elsewhere, "#status", "This tap was shown before.")
+  }, 60_000)
+
+  test("shows the picture that the brand has set for the unit, and the shop's own where it cannot be had", async () => {
+    const { headers } = await fetch(`${dev.service.shop_url}/tap`, { redirect: "manual" })
+    const tapped = new URL(String(headers.get("location")), dev.service.shop_url).searchParams
+    const chip_id = tapped.get("service_chip_id") ?? ""
+    const { unit } = await dataOf(api.GET("/v1/chips/{chip_id}", { params: { path: { chip_id } } }))
+    const params = { path: { unit_id: unit?.id ?? "" } }
+    const picture = (image_url: string | null) =>
+      dataOf(api.PATCH("/v1/units/{unit_id}", { params, body: { image_url } }))
+
+    const shop = await newPage()
+    const { page } = shop
+    await page.route("https://brand.example/**", async (route) => {
+      if (route.request().url().endsWith("gone.svg")) await route.abort()
+      else await route.fulfill({ body: icon, contentType: "image/svg+xml" })
+    })
+    await picture("https://brand.example/moss.svg")
+    await page.goto(`${dev.service.shop_url}/tap`)
+    await page.locator('#picture[src="https://brand.example/moss.svg"][alt="Moss Jacket"]').waitFor()
+    expect(await page.evaluate("document.getElementById('picture').naturalWidth")).toBeGreaterThan(0)
+    expect(await flawsOf(shop, "shop-picture")).toEqual([])
+    const { contract, token } = unit?.collection ?? {}
+    const place = `${contract?.chain_id}/${contract?.address}/${token?.serial}`
+    await page.goto(`${dev.service.base_url}/metadata/${place}/page`)
+    expect(await page.textContent("h1")).toBe("Moss Jacket")
+    expect(await flawsOf(shop, "token")).toEqual([])
+    expect(shop.complaints).toEqual([])
+
+    await picture("https://brand.example/gone.svg")
+    const failed = page.waitForEvent("requestfailed")
+    await page.goto(`${dev.service.shop_url}/tap`)
+    expect((await failed).url()).toBe("https://brand.example/gone.svg")
+    await sees(page, "#status", "This jacket is genuine.")
+    expect(await page.getAttribute("#picture", "src")).toBe("/jacket.svg")
+    await picture(null)
   }, 60_000)
 
   test("warns of a tag that nobody knows", async () => {

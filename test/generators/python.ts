@@ -13,7 +13,7 @@ export async function missingForPython(): Promise<string[]> {
   return [...missing, `python3 with ${modules.join(", ")} (apt-get install python3 ${packages})`]
 }
 
-/** Makes a Python client of the document and compiles it. Its generator is the newest that npm itself has. */
+/** Makes a Python client of the document and compiles it. The releases after this one are fetched from elsewhere than npm. */
 export async function makePythonClient(
   document: string,
   folder: string,

@@ -56,7 +56,7 @@ function refused(error) {
   const isSuspect = ["chip.invalid_e_value", "chip.not_found"].includes(error.code)
   if (isSuspect) {
     say("unit-name", "Not verified")
-    document.querySelector("img").classList.add("unknown")
+    element("picture").classList.add("unknown")
   }
   proof(wordsFor(error), isSuspect ? "no" : "")
 }
@@ -65,12 +65,20 @@ function showUnit({ unit, chip, receipt }) {
   const { contract, token } = unit.collection
   proof("✓ This jacket is genuine.", "yes")
   say("unit-name", unit.name ?? "A jacket without a name")
+  if (unit.image_url) showPicture(unit.image_url, unit.name ?? "The jacket")
   say("serial", token.serial ?? "being issued")
   say("contract", `${contract.address} on chain ${contract.chain_id}`)
   say("chip", chip.chip_id)
   say("scan-count", chip.scan_count)
   element("receipt").href = `${settings.docs_url}/verify-receipt#receipt=${receipt}`
   element("unit").hidden = false
+}
+
+/** The picture that its brand has set; where it cannot be had, the shop's own stays. */
+function showPicture(src, alt) {
+  const picture = new Image()
+  picture.addEventListener("load", () => Object.assign(element("picture"), { src, alt }))
+  picture.src = src
 }
 
 /** Who owns the jacket decides what can be done with it. */
