@@ -433,6 +433,38 @@ describe("a nonce that is given up", () => {
     expect(attempts.find(({ hash }) => hash === used?.hash)?.is_cancel).toBe(true)
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
+
+  test("stays so where what used it up is mined again in another block, and nothing is sent a second time", async () => {
+    const hand = await open({ confirmation_depth: 2, finality_depth: 20 })
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    proxy.faults.says_to_sends = "txpool is full"
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    const [deployment] = await hand.transactionsOf("deployCollection")
+    await hand.turn((t) => requestCancel(t, deployment?.id ?? ""))
+    proxy.faults.says_to_sends = null
+    await hand.settle()
+    const { client } = hand.stage.anvil
+    const before = await deploymentsByNonce(hand)
+    const attempts = await hand.world.context.db.read.select().from(transactionAttempts)
+    const again = before.map(({ hash }, index) => [attempts.find((each) => each.hash === hash)?.raw, index])
+    const { number: head } = await client.getBlock()
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({
+      method: "anvil_reorg",
+      params: [Number(head) - Number(before[0]?.block_number) + 1, again],
+    })
+    await hand.mine(3)
+    for (let round = 0; round < 2; round++) await hand.tick()
+    const after = await deploymentsByNonce(hand)
+    expect(after.map(({ status, hash }) => [status, hash])).toEqual([
+      ["reverted", before[0]?.hash ?? null],
+      ["confirmed", before[1]?.hash ?? null],
+    ])
+    expect(after[0]?.block_hash).not.toBe(before[0]?.block_hash ?? null)
+    expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
 })
 
 describe("a transaction that went out at two prices", () => {
@@ -508,6 +540,10 @@ describe("a chain that replaces what was final", () => {
     expect(status).toBe("halted")
 
     await hand.turn((t) => retryById(t, laneId))
+    await hand.tick()
+    // What it achieved once it has to achieve again.
+    const [sentAgain] = await deploymentsByNonce(hand)
+    expect(sentAgain).toMatchObject({ status: "confirmed", block_hash: null })
     await hand.settle()
     expect(await client.getCode({ address: address as Hex })).toBeString()
     expect(await statusOf(hand, id)).toBe("active")
@@ -819,6 +855,11 @@ async function relayClaim(hand: ByHand, unit_id: string, account: number) {
   const body = { recipient: accountAt(account).address, execution: "service_relay" } as const
   const prepared = await prepareClaim(hand.world.context, hand.caller, unit_id, body)
   return await hand.turn((t) => createClaim(t, hand.caller, { unit_id, body, prepared }))
+}
+
+async function deploymentsByNonce(hand: ByHand) {
+  const rows = await hand.transactionsOf("deployCollection")
+  return rows.toSorted((one, other) => one.nonce - other.nonce)
 }
 
 async function attemptsOf(hand: ByHand, transactionId: string) {
