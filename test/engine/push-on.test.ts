@@ -87,6 +87,24 @@ describe("bytes that a pool took and lost", () => {
     )
     expect(await sends()).toEqual([[3]])
   }, 30_000)
+
+  test("go out at no higher price than is allowed, and what gives them up at up to twice as much", async () => {
+    faults.swallows = true
+    await newCollection(hand)
+    await hand.tick()
+    const [first] = await attemptsOf(0)
+    const config = { ...hand.chain.config, max_fee_per_gas_gwei: Number(first?.max_fee_per_gas) / 1e9 }
+    const thrifty = { ...hand.lanes[1], chain: { ...hand.chain, config } }
+    await nextBlock(3, thrifty)
+    expect(await sends()).toEqual([[2]])
+    const [sent] = await hand.transactionsOf("deployCollection")
+    await hand.turn((t) => cancelById(t, String(sent?.id)))
+    await nextBlock(1, thrifty)
+    const [, cancel] = await attemptsOf(0)
+    expect(cancel?.is_cancel).toBe(true)
+    expect(costOf(cancel, 1n)).toBeGreaterThan(costOf(first, 1n))
+    expect(costOf(cancel, 1n)).toBeLessThanOrEqual(2n * costOf(first, 1n))
+  }, 30_000)
 })
 
 describe("a chip replacement", () => {
