@@ -1,6 +1,7 @@
-import { desc, type SQL, type SQLWrapper, sql } from "drizzle-orm"
-import type { PgColumn } from "drizzle-orm/pg-core"
-import type { Given } from "./query.ts"
+import { and, desc, type SQL, type SQLWrapper, sql } from "drizzle-orm"
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core"
+import type { Queries } from "./database.ts"
+import { type Given, query } from "./query.ts"
 
 /** One page of a list: at most `limit` rows, those that follow `after`. */
 export type Page = { limit: number; after: Position | null }
@@ -16,6 +17,28 @@ type Keyset = { created_at: PgColumn; id: PgColumn }
 
 /** What the query of a list is given of its page. */
 export type GivenPage = { after_created_at?: Date; after_id?: string; rows: number }
+
+/** Lists the rows of a table that a condition leaves, a page at a time, the newest first. */
+export function pagesOf<Table extends ListedTable, Values extends object>(
+  table: Table,
+  conditionOf: (given: Given<Values>) => SQL | undefined,
+): (queries: Queries, values: Values, page: Page) => Promise<PageOf<Table["$inferSelect"]>> {
+  const listed: PgTable & Keyset = table
+  const rowsOf = query((db, given: Given<Values & GivenPage>) =>
+    db
+      .select()
+      .from(listed)
+      .where(and(conditionOf(given), keysetAfter(listed, given)))
+      .orderBy(...newestFirst(listed))
+      .limit(given.rows),
+  )
+  return async (queries, values, page) => {
+    const rows = await rowsOf(queries, { ...values, ...givenPage(page) })
+    return pageOf(rows as Table["$inferSelect"][], page.limit)
+  }
+}
+
+type ListedTable = PgTable & Keyset & { $inferSelect: Position }
 
 /** One row more than the page has tells whether others follow. */
 export function givenPage({ limit, after }: Page): GivenPage {

@@ -11,7 +11,7 @@ import type { Secret } from "../../platform/sealing.ts"
 import { requireFree, takeEncodedChip } from "../chips/encoded-chip.ts"
 import { type EncodedChip, pairingOf } from "../chips/pairing.ts"
 import { type ChipPlace, createTestChip } from "../chips/test-chip.ts"
-import { getOfUnit, listOf } from "../ownership/of-unit.ts"
+import { getOf, listOf } from "../ownership/of-unit.ts"
 import {
   getUnitForCaller,
   hasOpenReplacement,
@@ -75,20 +75,8 @@ export async function createChipReplacement(
 /** Those of one unit, newest first. */
 export const listChipReplacements = listOf(chipReplacements)
 
-export async function getChipReplacement(
-  queries: Queries,
-  caller: Caller,
-  unitId: string,
-  replacementId: string,
-): Promise<ChipReplacementRow> {
-  const not_found = "chip_replacement.not_found"
-  return await getOfUnit(queries, caller, {
-    table: chipReplacements,
-    unit_id: unitId,
-    id: replacementId,
-    not_found,
-  })
-}
+/** Throws `chip_replacement.not_found`. */
+export const getChipReplacement = getOf(chipReplacements, "chip_replacement.not_found")
 
 /** An issued unit whose chip may change now. */
 type ReplaceableUnit = IssuedUnit & { has_test_chip: boolean }

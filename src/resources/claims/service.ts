@@ -10,7 +10,7 @@ import { ApiError } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
-import { getOfUnit, listOf } from "../ownership/of-unit.ts"
+import { getOf, listOf } from "../ownership/of-unit.ts"
 import {
   type HandOver,
   hasOpenReplacement,
@@ -106,19 +106,8 @@ export async function createClaim(
 /** Those of one unit, newest first. */
 export const listClaims = listOf(claims)
 
-export async function getClaim(
-  queries: Queries,
-  caller: Caller,
-  unitId: string,
-  claimId: string,
-): Promise<ClaimRow> {
-  return await getOfUnit(queries, caller, {
-    table: claims,
-    unit_id: unitId,
-    id: claimId,
-    not_found: "claim.not_found",
-  })
-}
+/** Throws `claim.not_found`. */
+export const getClaim = getOf(claims, "claim.not_found")
 
 const in_progress = "claim.in_progress"
 

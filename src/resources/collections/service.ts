@@ -1,14 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import {
-  type GivenPage,
-  givenPage,
-  keysetAfter,
-  newestFirst,
-  type Page,
-  type PageOf,
-  pageOf,
-} from "../../db/page.ts"
+import { type Page, type PageOf, pagesOf } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
 import { type CollectionRow, collections, type OrganizationRow } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -109,25 +101,16 @@ export async function listCollections(
   { external_id, page }: { external_id?: string | undefined; page: Page },
 ): Promise<PageOf<CollectionRow>> {
   const { organization_id } = caller
-  const rows = await collectionsOf(queries, { organization_id, external_id, ...givenPage(page) })
-  return pageOf(rows, page.limit)
+  return await collectionsOf(queries, { organization_id, external_id }, page)
 }
 
-type Listed = GivenPage & { organization_id: string; external_id: string | undefined }
+type Listed = { organization_id: string; external_id: string | undefined }
 
-const collectionsOf = query((db, given: Given<Listed>) =>
-  db
-    .select()
-    .from(collections)
-    .where(
-      and(
-        eq(collections.organization_id, given.organization_id),
-        given.external_id && eq(collections.external_id, given.external_id),
-        keysetAfter(collections, given),
-      ),
-    )
-    .orderBy(...newestFirst(collections))
-    .limit(given.rows),
+const collectionsOf = pagesOf(collections, ({ organization_id, external_id }: Given<Listed>) =>
+  and(
+    eq(collections.organization_id, organization_id),
+    external_id && eq(collections.external_id, external_id),
+  ),
 )
 
 /** Changes the fields that are given and leaves the others. */

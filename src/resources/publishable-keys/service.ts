@@ -1,14 +1,6 @@
 import { and, asc, eq, gt, isNull, or } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import {
-  type GivenPage,
-  givenPage,
-  keysetAfter,
-  newestFirst,
-  type Page,
-  type PageOf,
-  pageOf,
-} from "../../db/page.ts"
+import { type Page, type PageOf, pagesOf } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
 import { organizations, type PublishableKeyRow, publishableKeys } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -25,28 +17,21 @@ export async function listPublishableKeys(
   { page, at }: { page: Page; at: Date },
 ): Promise<PageOf<PublishableKeyRow>> {
   const { organization_id } = caller
-  return pageOf(await activeKeys(queries, { organization_id, at, ...givenPage(page) }), page.limit)
+  return await activeKeys(queries, { organization_id, at }, page)
 }
 
 export async function hasPublishableKey(queries: Queries, caller: Caller, at: Date): Promise<boolean> {
   const { organization_id } = caller
-  return (await activeKeys(queries, { organization_id, at, rows: 1 })).length > 0
+  const { rows } = await activeKeys(queries, { organization_id, at }, { limit: 1, after: null })
+  return rows.length > 0
 }
 
-const activeKeys = query((db, given: Given<GivenPage & { organization_id: string; at: Date }>) =>
-  db
-    .select()
-    .from(publishableKeys)
-    .where(
-      and(
-        eq(publishableKeys.organization_id, given.organization_id),
-        isNull(publishableKeys.revoked_at),
-        or(isNull(publishableKeys.expires_at), gt(publishableKeys.expires_at, given.at)),
-        keysetAfter(publishableKeys, given),
-      ),
-    )
-    .orderBy(...newestFirst(publishableKeys))
-    .limit(given.rows),
+const activeKeys = pagesOf(publishableKeys, (given: Given<{ organization_id: string; at: Date }>) =>
+  and(
+    eq(publishableKeys.organization_id, given.organization_id),
+    isNull(publishableKeys.revoked_at),
+    or(isNull(publishableKeys.expires_at), gt(publishableKeys.expires_at, given.at)),
+  ),
 )
 
 /** The key of this text; null when there is none, or it was revoked or its time is over. */

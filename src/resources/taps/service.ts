@@ -1,15 +1,6 @@
 import { and, eq, gte, lt, or, sql } from "drizzle-orm"
 import { Outrun, type Queries } from "../../db/database.ts"
-import {
-  equalUnindexed,
-  type GivenPage,
-  givenPage,
-  keysetAfter,
-  newestFirst,
-  type Page,
-  type PageOf,
-  pageOf,
-} from "../../db/page.ts"
+import { equalUnindexed, type Page, type PageOf, pagesOf } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
 import {
   type ChipRow,
@@ -141,16 +132,15 @@ export async function listTaps(
   const { chip_id, unit_id, created_after, created_before, is_test = false, page } = filter
   if (created_after && created_before && created_before < created_after)
     throw fieldError("created_before", "must not be before created_after")
-  const rows = await tapsOf(queries, {
+  const asked = {
     organization_id: caller.organization_id,
     is_test,
     chip_id: chip_id === undefined ? undefined : canonicalChipId(chip_id),
     unit_id: unit_id === undefined ? undefined : canonicalId(unit_id, "unit_id"),
     created_after,
     created_before,
-    ...givenPage(page),
-  })
-  return pageOf(rows, page.limit)
+  }
+  return await tapsOf(queries, asked, page)
 }
 
 /** A tap of the caller's own with its unit as it is now. Throws `tap.not_found`. */
@@ -172,7 +162,7 @@ const ownTap = query((db, given: Given<{ id: string; organization_id: string }>)
     .where(and(eq(taps.id, given.id), eq(taps.organization_id, given.organization_id))),
 )
 
-type Listed = GivenPage & {
+type Listed = {
   organization_id: string
   is_test: boolean
   chip_id: string | undefined
@@ -182,27 +172,19 @@ type Listed = GivenPage & {
 }
 
 /** Of one chip or unit the taps are few, and found by an index of their own. */
-const tapsOf = query((db, given: Given<Listed>) => {
+const tapsOf = pagesOf(taps, (given: Given<Listed>) => {
   const { organization_id, is_test, chip_id, unit_id } = given
   const ofOrganization = (chip_id ? equalUnindexed : eq)(taps.organization_id, organization_id)
   const ofKind = (chip_id || unit_id ? equalUnindexed : eq)(taps.is_test, is_test)
   const ofUnit = unit_id && (chip_id ? equalUnindexed : eq)(taps.unit_id, unit_id)
-  return db
-    .select()
-    .from(taps)
-    .where(
-      and(
-        ofOrganization,
-        ofKind,
-        ofUnit,
-        chip_id && eq(taps.chip_id, chip_id),
-        given.created_after && gte(taps.created_at, given.created_after),
-        given.created_before && lt(taps.created_at, given.created_before),
-        keysetAfter(taps, given),
-      ),
-    )
-    .orderBy(...newestFirst(taps))
-    .limit(given.rows)
+  return and(
+    ofOrganization,
+    ofKind,
+    ofUnit,
+    chip_id && eq(taps.chip_id, chip_id),
+    given.created_after && gte(taps.created_at, given.created_after),
+    given.created_before && lt(taps.created_at, given.created_before),
+  )
 })
 
 /** The most specific redirect of a chip, whoever taps it; null when there is none, or no such chip. */

@@ -1,5 +1,4 @@
 import { type Address, isAddressEqual } from "viem"
-import type { Queries } from "../../db/database.ts"
 import { type TransferRow, transfers } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -9,7 +8,7 @@ import { ApiError, LastingRefusal } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
-import { getOfUnit, listOf } from "../ownership/of-unit.ts"
+import { getOf, listOf } from "../ownership/of-unit.ts"
 import { readOwnership, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
 import type { CreateTransferBody } from "./model.ts"
 
@@ -89,18 +88,7 @@ export async function createTransfer(
 /** Those of one unit, newest first. */
 export const listTransfers = listOf(transfers)
 
-export async function getTransfer(
-  queries: Queries,
-  caller: Caller,
-  unitId: string,
-  transferId: string,
-): Promise<TransferRow> {
-  return await getOfUnit(queries, caller, {
-    table: transfers,
-    unit_id: unitId,
-    id: transferId,
-    not_found: "transfer.not_found",
-  })
-}
+/** Throws `transfer.not_found`. */
+export const getTransfer = getOf(transfers, "transfer.not_found")
 
 const in_progress = "transfer.in_progress"

@@ -10,16 +10,8 @@ import {
   webhookEndpoints,
   webhookQueue,
 } from "../../db/event-schema.ts"
-import {
-  type GivenPage,
-  givenPage,
-  keysetAfter,
-  newestFirst,
-  type Page,
-  type PageOf,
-  pageOf,
-} from "../../db/page.ts"
-import { type Given, query } from "../../db/query.ts"
+import { type Page, type PageOf, pagesOf } from "../../db/page.ts"
+import type { Given } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
 import { sendEvent, startActor } from "../../engine/actors/runtime.ts"
 import { recordEvent } from "../../engine/events/record.ts"
@@ -93,19 +85,11 @@ export async function listWebhookEndpoints(
   caller: Caller,
   { page }: { page: Page },
 ): Promise<PageOf<WebhookEndpointRow>> {
-  const rows = await endpointsOf(queries, { organization_id: caller.organization_id, ...givenPage(page) })
-  return pageOf(rows, page.limit)
+  return await endpointsOf(queries, { organization_id: caller.organization_id }, page)
 }
 
-const endpointsOf = query((db, given: Given<{ organization_id: string } & GivenPage>) =>
-  db
-    .select()
-    .from(webhookEndpoints)
-    .where(
-      and(eq(webhookEndpoints.organization_id, given.organization_id), keysetAfter(webhookEndpoints, given)),
-    )
-    .orderBy(...newestFirst(webhookEndpoints))
-    .limit(given.rows),
+const endpointsOf = pagesOf(webhookEndpoints, (given: Given<{ organization_id: string }>) =>
+  eq(webhookEndpoints.organization_id, given.organization_id),
 )
 
 /** Changes what is given. `url` is what `checkedUrl` answered, null where none was given. */
@@ -192,17 +176,11 @@ export async function listWebhookDeliveries(
   { page }: { page: Page },
 ): Promise<PageOf<WebhookDeliveryRow>> {
   const { id } = await getWebhookEndpoint(queries, caller, endpointId)
-  const rows = await deliveriesTo(queries, { endpoint_id: id, ...givenPage(page) })
-  return pageOf(rows, page.limit)
+  return await deliveriesTo(queries, { endpoint_id: id }, page)
 }
 
-const deliveriesTo = query((db, given: Given<{ endpoint_id: string } & GivenPage>) =>
-  db
-    .select()
-    .from(webhookDeliveries)
-    .where(and(eq(webhookDeliveries.endpoint_id, given.endpoint_id), keysetAfter(webhookDeliveries, given)))
-    .orderBy(...newestFirst(webhookDeliveries))
-    .limit(given.rows),
+const deliveriesTo = pagesOf(webhookDeliveries, (given: Given<{ endpoint_id: string }>) =>
+  eq(webhookDeliveries.endpoint_id, given.endpoint_id),
 )
 
 /**
