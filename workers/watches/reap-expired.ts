@@ -1,4 +1,5 @@
 import { asc, inArray, lte } from "drizzle-orm"
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import {
@@ -40,47 +41,22 @@ type Old = { before: Date; rows: number }
 
 type Reap = (tx: Queries, old: Old) => Promise<unknown[]>
 
-async function reapAnswers(tx: Queries, old: Old): Promise<unknown[]> {
-  const found = await oldAnswers(tx, old)
-  const last = found.at(-1)
-  if (last) await deleteAnswers(tx, last)
-  return found
+/** Deletes the rows of a table that are the oldest by a time: those of one step, and all of its last instant. */
+function reaperOf(table: PgTable, time: PgColumn): Reap {
+  const oldest = query((db, given: Given<Old>) =>
+    db.select({ at: time }).from(table).where(lte(time, given.before)).orderBy(asc(time)).limit(given.rows),
+  )
+  const deleteUntil = query((db, { at }: Given<{ at: unknown }>) => db.delete(table).where(lte(time, at)))
+  return async (tx, old) => {
+    const found = await oldest(tx, old)
+    const last = found.at(-1)
+    if (last) await deleteUntil(tx, last)
+    return found
+  }
 }
 
-const oldAnswers = query((db, given: Given<Old>) => {
-  const { created_at } = idempotencyKeys
-  return db
-    .select({ created_at })
-    .from(idempotencyKeys)
-    .where(lte(created_at, given.before))
-    .orderBy(asc(created_at))
-    .limit(given.rows)
-})
-
-const deleteAnswers = query((db, { created_at }: Given<{ created_at: Date }>) =>
-  db.delete(idempotencyKeys).where(lte(idempotencyKeys.created_at, created_at)),
-)
-
-async function reapTokenUses(tx: Queries, old: Old): Promise<unknown[]> {
-  const found = await oldTokenUses(tx, old)
-  const last = found.at(-1)
-  if (last) await deleteTokenUses(tx, last)
-  return found
-}
-
-const oldTokenUses = query((db, given: Given<Old>) => {
-  const { expires_at } = identityTokenUses
-  return db
-    .select({ expires_at })
-    .from(identityTokenUses)
-    .where(lte(expires_at, given.before))
-    .orderBy(asc(expires_at))
-    .limit(given.rows)
-})
-
-const deleteTokenUses = query((db, { expires_at }: Given<{ expires_at: Date }>) =>
-  db.delete(identityTokenUses).where(lte(identityTokenUses.expires_at, expires_at)),
-)
+const reapAnswers = reaperOf(idempotencyKeys, idempotencyKeys.created_at)
+const reapTokenUses = reaperOf(identityTokenUses, identityTokenUses.expires_at)
 
 /** A session's actor is there only where something had happened to it. */
 async function reapSessions(tx: Queries, old: Old): Promise<string[]> {

@@ -145,8 +145,8 @@ function operationOf(routes: readonly Route[], route: Route): Operation {
     tags: [tagOf(route).name],
     security: route.credentials.map((kind) => ({ [schemeNames[kind]]: [] })),
     parameters: [
-      ...pathParametersOf(route.params.properties),
-      ...queryParametersOf(route.query.properties),
+      ...parametersIn("path", route.params.properties),
+      ...parametersIn("query", route.query.properties),
       ...keyParameterOf(route),
       ...lastEventParameterOf(route),
     ],
@@ -173,7 +173,7 @@ function operationOfPage({ bucket, documented }: DocumentedPage): Operation {
     description,
     tags: [tag.name],
     security: [],
-    parameters: [...pathParametersOf(params), ...queryParametersOf(query)],
+    parameters: [...parametersIn("path", params), ...parametersIn("query", query)],
     responses: {
       ...answersOfPage(documented),
       ...refusalsWith([...anywhere, "internal.error"], []),
@@ -200,21 +200,11 @@ function answersOfPage({ operation, answers }: DocumentedPage["documented"]): Re
   return Object.fromEntries(responses)
 }
 
-function pathParametersOf(params: TProperties): Parameter[] {
-  return Object.entries(params).map(([name, schema]) => ({
+function parametersIn(place: "path" | "query", schemas: TProperties): Parameter[] {
+  return Object.entries(schemas).map(([name, schema]) => ({
     name,
-    in: "path",
-    required: true,
-    description: schema.description ?? "",
-    schema: documentedSchema(schema),
-  }))
-}
-
-function queryParametersOf(query: TProperties): Parameter[] {
-  return Object.entries(query).map(([name, schema]) => ({
-    name,
-    in: "query",
-    required: false,
+    in: place,
+    required: place === "path",
     description: schema.description ?? "",
     schema: documentedSchema(schema),
   }))
