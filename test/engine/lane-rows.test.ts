@@ -5,11 +5,14 @@ import {
   type AttemptRow,
   actors,
   effects,
+  type LaneRow,
   lanes,
   type TransactionRow,
   transactions,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import type { Effect } from "../../src/engine/jobs/job.ts"
+import { compareFinalBlock, followFinalBlock } from "../../src/engine/lanes/final-block.ts"
 import type { HeldLane } from "../../src/engine/lanes/held-lane.ts"
 import {
   adoptNonce,
@@ -17,6 +20,7 @@ import {
   type Lease,
   LeaseLost,
   noteFinalBlock,
+  releaseLease,
   setLaneStatus,
   sightLane,
   takeLease,
@@ -26,14 +30,19 @@ import {
   allocateTransaction,
   dearest,
   displaceTransaction,
+  effectsOf,
   finalFrom,
   finalizeTransactions,
   findTransaction,
+  isCancelled,
   isGivenUp,
+  kindOf,
   nonceAfterLast,
   noteSend,
   openTransactions,
+  releaseEffect,
   requestCancel,
+  reservedWei,
   settledTransactions,
   storeAttempt,
   updateTransaction,
@@ -184,6 +193,81 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
+  test("what one lane writes leaves the others of its holder as they are", async () => {
+    const [lane, other] = [await openLane(), await openWithNonce()]
+    const before = await other.row()
+    const { turn, lease, row } = lane
+    await turn((t) => adoptNonce(t, lease, 3))
+    await turn((t) => takeNonce(t, lease))
+    await turn((t) => noteFinalBlock(t, lease, { number: 5, hash: "0x05" }))
+    await turn((t) => setLaneStatus(t, lease, "paused", "no money"))
+    expect(await row()).toMatchObject({ next_nonce: 4, final_block_number: 5, final_block_hash: "0x05" })
+    expect(await row()).toMatchObject({ status: "paused", reason: "no money", lease_owner: "holder" })
+    await turn((t) => haltLane(t, lease, "a thief"))
+    await turn((t) => setLaneStatus(t, lease, "open", null))
+    expect(await row()).toMatchObject({ status: "halted", reason: "a thief" })
+    await turn((t) => releaseLease(t, lease))
+    expect(await row()).toMatchObject({ lease_owner: null, leased_until: null })
+    expect(await other.row()).toEqual(before)
+  })
+
+  describe("the newest final block", () => {
+    const depth = 32
+    /** A lane whose providers say these hashes, and whose headers say the first of them. */
+    const heldAt = ({ context, lease, lane_id }: Opened, head: number, hashes: (string | null)[]) => {
+      const providers = { blockHashes: async () => hashes, voices: () => hashes.length }
+      const headers = { at: async () => ({ hash: hashes[0] }) }
+      const chain = { chain_id: 31_337, config: { finality_depth: depth }, providers, headers }
+      return { context, lease, signer: { lane_id }, chain, head: BigInt(head) } as unknown as HeldLane
+    }
+    const finalOf = async ({ row }: Opened) => {
+      const lane = await row()
+      return [lane?.final_block_number, lane?.final_block_hash]
+    }
+
+    test("is remembered every few blocks at its depth, where all providers say the same of it", async () => {
+      const lane = await openLane()
+      const follow = async (head: number, known: number | null, hashes: (string | null)[]) => {
+        await followFinalBlock(heldAt(lane, head, hashes), known)
+        return await finalOf(lane)
+      }
+      expect(await follow(30, null, ["0x01", "0x01"])).toEqual([null, null])
+      expect(await follow(31, null, ["0x01", "0x02"])).toEqual([null, null])
+      expect(await follow(31, null, ["0x01", null])).toEqual([null, null])
+      expect(await follow(31, null, ["0x01", "0x01"])).toEqual([0, "0x01"])
+      expect(await follow(32, 0, ["0x02", "0x02"])).toEqual([0, "0x01"])
+      expect(await follow(33, 0, ["0x03", "0x03"])).toEqual([2, "0x03"])
+    })
+
+    test("that is another one now halts the lane once every provider says so", async () => {
+      const lane = await openLane()
+      await lane.turn((t) => noteFinalBlock(t, lane.lease, { number: 2, hash: "0x03" }))
+      const known = (await lane.row()) as LaneRow
+      const compare = async (head: number, hashes: (string | null)[]) => {
+        const { halt, failure } = await compareFinalBlock(heldAt(lane, head, hashes), known)
+        return [halt !== null, failure !== null]
+      }
+      const [well, halted, unclear] = [
+        [false, false],
+        [true, false],
+        [false, true],
+      ]
+      expect(await compare(33, ["0x03", "0x04"])).toEqual(well)
+      expect(await compare(33, ["0x04", "0x04"])).toEqual(halted)
+      expect(await compare(33, ["0x04", "0x03"])).toEqual(unclear)
+      expect(await compare(33, ["0x04", null])).toEqual(unclear)
+      // Nobody serves it any more.
+      expect(await compare(33, [null, null])).toEqual(well)
+      // The depth was raised since.
+      expect(await compare(32, ["0x04", "0x04"])).toEqual(well)
+      const { halt } = await compareFinalBlock(heldAt(lane, 33, ["0x04"]), {
+        ...known,
+        final_block_number: null,
+      })
+      expect(halt).toBeNull()
+    })
+  })
+
   describe("the nonces of a lane", () => {
     test("are taken from the chain once, and given out one after the other", async () => {
       const { turn, lease, row } = await openLane()
@@ -269,6 +353,99 @@ describe.each(engines)("on $name", (engine) => {
         "0x0c",
       ])
       expect(dearest(attempts)).toBe(attempts[2] as AttemptRow)
+    })
+
+    test("is signed once, however many attempts it has, and its cancel is told apart", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read } = lane
+      const effect_ids = [await newEffect(lane)]
+      const id = await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+      const store = async (hash: Hex, kind: "first" | "bump" | "cancel") => {
+        const transaction = await findTransaction(read, id)
+        const attempt = { hash: `${hash}${id}`, raw: hash, kind, fees } as const
+        await turn((t) => storeAttempt(t, lease, transaction, attempt))
+        return (await findTransaction(read, id)).status
+      }
+      expect((await findTransaction(read, id)).status).toBe("allocated")
+      expect(await store("0x01", "first")).toBe("signed")
+      await turn((t) => updateTransaction(t, lease, id, { status: "sent" }))
+      expect(await store("0x02", "bump")).toBe("sent")
+      expect(await store("0x03", "cancel")).toBe("sent")
+      const transaction = await findTransaction(read, id)
+      const { attempts } = transaction
+      expect(attempts.map(({ number, is_cancel }) => [number, is_cancel])).toEqual([
+        [1, false],
+        [2, false],
+        [3, true],
+      ])
+      expect(attempts.map(kindOf)).toEqual(["first", "bump", "cancel"])
+      expect(attempts.map(({ hash }) => isCancelled(transaction, hash))).toEqual([false, false, true])
+    })
+
+    test("takes effects that are open and free, and no others", async () => {
+      const lane = await openWithNonce()
+      const allocate = (id: string) =>
+        lane.turn((t) => allocateTransaction(t, lane.lease, { ...content, effect_ids: [id] }))
+      const [done, taken, free] = [
+        await newEffect(lane, { status: "done" }),
+        await newEffect(lane),
+        await newEffect(lane),
+      ]
+      const id = await allocate(taken)
+      await expect(allocate(done)).rejects.toThrow("closed or bound")
+      await expect(allocate(taken)).rejects.toThrow("closed or bound")
+      expect((await effectsOf(lane.read, id)).map((each) => each.id)).toEqual([taken])
+      expect(await nonceAfterLast(lane.read, lane.lane_id)).toBe(8)
+      expect((await lane.row())?.next_nonce).toBe(8)
+      await allocate(free)
+    })
+
+    test("gives its content and its effects to the next nonce, and lets single ones wait again", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read, lane_id } = lane
+      const [old, other] = [await newTransaction(lane), await newTransaction(lane)]
+      const members = await effectsOf(read, old.id)
+      await turn((t) => displaceTransaction(t, lease, old, { status: "final" }))
+      const [kept, anew] = await openTransactions(read, lane_id)
+      const { to, call, gas, max_fee_per_gas } = old
+      expect(kept?.id).toBe(other.id)
+      expect(anew).toMatchObject({
+        ...{ nonce: 9, status: "allocated", attempts: [] },
+        to,
+        call,
+        gas,
+        max_fee_per_gas,
+      })
+      expect((await findTransaction(read, old.id)).status).toBe("final")
+      expect(await effectsOf(read, old.id)).toEqual([])
+      const moved = await effectsOf(read, anew?.id ?? "")
+      expect(moved.map(({ id }) => id)).toEqual(members.map(({ id }) => id))
+      expect(await effectsOf(read, other.id)).toHaveLength(1)
+
+      const [effect] = moved
+      await turn((t) => releaseEffect(t, effect as Effect))
+      expect(await effectsOf(read, anew?.id ?? "")).toEqual([])
+      const rows = await read
+        .select()
+        .from(effects)
+        .where(eq(effects.id, effect?.id ?? ""))
+      expect(rows).toMatchObject([{ transaction_id: null, attempts: 1, status: "open" }])
+    })
+
+    test("counts with its dearest attempt, or with its first price, among what may be spent", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read, lane_id } = lane
+      const effect_ids = [await newEffect(lane)]
+      await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+      const transaction = await newTransaction(lane)
+      const dear = {
+        hash: `0x0d${lane_id}`,
+        raw: "0x0d",
+        kind: "bump",
+        fees: { ...fees, max_fee_per_gas: 30n },
+      } as const
+      await turn((t) => storeAttempt(t, lease, transaction, dear))
+      expect(reservedWei(await openTransactions(read, lane_id))).toBe(90_000n * 20n + 90_000n * 30n)
     })
 
     test("is given up when a person asked for it, until its results were given", async () => {

@@ -66,6 +66,7 @@ export const areas: Area[] = [
       "engine/next-move",
       "engine/turns",
       "engine/fees",
+      "engine/findings",
       "engine/lane-rows",
       "engine/push-on",
       "engine/lanes",
