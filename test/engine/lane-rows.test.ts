@@ -4,6 +4,7 @@ import type { Hex } from "viem"
 import {
   type AttemptRow,
   actors,
+  collections,
   effects,
   type LaneRow,
   lanes,
@@ -11,9 +12,9 @@ import {
   transactions,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
-import type { Effect } from "../../src/engine/jobs/job.ts"
+import type { Effect, Mined } from "../../src/engine/jobs/job.ts"
 import { compareFinalBlock, followFinalBlock } from "../../src/engine/lanes/final-block.ts"
-import type { HeldLane } from "../../src/engine/lanes/held-lane.ts"
+import type { HeldLane, Lane } from "../../src/engine/lanes/held-lane.ts"
 import {
   adoptNonce,
   haltLane,
@@ -26,6 +27,7 @@ import {
   takeLease,
   takeNonce,
 } from "../../src/engine/lanes/leases.ts"
+import { keepOwn } from "../../src/engine/lanes/moves.ts"
 import {
   allocateTransaction,
   dearest,
@@ -55,6 +57,7 @@ import {
   sharesOf,
   waitingWork,
 } from "../../src/engine/lanes/turns.ts"
+import { handOn } from "../../src/engine/lanes/without-key.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
@@ -75,7 +78,7 @@ describe.each(engines)("on $name", (engine) => {
     const db = await databases.openShared()
     const context = createTestContext(db)
     const turn = <T>(work: (turn: Turn) => Promise<T>) => inTurn(context, null, work)
-    const { lane_id, organization_id } = await turn(({ tx }) => insertScene(tx))
+    const { lane_id, organization_id, collection_id } = await turn(({ tx }) => insertScene(tx))
     const leased = await turn((t) => takeLease(t, lane_id, holder))
     if (!leased) throw new Error("nobody else wants the lane")
     const { lease } = leased
@@ -83,7 +86,7 @@ describe.each(engines)("on $name", (engine) => {
       const [lane] = await db.read.select().from(lanes).where(eq(lanes.id, lane_id))
       return lane
     }
-    return { context, turn, lane_id, organization_id, lease, row, read: db.read }
+    return { context, turn, lane_id, organization_id, collection_id, lease, row, read: db.read }
   }
   type Opened = Awaited<ReturnType<typeof openLane>>
 
@@ -555,6 +558,85 @@ describe.each(engines)("on $name", (engine) => {
         ].toSorted() as [string, number][],
       )
       expect(await sharesOf(held(lane), [])).toEqual(new Map())
+    })
+
+    test("moves with its collection to the lane that does it by the keys there are now", async () => {
+      const [lane, other] = [await openWithNonce(), await openWithNonce()]
+      const { read, lane_id, collection_id, context } = lane
+      const kept = await newEffect(lane, { input: { collection_id: other.collection_id } })
+      const moved = await newEffect(lane, { input: { collection_id } })
+      const claim = await newEffect(lane, { src: "relayClaim", input: { unit_id: newId() } })
+      await newTransaction(lane)
+      const chain = {
+        issuanceLaneId: (id: string) => (id === collection_id ? other.lane_id : lane_id),
+        ownershipLaneId: () => other.lane_id,
+      }
+      const own = await keepOwn(
+        { ...held(lane), chain } as unknown as HeldLane,
+        await waitingWork(held(lane)),
+      )
+      expect(own.map(({ id }) => id)).toEqual([kept])
+      expect(await waitingIds(lane)).toEqual([kept])
+      expect(await waitingIds(other)).toEqual([moved, claim])
+      const laneOfCollection = async (id: string) =>
+        (await read.select().from(collections).where(eq(collections.id, id)))[0]?.lane_id
+      expect(await laneOfCollection(collection_id)).toBe(other.lane_id)
+      expect(await laneOfCollection(other.collection_id)).toBe(other.lane_id)
+      expect(context.woken).toContain(laneQueue(other.lane_id))
+      expect(await openTransactions(read, lane_id)).toHaveLength(1)
+    })
+
+    describe("in a lane whose key is gone", () => {
+      const handedOn: string[][] = []
+      const afterwards = async (_turn: Turn, { effects }: Mined, results: unknown[]) =>
+        void handedOn.push([...effects.map(({ id }) => id), ...results.map(String)])
+      const keyless = (lane: Opened, to: string, signers: unknown[] = [{}]) =>
+        ({
+          ...held(lane),
+          jobs: { ...jobs, issueUnit: { ...jobs.issueUnit, afterwards } },
+          signer: { lane_id: lane.lane_id, account: null },
+          chain: { signers, issuanceLaneId: () => to, ownershipLaneId: () => to },
+        }) as unknown as Lane
+
+      test("goes to others with its collections, and what was never signed gives its nonce back", async () => {
+        const [lane, other] = [await openWithNonce(), await openWithNonce()]
+        const { turn, lease, lane_id, read, row, collection_id } = lane
+        const signed = await newTransaction(lane)
+        const taken: string[] = []
+        for (let each = 0; each < 2; each++) {
+          const effect_ids = [await newEffect(lane)]
+          taken.push(...effect_ids)
+          await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+        }
+        const waiting = await newEffect(lane, { input: { collection_id } })
+        await handOn(keyless(lane, other.lane_id), lease)
+        expect(await openTransactions(read, lane_id)).toEqual([signed])
+        expect((await row())?.next_nonce).toBe(8)
+        expect(await waitingIds(lane)).toEqual([])
+        expect(await waitingIds(other)).toEqual([...taken, waiting])
+        expect(handedOn.splice(0)).toEqual(taken.toReversed().map((id) => [id, "again"]))
+        const [collection] = await read.select().from(collections).where(eq(collections.id, collection_id))
+        expect(collection?.lane_id).toBe(other.lane_id)
+        expect((await other.row())?.next_nonce).toBe(7)
+      })
+
+      test("stays where nobody has a key, and so does what was done once and has to be done again", async () => {
+        const lane = await openWithNonce()
+        const { turn, lease, lane_id, read } = lane
+        const effect_ids = [await newEffect(lane)]
+        const id = await turn((t) => allocateTransaction(t, lease, { ...content, effect_ids }))
+        const waiting = await newEffect(lane)
+        await handOn(keyless(lane, newId(), []), lease)
+        expect(await waitingIds(lane)).toEqual([waiting])
+        const other = await openLane()
+        await turn(({ tx }) =>
+          tx.update(effects).set({ status: "done" }).where(eq(effects.transaction_id, id)),
+        )
+        await handOn(keyless(lane, other.lane_id), lease)
+        expect(await openTransactions(read, lane_id)).toMatchObject([{ id }])
+        expect(await waitingIds(other)).toEqual([waiting])
+        expect(handedOn).toEqual([])
+      })
     })
 
     test("keeps its order behind what another lane of the chain has on its way", async () => {
