@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs"
 import { Hono } from "hono"
 import { html, type Markup, webPage } from "../../platform/html.ts"
-import { fontAt, fontFaces } from "../../platform/look/fonts.ts"
+import { fontAt } from "../../platform/look/fonts.ts"
+import { palette } from "../../platform/look/look.ts"
 
 /** A page that looks as the console does: the login page is one too. */
 export function shellPage(title: string, body: Markup): string {
@@ -17,7 +18,7 @@ export function shellPage(title: string, body: Markup): string {
 
 /** What the pages load. The login page needs it too, so nobody is asked for the token. */
 export function shellAssets(): Hono {
-  const style = `${fontFaces}${readAsset("console.css")}`
+  const style = `${palette}${readAsset("console.css")}`
   const script = readAsset("browser.js")
   return new Hono()
     .get("/console/console.css", (c) => c.body(style, 200, { "content-type": "text/css; charset=utf-8" }))
@@ -32,4 +33,4 @@ function readAsset(name: string): string {
   return readFileSync(new URL(name, import.meta.url), "utf8")
 }
 
-const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#2457d6"/><circle cx="5" cy="8" r="2.5" fill="#fff"/><rect x="9" y="5.5" width="5" height="5" rx="1.2" fill="#fff"/></svg>`
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#0b57c2"/><circle cx="5" cy="8" r="2.5" fill="#fff"/><rect x="9" y="5.5" width="5" height="5" rx="1.2" fill="#fff"/></svg>`

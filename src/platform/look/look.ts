@@ -2,7 +2,14 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fontFaces } from "./fonts.ts"
 
-/** The style that all pages for people share: colours for light and dark, type, buttons, focus. */
-export const look = `${fontFaces}${readFileSync(join(import.meta.dir, "look.css"), "utf8")}`
+/** The fonts of every page, and its colours for light and dark. */
+export const palette = `${fontFaces}${asset("palette.css")}`
 
-export const icon = readFileSync(join(import.meta.dir, "icon.svg"), "utf8")
+/** The style that the pages for people outside share: palette, type, buttons, focus. */
+export const look = `${palette}${asset("look.css")}`
+
+export const icon = asset("icon.svg")
+
+function asset(name: string): string {
+  return readFileSync(join(import.meta.dir, name), "utf8")
+}
