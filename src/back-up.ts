@@ -1,5 +1,5 @@
-import { Database } from "bun:sqlite"
 import { existsSync } from "node:fs"
+import { copySqlite } from "./db/copy-sqlite.ts"
 import { withDevEnvironment } from "./dev/environment.ts"
 import { loadConfig, processEnvironment } from "./platform/config.ts"
 import { ConfigError } from "./platform/config-error.ts"
@@ -15,13 +15,7 @@ function backUp(databaseUrl: string, file: string): void {
   if (!path) throw new StartError("DATABASE_URL names a Postgres: back it up with pg_dump --format custom")
   if (!existsSync(path)) throw new StartError(`there is no database at ${path}; is DATA_DIR right?`)
   if (existsSync(file)) throw new StartError(`${file} exists; name a file that does not`)
-  const db = new Database(path, { readonly: true })
-  try {
-    db.exec("pragma busy_timeout = 10000")
-    db.query("vacuum into ?").run(file)
-  } finally {
-    db.close()
-  }
+  copySqlite(path, file)
 }
 
 keepFilesPrivate()

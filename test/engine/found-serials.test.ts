@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { and, asc, eq } from "drizzle-orm"
-import { foundSerials } from "../../src/db/chain-schema.ts"
+import type { Address } from "viem"
+import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import { bulkPairings, effects, units } from "../../src/db/schema.ts"
+import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
-import type { Effect as LaneWork, Write } from "../../src/engine/jobs/job.ts"
+import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
+import type { Effect as LaneWork, Mined, Write } from "../../src/engine/jobs/job.ts"
 import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
+import { createCollection } from "../../src/resources/collections/service.ts"
 import { issueUnits } from "../../workers/jobs/issue-units.ts"
+import { contractsOn, followMoves } from "../../workers/watches/follow-owners.ts"
 import { engines } from "../harness/engines.ts"
 import {
   activeCollection,
@@ -96,6 +101,56 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     await writeNext([second])
     const [unit] = await read().select().from(units).where(eq(units.id, next.id))
     expect(unit?.serial).toBe(5)
+  })
+
+  test("leave a unit whose issuance was on its way with the owner that the chain has for it", async () => {
+    const caller = await createCaller(service)
+    const collection = await activeCollection(service, caller)
+    const unit = await newUnit(service, caller, collection)
+    const body = { chips: [{ unit_id: unit.id, is_test: true }] }
+    await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
+    const [effect] = (await waitingFor(collection.id)) as [Effect]
+    const owner = `0x${"AB".repeat(20)}`
+    await service.turn(({ tx, at }) =>
+      tx.insert(foundOwners).values([
+        { collection_id: collection.id, serial: 1, owner, block_number: 7, found_at: at },
+        {
+          collection_id: collection.id,
+          serial: 2,
+          owner: `0x${"CD".repeat(20)}`,
+          block_number: 8,
+          found_at: at,
+        },
+      ]),
+    )
+
+    const issued = { first: 1, chip_ids: [effect.input.chip_id] }
+    const call = encodeIssue(2, issued, { asCode: false })
+    const mined = { transaction: { to: collection.address, call }, effects: [effect] } as Mined<"issueUnit">
+    const result = { output: { serial: 1, transaction_hash: "0x01" } }
+    await service.turn(async (turn) => {
+      await settleEffect(turn, effect.id, result)
+      await issueUnits.afterwards?.(turn, mined, [result])
+    })
+    const [row] = await read().select().from(units).where(eq(units.id, unit.id))
+    expect(row).toMatchObject({ serial: 1, token_status: "active", claimed: true, owner, owner_block: 7 })
+  })
+
+  test("keep their owners also where they were seen before the deployment of their collection", async () => {
+    const caller = await createCaller(service)
+    const collection = await service.turn((turn) =>
+      createCollection(turn, service.context.chains, caller, { name: "Autumn" }),
+    )
+    const contract = collection.address as Address
+    const owner: Address = `0x${"AB".repeat(20)}`
+    const contracts = await contractsOn(read(), collection.chain_id)
+    await service.turn((turn) =>
+      followMoves(turn, contracts, [
+        { address: contract, serial: 3n, from: contract, to: owner, block_number: 7n },
+      ]),
+    )
+    const found = await read().select().from(foundOwners).where(eq(foundOwners.collection_id, collection.id))
+    expect(found).toMatchObject([{ serial: 3, owner, block_number: 7 }])
   })
 })
 

@@ -29,7 +29,7 @@ import {
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
-import { foundSerialsOf, issuedOn, takeFoundOwner, takeUpSerials } from "./take-up-serials.ts"
+import { foundSerialsOf, issuedOn, takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
 const maxUnits = 100
@@ -81,8 +81,15 @@ export const issueUnits: Job<"issueUnit"> = {
     const { effects } = mined
     const isIssued = (effect: Effect<"issueUnit">) =>
       effect.status === "done" || isOutput(results[effects.indexOf(effect)])
+    const issuedNow = (effect: Effect<"issueUnit">) => {
+      const result = results[effects.indexOf(effect)]
+      if (effect.status === "done" || !isOutput(result)) return []
+      return [{ unit_id: effect.actor_id, serial: result.output.serial }]
+    }
     for (const { collection_id, first, effects: members } of await batchesOf(turn.tx, mined)) {
       if (members.length === 0) continue
+      // After an older back-up was restored, what was on its way in it may have been claimed since.
+      await takeFoundOwners(turn, collection_id, members.flatMap(issuedNow))
       if (members.every(isIssued)) {
         await closeBulkPairings(turn, members)
         continue
@@ -158,7 +165,7 @@ async function settleFound(
         const { serial, transaction_hash } = found
         const output: OutputOf<"issueUnit"> = { serial, transaction_hash }
         await settleEffect(turn, effect.id, { output })
-        await takeFoundOwner(turn, effect.actor_id, { collection_id: id, serial })
+        await takeFoundOwners(turn, id, [{ unit_id: effect.actor_id, serial }])
       }
       await closeBulkPairings(turn, taken)
     },

@@ -73,19 +73,27 @@ export async function foundSerialsOf(
   return new Map(rows.reverse().map((row) => [row.chip_id, row]))
 }
 
-/** Gives a unit whose serial the chain had before it the owner that the chain has for it. */
-export async function takeFoundOwner(
+/** Gives units of a collection that have just got their serials the owners that the chain had for these before. */
+export async function takeFoundOwners(
   turn: Turn,
-  unitId: string,
-  { collection_id, serial }: { collection_id: string; serial: number },
+  collectionId: string,
+  issued: { unit_id: string; serial: number }[],
 ): Promise<void> {
-  const [found] = await turn.tx
-    .select({ owner: foundOwners.owner, block_number: foundOwners.block_number })
+  const serials = issued.map(({ serial }) => serial)
+  const rows = await turn.tx
+    .select({
+      serial: foundOwners.serial,
+      owner: foundOwners.owner,
+      block_number: foundOwners.block_number,
+    })
     .from(foundOwners)
-    .where(and(eq(foundOwners.collection_id, collection_id), eq(foundOwners.serial, serial)))
-  if (!found) return
-  await sendEvent(turn, unitId, { type: "CLAIMED" })
-  await noteOwner(turn, { id: unitId, owner: null, owner_block: null }, found)
+    .where(and(eq(foundOwners.collection_id, collectionId), inArray(foundOwners.serial, serials)))
+  for (const { serial, ...found } of rows) {
+    const id = issued.find((each) => each.serial === serial)?.unit_id
+    if (id === undefined) continue
+    await sendEvent(turn, id, { type: "CLAIMED" })
+    await noteOwner(turn, { id, owner: null, owner_block: null }, found)
+  }
 }
 
 /** The number of serials issued at a block, the newest one unless it is given; 0 before there is a contract. */

@@ -18,18 +18,22 @@ export type Contracts = ReadonlyMap<string, { collection_id: string; address: Ad
 /** A token that went from one address to another. */
 export type Move = { address: Address; serial: bigint; from: Address; to: Address; block_number: bigint }
 
+/**
+ * Those of a chain. One that is still being deployed has them, too, where an older back-up was restored: by the time its
+ * deployment is found, the blocks in which they moved have been read.
+ */
 export async function contractsOn(queries: Queries, chainId: number): Promise<Contracts> {
-  const rows = await activeContracts(queries, { chain_id: chainId })
+  const rows = await contractsWithTokens(queries, { chain_id: chainId })
   return new Map(
     rows.map(({ id, address }) => [lower(address), { collection_id: id, address: address as Address }]),
   )
 }
 
-const activeContracts = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+const contractsWithTokens = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({ id: collections.id, address: collections.address })
     .from(collections)
-    .where(and(eq(collections.chain_id, chain_id), eq(collections.status, "active"))),
+    .where(and(eq(collections.chain_id, chain_id), inArray(collections.status, ["deploying", "active"]))),
 )
 
 /** Writes down who has the moved tokens now, in the order of the chain. */
