@@ -33,20 +33,27 @@ export type Judged = {
  * that the test itself sent with a signer's key.
  */
 export async function judge(stage: Judged, played: Played, foreign: Hex[] = []): Promise<Verdict> {
-  const faults = [
-    ...(await effectsOnChain(stage, played)),
+  const faults = [...(await effectsOnChain(stage, played)), ...(await judgeRows(stage, played, foreign))]
+  return { faults, ...(await tally(stage, played)) }
+}
+
+/** What contradicts the chain, or itself, in the database. */
+export async function judgeRows(stage: Judged, played: Played, foreign: Hex[]): Promise<string[]> {
+  return [
     ...(await rowsAsOnChain(stage, played)),
     ...(await noncesAndHashes(stage, foreign)),
     ...(await journals(stage)),
     ...stage.unstored.map((hash) => `${hash} was sent before it was stored`),
   ]
-  return { faults, ...(await tally(stage, played)) }
 }
 
 export type Verdict = { faults: string[]; duplicates: number; missing: number }
 
 /** The events of the collection, in the order of the canonical chain. */
-async function eventsOf({ anvil }: Judged, { collection }: Played) {
+export async function eventsOf(
+  { anvil }: Pick<Judged, "anvil">,
+  { collection }: { collection: { address: string } },
+) {
   const logs = await anvil.client.getLogs({ address: collection.address as Address, fromBlock: 0n })
   return parseEventLogs({ abi: collectionAbi, logs })
 }
@@ -61,7 +68,7 @@ async function issuedChips(stage: Judged, played: Played): Promise<string[]> {
 }
 
 /** Effects that happened more than once, and those that never did. */
-async function tally(stage: Judged, played: Played) {
+export async function tally(stage: Judged, played: Played) {
   const events = await eventsOf(stage, played)
   const seen: string[] = (await issuedChips(stage, played)).map((chip) => `issued ${chip}`)
   for (const event of events) {

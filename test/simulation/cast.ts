@@ -27,11 +27,15 @@ export type Cast = {
   repeat_probability: number
   /** Every line of every log. */
   lines: string[]
+  /** Does nothing while it is alive, or where nothing may run. */
   start(name: string): void
   /** Lets a process end by itself, as a supervisor does, after which it starts again; ends when it was ended. */
   restart(name: string): Promise<void>
   /** A process for one piece of work, such as an operator's command. */
   visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
+  /** Ends all processes, and nothing runs until `startAll`. */
+  stopAll(): Promise<void>
+  startAll(): void
   end(): void
 }
 
@@ -46,12 +50,15 @@ type Life = {
 
 /** After which a supervisor waits no longer. */
 const stopMilliseconds = 10_000
+const waitMilliseconds = 100
 
 export const apiNames = ["api0", "api1"]
 export const workerNames = ["worker0", "worker1"]
 
 export function createCast(simulation: Simulation, config: Config, wakeUpLine: WakeUpLine): Cast {
   let births = 0
+  let visits = 0
+  let isStopped = false
   const cast: Cast = {
     config,
     alive: new Map(),
@@ -61,6 +68,8 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
     start,
     restart,
     visit,
+    stopAll,
+    startAll,
     end() {
       for (const { process } of cast.alive.values()) {
         process.onDeath = () => {}
@@ -70,6 +79,7 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
   }
 
   function start(name: string): void {
+    if (isStopped || cast.alive.has(name)) return
     const process = createProcess(`${name}.${births++}`)
     const life: Life = { process, app: null, stop: async () => {}, rest_seconds: 1 }
     cast.alive.set(name, life)
@@ -100,6 +110,17 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
     kill(simulation, life.process, "its end")
   }
 
+  async function stopAll(): Promise<void> {
+    isStopped = true
+    await Promise.all([...apiNames, ...workerNames].map(restart))
+    while (visits > 0) await sleep(simulation, waitMilliseconds)
+  }
+
+  function startAll(): void {
+    isStopped = false
+    for (const name of [...apiNames, ...workerNames]) start(name)
+  }
+
   async function open(process: SimulatedProcess): Promise<World> {
     const world = await openWorld(cast.config, tell)
     const wakeUps = wakeUpLine.connect()
@@ -115,6 +136,8 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
   }
 
   async function visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T> {
+    while (isStopped) await sleep(simulation, waitMilliseconds)
+    visits += 1
     const process = createProcess(`${name}.${births++}`)
     return await inProcess(process, async () => {
       const world = await open(process)
@@ -123,6 +146,8 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
       } finally {
         await world.close()
       }
+    }).finally(() => {
+      visits -= 1
     })
   }
   return cast

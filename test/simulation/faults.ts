@@ -38,6 +38,8 @@ export type Fault =
   | { kind: "steal"; at: Seconds; signer: number; is_instead: boolean }
   | ({ kind: "clients"; mood: "twice" | "lost_request" | "lost_answer" | "slow" } & Lasting)
   | { kind: "operator"; at: Seconds; act: "retry" | "cancel" | "explain" | "stuck"; salt: number }
+  /** The database is put back to what it was at the beginning of this time, and nothing runs for the rest of it. */
+  | ({ kind: "restore"; rest_seconds: Seconds } & Lasting)
   | { kind: "rotate"; at: Seconds; signer: number; pause_seconds: Seconds }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
@@ -97,6 +99,7 @@ const weights: Weight[] = [
   ["clients", 5],
   ["operator", 4],
   ["rotate", 3],
+  ["restore", 3],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -157,6 +160,8 @@ function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[]
       return { kind, at, act: stream.pick(["retry", "cancel", "explain", "stuck"] as const), salt }
     case "rotate":
       return { kind, at, signer: stream.below(2), pause_seconds: rounded(stream.between(0, 6)) }
+    case "restore":
+      return { kind, rest_seconds: rounded(stream.between(0.5, 20)), ...lasting(1, 40) }
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -179,6 +184,8 @@ export function lengthOf(fault: Fault): number {
       return skewedSeconds
     case "rotate":
       return rotatingSeconds
+    case "restore":
+      return fault.for_seconds + fault.rest_seconds
     default:
       return fault.for_seconds
   }
@@ -253,6 +260,8 @@ function wordsOf(fault: Fault): string {
       return `an operator asks for ${fault.act}`
     case "rotate":
       return `signer ${fault.signer} gets another key, with ${fault.pause_seconds} s between one process and the next`
+    case "restore":
+      return `the database is put back to what it is now, ${fault.for_seconds} s later, and nothing runs for ${fault.rest_seconds} s`
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

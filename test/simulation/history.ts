@@ -16,6 +16,7 @@ import { createOrganization, issueApiKey } from "../../src/resources/organizatio
 import { apiNames, type Cast, createCast, workerNames } from "./cast.ts"
 import { headOf, type SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, wholeView } from "./chain/json-rpc.ts"
+import { type Chest, createChest, storeChips } from "./chest.ts"
 import { type Clients, createClients } from "./clients.ts"
 import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
@@ -23,10 +24,12 @@ import { findFaults } from "./judge.ts"
 import { createOperator } from "./operator.ts"
 import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
+import { createRestorer, type Store } from "./restoration.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
 import { real } from "./seams/clock.ts"
 import { servers } from "./seams/line.ts"
-import { type Asking, followFeed, playStory, readAgain, readFeed } from "./story.ts"
+import { takeStock } from "./stock.ts"
+import { type Asking, followFeed, playStory, readAgain, readFeed, type Stage } from "./story.ts"
 import { sendNonsense } from "./stranger.ts"
 import { streamOf } from "./streams.ts"
 import { createWakeUpLine } from "./wake-ups.ts"
@@ -73,16 +76,17 @@ export async function playHistory(
   const plot = await preparePlot(ground, providersOf(seed))
   const { chain, config } = plot
   serve(simulation)
-  const db = openDatabase(config.database_url)
+  const store: Store = { db: openDatabase(config.database_url) }
   const wakeUpLine = createWakeUpLine(simulation)
   const cast = createCast(simulation, config, wakeUpLine)
   const clients = createClients(simulation, cast, streamOf(seed, "clients"))
-  const operator = createOperator(simulation, cast, db.read)
+  const operator = createOperator(simulation, cast, store)
+  const restorer = createRestorer(simulation, cast, store)
   const miner = createMiner()
   const unstored: Hex[] = []
   const providers = plot.urls.map((url, index) =>
     createProvider(url, chain, streamOf(seed, `provider ${index}`), async (hash) => {
-      if (!(await isStored(db, hash))) unstored.push(hash)
+      if (!(await isStored(store, hash))) unstored.push(hash)
     }),
   )
   servers.clear()
@@ -91,11 +95,21 @@ export async function playHistory(
 
   const strangers: Asking["strangers"] = [null, "", "end_sk_forged", "x".repeat(500)]
   const asking: Asking = { collections: [], secrets: [...plot.secrets], strangers, breaches: [], feed: [] }
+  const chest = faults.some(({ kind }) => kind === "restore") ? createChest(streamOf(seed, "chest")) : null
+  const stage: Stage = {
+    ...{ simulation, chain, clients, receiver, chest, chance: streamOf(seed, "story") },
+    most_skew_seconds: mostSkew(faults),
+    isRestored: () => restorer.restoration !== null,
+  }
+  const breached = (error: Error) => void asking.breaches.push(error.message)
+  let maker = ""
+  const beside: Promise<void>[] = []
   const around: Surroundings = {
     ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
     act(fault) {
       if (fault.kind === "operator") void operator.follow(fault)
       else if (fault.kind === "rotate") void operator.rotate(fault)
+      else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
   }
@@ -103,22 +117,24 @@ export async function playHistory(
   async function live(): Promise<void> {
     startMining(around, blockSeconds)
     for (const name of [...apiNames, ...workerNames]) cast.start(name)
-    const [maker, stranger] = await newOrganizations(cast)
-    asking.secrets.push(maker, stranger)
-    strangers.push(stranger)
+    const keys = await newOrganizations(cast, chest)
+    maker = keys.maker
+    asking.secrets.push(maker, keys.stranger)
+    strangers.push(keys.stranger)
     void operator.watchLanes()
     unleash(around, faults)
-    const stage = {
-      ...{ simulation, chain, clients, receiver, chance: streamOf(seed, "story") },
-      most_skew_seconds: mostSkew(faults),
-    }
-    followFeed(stage, maker, asking).catch((error) => asking.breaches.push((error as Error).message))
+    followFeed(stage, maker, asking).catch(breached)
     const played = playStory(stage, maker, asking)
     await Promise.all([played, sleep(simulation, lastsUntil(faults)).then(() => calm(around, faults))])
-    await quiet(around, db)
+    await Promise.all(beside)
+    await quiet(around, store)
     await readAgain(stage, maker, asking)
     await readFeed(stage, maker, asking)
     await operator.explainEachState()
+  }
+
+  async function takeStockAfter(fault: Extract<Fault, { kind: "restore" }>): Promise<void> {
+    if (await restorer.restore(fault)) await takeStock(stage, maker, asking)
   }
 
   let isOver = false
@@ -141,14 +157,15 @@ export async function playHistory(
   const log = cast.lines
   const found = await findFaults({
     ...{ faults, asking, clients, operator, receiver, log, unstored, failure },
+    restoration: restorer.restoration,
     ended_at: new Date(epoch + now),
-    world: { context: { config, db } },
+    world: { context: { config, db: store.db } },
     anvil: { client: clientOf(chain) },
     made: miner.made,
     foreign: miner.stolen.map((transaction) => transaction.hash),
   })
-  const digest = await digestOf(db, chain, [String(hash), ...log])
-  await db.close()
+  const digest = await digestOf(store.db, chain, [String(hash), ...log])
+  await store.db.close()
   return {
     ...{ seed, faults, found, digest, trace: simulation.trace, log },
     asked: countsOf(asking, clients),
@@ -180,7 +197,7 @@ function mostSkew(faults: readonly Fault[]): number {
   }, 1)
 }
 
-async function isStored(db: Database, hash: Hex): Promise<boolean> {
+async function isStored({ db }: Store, hash: Hex): Promise<boolean> {
   const rows = await db.read
     .select({ hash: transactionAttempts.hash })
     .from(transactionAttempts)
@@ -189,31 +206,35 @@ async function isStored(db: Database, hash: Hex): Promise<boolean> {
 }
 
 /** Made by an operator: one to play with, and another one. Answers an API key of each. */
-async function newOrganizations(cast: Cast): Promise<[maker: string, stranger: string]> {
+async function newOrganizations(
+  cast: Cast,
+  chest: Chest | null,
+): Promise<{ maker: string; stranger: string }> {
   return await cast.visit("operator", async ({ context }) => {
-    const make = (name: string) =>
+    const make = (name: string, encoded: Chest | null) =>
       inTurn(context, null, async (turn) => {
         const chains = { default_chain_id: foundry.id, allowed_chain_ids: [foundry.id] }
         const { id } = await createOrganization(turn, { name, ...chains })
+        if (encoded) await storeChips(turn, context.config.service_secret, id, encoded)
         return (await issueApiKey(turn, { organization_id: id, name: null })).key
       })
-    return [await make("Maker"), await make("Stranger")]
+    return { maker: await make("Maker", chest), stranger: await make("Stranger", null) }
   })
 }
 
 /** Waits until nothing is on its way and everything is final, which the chain then hurries to. */
-async function quiet({ simulation, chain, miner }: Surroundings, db: Database): Promise<void> {
-  await still(simulation, db, chain)
+async function quiet({ simulation, chain, miner }: Surroundings, store: Store): Promise<void> {
+  await still(simulation, store, chain)
   await mineAtOnce({ simulation, chain, miner }, depths.finality_depth)
-  await still(simulation, db, chain)
+  await still(simulation, store, chain)
 }
 
 /** Waits until nothing was on its way for some blocks: a wallet may yet see that the chain has lost something of it. */
-async function still(simulation: Simulation, db: Database, chain: SimulatedChain): Promise<void> {
+async function still(simulation: Simulation, store: Store, chain: SimulatedChain): Promise<void> {
   let since = headOf(chain).number
   while (headOf(chain).number - since < stillBlocks) {
     await sleep(simulation, blockSeconds * 1_000)
-    if (await isBusy(db, chain)) since = headOf(chain).number
+    if (await isBusy(store.db, chain)) since = headOf(chain).number
   }
 }
 

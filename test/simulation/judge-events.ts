@@ -5,7 +5,13 @@ import type { Fault } from "./faults.ts"
 import type { Receiver } from "./receiver.ts"
 import type { Asking } from "./story.ts"
 
-type Told = { faults: readonly Fault[]; asking: Asking; receiver: Receiver }
+type Told = {
+  faults: readonly Fault[]
+  asking: Asking
+  receiver: Receiver
+  /** The back-up that was restored, which lacks some events. */
+  restoration: { events: string[] } | null
+}
 
 /** What is not as it must be in the feed of events and in what a webhook endpoint was sent of it. */
 export async function findFaultsInEvents(read: Queries, told: Told): Promise<string[]> {
@@ -18,12 +24,16 @@ export async function findFaultsInEvents(read: Queries, told: Told): Promise<str
     .where(eq(webhookEndpoints.url, told.receiver.url))
   const own = numbered.filter(({ organization_id }) => organization_id === endpoint?.organization_id)
   const queued = await read.select({ event_id: webhookQueue.event_id }).from(webhookQueue)
+  const forgotten = told.restoration?.events ?? []
   return [
     ...unnumbered.map(({ id, type }) => `the event ${id} of ${type} has no place in the feed`),
     ...numbered.flatMap(({ position }, index) =>
       position === index + 1 ? [] : [`the event number ${index + 1} has position ${position}`],
     ),
-    ...asRead(own, told.asking.feed),
+    ...asRead(
+      own,
+      told.asking.feed.filter((id) => !forgotten.includes(id)),
+    ),
     ...asSent(own, endpoint?.created_at ?? null, new Set(queued.map(({ event_id }) => event_id)), told),
   ]
 }
@@ -43,13 +53,15 @@ function asSent(
   own: EventRow[],
   since: Date | null,
   queued: ReadonlySet<string>,
-  { faults, receiver }: Told,
+  { faults, receiver, restoration }: Told,
 ): string[] {
   const mayFail = faults.some(({ kind }) => kind === "receiver")
   const first = new Map<string, number>()
   for (const [index, id] of receiver.taken.entries()) if (!first.has(id)) first.set(id, index)
   const found = receiver.unsigned.map((text) => `a webhook is not signed: ${text.slice(0, 60)}`)
-  const strange = [...first.keys()].filter((id) => !own.some((event) => event.id === id))
+  const strange = [...first.keys()].filter(
+    (id) => !own.some((event) => event.id === id) && !restoration?.events.includes(id),
+  )
   found.push(
     ...strange.map((id) => `a webhook endpoint was sent ${id}, which is no event of its organization`),
   )

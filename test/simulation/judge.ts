@@ -14,15 +14,17 @@ import {
 } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { paidOverOracle } from "../faults/bounds.ts"
-import { type Judged, judge } from "../faults/judge.ts"
+import { type Judged, judge, judgeRows, tally, type Verdict } from "../faults/judge.ts"
 import { findFaultsInAnswers } from "./answers.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
 import type { Fault, ProviderMood } from "./faults.ts"
 import { depths, maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
+import { findFaultsAfterRestoring } from "./judge-restored.ts"
 import type { Operator } from "./operator.ts"
 import type { Receiver } from "./receiver.ts"
+import { isForgotten, type Restoration } from "./restoration.ts"
 import type { Asking, CollectionPlayed } from "./story.ts"
 import { writers } from "./writers.ts"
 
@@ -38,6 +40,8 @@ type Remains = Judged & {
   /** When each block was made, in milliseconds since the beginning. */
   made: { number: number; at: number }[]
   ended_at: Date
+  /** The back-up that was restored; null where none was. */
+  restoration: Restoration | null
   /** Why the history did not end; null when it did. */
   failure: string | null
 }
@@ -51,7 +55,7 @@ export async function findFaults(remains: Remains): Promise<string[]> {
     ...(await failedWithoutCause(remains)),
     ...(await haltedWithoutCause(remains)),
     ...(await toldTooEarly(remains)),
-    ...findFaultsInAnswers(remains.clients.exchanges, remains.faults, remains.asking.strangers),
+    ...contradictions(remains),
     ...(await twoWriters(remains)),
     ...(await dearAttempts(remains)),
     ...(await paidOverOracle(remains.anvil.client, remains.world.context.db.read, advisedTip)),
@@ -68,22 +72,41 @@ export async function findFaults(remains: Remains): Promise<string[]> {
 async function findFaultsOnChain(remains: Remains): Promise<string[]> {
   const found: string[] = []
   for (const played of remains.asking.collections) {
-    const verdict = await judge(
-      remains,
-      {
-        collection: { address: played.address },
-        paired: await inOrderOfRequests(remains, played),
-        claims: await ended(remains, played.claims, claims, "claimed"),
-        replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
-        refreshes: [],
-      },
-      remains.foreign,
-    )
+    const verdict = await judgeCollection(remains, played)
     found.push(...verdict.faults.filter((fault) => !isBelieved(remains, fault)))
     if (verdict.duplicates > 0) found.push(`${verdict.duplicates} effects happened twice on chain`)
     if (verdict.missing > 0) found.push(`${verdict.missing} effects that were told are not on chain`)
   }
   return found
+}
+
+async function judgeCollection(remains: Remains, played: CollectionPlayed): Promise<Verdict> {
+  const { restoration, foreign } = remains
+  const known = {
+    collection: { address: played.address },
+    paired: restoration ? [] : await inOrderOfRequests(remains, played),
+    claims: await ended(remains, played.claims, claims, "claimed"),
+    replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
+    refreshes: [],
+  }
+  if (!restoration) return await judge(remains, known, foreign)
+  const faults = [
+    ...(await findFaultsAfterRestoring({ ...remains, restoration }, played)),
+    ...(await judgeRows(remains, known, [...foreign, ...restoration.hashes])),
+  ]
+  return { faults, duplicates: 0, missing: (await tally(remains, known)).missing }
+}
+
+/** What clients were told before a back-up was restored says nothing of what they were told after it, and the reverse. */
+function contradictions({ clients, faults, asking, restoration }: Remains): string[] {
+  const { exchanges } = clients
+  const judged = restoration
+    ? [
+        exchanges.filter(({ answered_at }) => answered_at <= restoration.ended_at),
+        exchanges.filter((exchange) => !isForgotten(restoration, exchange)),
+      ]
+    : [exchanges]
+  return judged.flatMap((told) => findFaultsInAnswers(told, faults, asking.strangers))
 }
 
 /**
@@ -140,7 +163,10 @@ async function hasCause(
   const { read } = remains.world.context.db
   if (machine === "chip-replacement") {
     const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
-    return row !== undefined && (await ownerOf(remains, row.unit_id)) !== null
+    // After a back-up was restored, the chain may have a later replacement, of which nobody knows any more.
+    return (
+      row !== undefined && (remains.restoration !== null || (await ownerOf(remains, row.unit_id)) !== null)
+    )
   }
   const table = machine === "claim" ? claims : machine === "transfer" ? transfers : null
   if (!table) return false
@@ -165,26 +191,36 @@ async function ownerOf({ world, asking, anvil }: Remains, unitId: string): Promi
 }
 
 /**
- * A lane stops only for somebody else's use of its key, where providers follow another chain, or where every one of them
+ * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, where providers follow another chain, or where every one of them
  * answers with nothing: what they do not have nobody sent, as far as can be told.
  */
-async function haltedWithoutCause({ operator, faults, world }: Remains): Promise<string[]> {
+async function haltedWithoutCause({ operator, faults, world, restoration }: Remains): Promise<string[]> {
   const inMood = (mood: ProviderMood) =>
     faults.flatMap((fault) => (fault.kind === "provider" && fault.mood === mood ? [fault.provider] : []))
   const providers = world.context.config.chains[0]?.rpc_urls.length
   const mayHalt =
     faults.some(({ kind }) => kind === "steal") ||
     inMood("other_fork").length > 0 ||
+    restoration !== null ||
     new Set(inMood("empty_answers")).size === providers
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
 }
 
 /** What ended well was told of at the confirmation depth; where no block was replaced, the times of blocks say that. */
-async function toldTooEarly({ world, anvil, clients, faults, made }: Remains): Promise<string[]> {
+async function toldTooEarly({
+  world,
+  anvil,
+  clients,
+  faults,
+  made,
+  restoration,
+}: Remains): Promise<string[]> {
   if (faults.some(({ kind }) => kind === "reorganize")) return []
   const { read } = world.context.db
   const told = new Map<string, number>()
-  for (const { body, answered_at } of clients.exchanges) {
+  for (const exchange of clients.exchanges) {
+    if (restoration && isForgotten(restoration, exchange)) continue
+    const { body, answered_at } = exchange
     const { id, status } = (body ?? {}) as { id?: string; status?: string }
     if (!id || !["claimed", "confirmed"].includes(status ?? "")) continue
     told.set(id, Math.min(told.get(id) ?? answered_at, answered_at))

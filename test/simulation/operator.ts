@@ -12,6 +12,7 @@ import type { Config } from "../../src/platform/config.ts"
 import { apiNames, type Cast, workerNames } from "./cast.ts"
 import type { Fault } from "./faults.ts"
 import { everySignerKey, nextSignerKeys } from "./ground.ts"
+import type { Store } from "./restoration.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 import { type Stream, streamOf } from "./streams.ts"
 
@@ -34,7 +35,7 @@ export type Operator = {
 const commands = { retry, cancel, explain, stuck }
 const watchMilliseconds = 5_000
 
-export function createOperator(simulation: Simulation, cast: Cast, read: Queries): Operator {
+export function createOperator(simulation: Simulation, cast: Cast, store: Store): Operator {
   const operator: Operator = { halts: [], broken: [], follow, rotate, watchLanes, explainEachState }
 
   async function run(command: Command, words: string[]): Promise<void> {
@@ -61,7 +62,7 @@ export function createOperator(simulation: Simulation, cast: Cast, read: Queries
   async function follow({ act, salt }: Extract<Fault, { kind: "operator" }>): Promise<void> {
     const chance = streamOf(BigInt(salt), "operator")
     if (act === "stuck") return await run(stuck, [])
-    const id = await targetOf(read, act, chance)
+    const id = await targetOf(store.db.read, act, chance)
     if (id !== null) await run(commands[act], [id])
   }
 
@@ -82,24 +83,28 @@ export function createOperator(simulation: Simulation, cast: Cast, read: Queries
   async function watchLanes(): Promise<void> {
     for (;;) {
       await sleep(simulation, watchMilliseconds)
-      for (const { id, reason } of await read.select().from(lanes).where(eq(lanes.status, "halted"))) {
+      for (const { id, reason } of await haltedLanes(store)) {
         operator.halts.push(`${id}: ${reason}`)
         await run(retry, [id])
       }
-      const asking = await read.select().from(lanes).where(like(lanes.reason, "%: add it until%"))
+      const asking = await store.db.read.select().from(lanes).where(like(lanes.reason, "%: add it until%"))
       if (asking.length > 0 && cast.config.signer_keys.length < everySignerKey.length)
         await giveKeys(everySignerKey, 1)
     }
   }
 
   async function explainEachState(): Promise<void> {
-    const told = await read.select().from(actors).where(ne(actors.machine, "session-token"))
+    const told = await store.db.read.select().from(actors).where(ne(actors.machine, "session-token"))
     const oneOfEach = new Map(told.map(({ id, machine, state }) => [`${machine} ${state}`, id]))
     await visit(async (world) => {
       for (const id of oneOfEach.values()) await runIn(world, explain, [id])
     })
   }
   return operator
+}
+
+async function haltedLanes({ db }: Store) {
+  return await db.read.select().from(lanes).where(eq(lanes.status, "halted"))
 }
 
 async function targetOf(

@@ -1,6 +1,8 @@
 import type { Address, Hex } from "viem"
 import type { SimulatedChain } from "./chain/chain.ts"
-import { type Asked, type Clients, codeOf, type Exchange } from "./clients.ts"
+import type { Chest } from "./chest.ts"
+import type { Asked, Clients } from "./clients.ts"
+import { Forgotten, make, read, refused, tryMake, unlessForgotten } from "./errands.ts"
 import type { Receiver } from "./receiver.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 import type { Stream } from "./streams.ts"
@@ -35,6 +37,10 @@ export type Stage = {
   clients: Clients
   chance: Stream
   receiver: Receiver
+  /** The chips that are paired; null where they are test chips, which the service makes. */
+  chest: Chest | null
+  /** Whether a back-up was restored, after which the service may know nothing of what it answered. */
+  isRestored(): boolean
   /** How far apart two clocks of the service may be. */
   most_skew_seconds: number
 }
@@ -63,7 +69,9 @@ export async function playStory(stage: Stage, key: string, asking: Asking): Prom
   let wallets = 0
   const nextWallet = () => wallets++ % walletCount
   const names = ["Autumn", "Winter"].slice(0, count)
-  await Promise.all(names.map((name) => playCollection(stage, key, name, nextWallet, asking)))
+  await Promise.all(
+    names.map((name) => unlessForgotten(playCollection(stage, key, name, nextWallet, asking))),
+  )
 }
 
 /** Reads the feed of events from where it was read to, for ever. */
@@ -81,7 +89,13 @@ export async function readFeed(stage: Stage, key: string, { feed }: Asking): Pro
   for (;;) {
     const after = feed.at(-1) ?? "0"
     const path = `/v1/events?after=${after}&limit=${feedPage}`
-    const { events } = await read<{ events: { id: string }[] }>(stage, key, path)
+    const answer = await stage.clients.ask({ method: "GET", path, token: key })
+    if (answer.status === 400 && after !== "0" && stage.isRestored()) {
+      await readFeedAnew(stage, key, feed)
+      return
+    }
+    if (answer.status !== 200) throw refused(answer)
+    const { events } = answer.body as { events: { id: string }[] }
     // Whoever else read meanwhile has taken this page.
     if (after !== (feed.at(-1) ?? "0")) continue
     feed.push(...events.map(({ id }) => id))
@@ -90,6 +104,18 @@ export async function readFeed(stage: Stage, key: string, { feed }: Asking): Pro
 }
 
 const feedPage = 20
+
+/** Whoever stands at an event that is not kept starts again, and skips what was met before. */
+async function readFeedAnew(stage: Stage, key: string, feed: string[]): Promise<void> {
+  let after = "0"
+  for (;;) {
+    const path = `/v1/events?after=${after}&limit=${feedPage}`
+    const { events } = await read<{ events: { id: string }[] }>(stage, key, path)
+    feed.push(...events.map(({ id }) => id).filter((id) => !feed.includes(id)))
+    if (events.length < feedPage) return
+    after = events.at(-1)?.id ?? after
+  }
+}
 
 /** Asks once more for everything that was ever made, whoever heard of it. */
 export async function readAgain({ clients }: Stage, key: string, { strangers }: Asking) {
@@ -133,7 +159,7 @@ async function playCollection(
   const lives: Promise<void>[] = []
   const live = (pair: CollectionPlayed["paired"][number]) => {
     played.paired.push(pair)
-    lives.push(playUnit(stage, key, played, pair, chance.pick(roles), nextWallet, asking))
+    lives.push(unlessForgotten(playUnit(stage, key, played, pair, chance.pick(roles), nextWallet, asking)))
   }
   let next = 0
   while (next < unitIds.length) {
@@ -146,6 +172,11 @@ async function playCollection(
   await Promise.all(lives)
 }
 
+/** The chip of a request: one of the chest, with what it emits, or a test chip. */
+export function chipFor({ chest }: Stage, chipId = chest?.take()): object {
+  return chest && chipId ? { chip_id: chipId, e: chest.emit(chipId) } : { is_test: true }
+}
+
 async function pairChips(
   stage: Stage,
   token: string,
@@ -153,11 +184,11 @@ async function pairChips(
 ): Promise<CollectionPlayed["paired"]> {
   const [first] = unitIds
   if (unitIds.length === 1) {
-    const body = { unit_id: first, is_test: true }
+    const body = { unit_id: first, ...chipFor(stage) }
     const { chip_id } = await make<Chip>(stage, { token, path: "/v1/chips", body })
     return [{ unit_id: String(first), chip_id }]
   }
-  const body = { chips: unitIds.map((unit_id) => ({ unit_id, is_test: true })) }
+  const body = { chips: unitIds.map((unit_id) => ({ unit_id, ...chipFor(stage) })) }
   const { chips } = await make<{ chips: Chip[] }>(stage, { token, path: "/v1/chips/bulk", body })
   return chips.map(({ chip_id, unit }) => ({ chip_id, unit_id: unit.id }))
 }
@@ -173,6 +204,7 @@ async function playUnit(
 ): Promise<void> {
   await until(stage, async () => {
     const unit = await read<Unit>(stage, key, `/v1/units/${unit_id}`)
+    if (stage.isRestored() && unit.chip_id === null) throw new Forgotten(unit_id)
     return unit.collection?.token.status === "active"
   })
   const person = { ...stage, key, played, unit_id, chip_id, asking }
@@ -215,14 +247,8 @@ type Person = Stage & {
 async function tap(person: Person, ttl = 3_600): Promise<string | null> {
   const { chance, key, chip_id, clients, asking } = person
   for (let attempt = 0; attempt < 10; attempt++) {
-    const emitted = await clients.ask({
-      method: "POST",
-      path: "/v1/test-helpers/taps",
-      token: key,
-      body: { chip_id },
-    })
-    if (emitted.status !== 201) return null
-    const { e } = emitted.body as { e: string }
+    const e = await emit(person)
+    if (e === null) return null
     asking.secrets.push(e)
     const body = { chip_id, e, ttl }
     const asked: Asked = { method: "POST", path: "/v1/taps", token: key, body }
@@ -236,6 +262,14 @@ async function tap(person: Person, ttl = 3_600): Promise<string | null> {
     return token
   }
   return null
+}
+
+/** A value of the chip; null where it emits none any more. */
+async function emit({ chest, clients, key, chip_id }: Person): Promise<string | null> {
+  if (chest) return chest.emit(chip_id)
+  const body = { chip_id }
+  const emitted = await clients.ask({ method: "POST", path: "/v1/test-helpers/taps", token: key, body })
+  return emitted.status === 201 ? (emitted.body as { e: string }).e : null
 }
 
 async function claim(
@@ -285,7 +319,7 @@ async function replace(person: Person): Promise<string | null> {
   const made = await tryMake<Made & { chip_id: string }>(person, {
     token: key,
     path,
-    body: { is_test: true },
+    body: chipFor(person),
   })
   if (!made) return null
   played.replacements.push({ id: made.id, unit_id, chip_id: made.chip_id })
@@ -300,8 +334,8 @@ async function submitUntilEnded(person: Person, path: string, wallet: number, ma
   await sendFromWallet(person.simulation, person.chain, wallet, made.transaction, ended)
 }
 
-type Collection = { id: string; contract: { address: string; status: string } }
-type Unit = { id: string; collection: { token: { status: string } } | null }
+export type Collection = { id: string; contract: { address: string; status: string } }
+type Unit = { id: string; chip_id: string | null; collection: { token: { status: string } } | null }
 type Chip = { chip_id: string; unit: { id: string } }
 type Made = { id: string; status: string; transaction?: { to: Address; data: Hex } | null }
 
@@ -310,44 +344,6 @@ function endOf({ status }: Made): "well" | "badly" | null {
   return ["expired", "failed"].includes(status) ? "badly" : null
 }
 
-type Create = Pick<Asked, "token" | "path" | "body">
-
-/** What is made; throws where it is refused. */
-async function make<T>({ clients }: Stage, asked: Create): Promise<T> {
-  const answer = await clients.ask({ method: "POST", ...asked })
-  if (answer.status !== 201) throw refused(answer)
-  return answer.body as T
-}
-
-/** What is made, or null where somebody else was quicker. */
-async function tryMake<T>({ clients }: Stage, asked: Create): Promise<T | null> {
-  const answer = await clients.ask({ method: "POST", ...asked })
-  if (answer.status === 201) return answer.body as T
-  if (overtaken.includes(codeOf(answer.body) ?? "")) return null
-  throw refused(answer)
-}
-
-/** What a race may lead to. */
-const overtaken = [
-  "claim.already_claimed",
-  "claim.already_to_recipient",
-  "chip_replacement.locked",
-  // A chip replacement was confirmed meanwhile: sessions end with their chip.
-  "session_token.invalid_or_expired",
-  "session_token.wrong_chip",
-  "transfer.already_to_recipient",
-]
-
-async function read<T>({ clients }: Stage, token: string, path: string): Promise<T> {
-  const answer = await clients.ask({ method: "GET", path, token })
-  if (answer.status !== 200) throw refused(answer)
-  return answer.body as T
-}
-
-function refused({ method, path, status, body }: Exchange): Error {
-  return new Error(`${method} ${path} was refused with ${status}: ${JSON.stringify(body)}`)
-}
-
-async function until({ simulation }: Stage, isSo: () => Promise<boolean>): Promise<void> {
+export async function until({ simulation }: Stage, isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await sleep(simulation, 2_000)
 }

@@ -31,7 +31,7 @@ export type Surroundings = {
   chain: SimulatedChain
   miner: Miner
   /** Does what an operator or a stranger does. */
-  act(fault: Extract<Fault, { kind: "operator" | "rotate" | "hostile" }>): void
+  act(fault: Extract<Fault, { kind: "operator" | "rotate" | "restore" | "hostile" }>): void
 }
 
 /** Who makes the blocks. */
@@ -169,6 +169,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
       }
     case "operator":
     case "rotate":
+    case "restore":
     case "hostile":
       around.act(fault)
       return null

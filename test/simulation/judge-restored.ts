@@ -1,0 +1,82 @@
+import { eq } from "drizzle-orm"
+import { type Address, type Hex, isAddressEqual } from "viem"
+import { chips, collections, units } from "../../src/db/schema.ts"
+import { eventsOf, type Judged } from "../faults/judge.ts"
+import type { Restoration } from "./restoration.ts"
+import type { CollectionPlayed } from "./story.ts"
+
+/** What contradicts the chain in a collection whose rows were put back to older ones. */
+export async function findFaultsAfterRestoring(
+  remains: Remains,
+  played: CollectionPlayed,
+): Promise<string[]> {
+  const tokens = await readTokens(remains, played)
+  // A chip that was replaced, of which nobody knows any more, may have been issued once more.
+  const bySerial = Map.groupBy(tokens.values(), ({ chip }) => chip)
+  const found = [...bySerial].flatMap(([chip, bound]) =>
+    bound.length > 1 && !bound.some((token) => wasStillOnItsWay(remains, token))
+      ? [`the chip ${chip} is bound to ${bound.length} serials`]
+      : [],
+  )
+  const { read } = remains.world.context.db
+  const [collection] = await read.select().from(collections).where(eq(collections.id, played.id))
+  if (!collection) return found
+
+  const allChips = await read.select().from(chips)
+  for (const unit of await read.select().from(units).where(eq(units.collection_id, played.id))) {
+    const chip = allChips.find(({ unit_id }) => unit_id === unit.id)
+    if (!chip) continue
+    const token = tokens.get(unit.serial ?? 0)
+    if (!token) {
+      found.push(`the unit ${unit.id} has the serial ${unit.serial}, which the chain does not have`)
+      continue
+    }
+    // A replacement that was forgotten has to be asked for again.
+    const isForgotten = allChips.some(({ chip_id, unit_id }) => chip_id === token.chip && unit_id === null)
+    if (token.chip !== chip.chip_id && !isForgotten)
+      found.push(`serial ${unit.serial} has the chip ${token.chip} on chain and ${chip.chip_id} here`)
+    const owner = isAddressEqual(token.owner, played.address as Address) ? null : token.owner
+    if (unit.claimed !== (owner !== null) || (unit.owner ?? "") !== (owner ?? ""))
+      found.push(
+        `serial ${unit.serial} belongs to ${owner} on chain and to ${unit.owner} here, claimed: ${unit.claimed}`,
+      )
+  }
+  return found
+}
+
+type Remains = Pick<Judged, "anvil" | "world"> & {
+  restoration: Restoration
+  /** When each block was made. */
+  made: { number: number; at: number }[]
+}
+
+type Token = { chip: string; owner: Address; issued_by: Hex; issued_in: number }
+
+/** What waited in a pool when the back-up was restored, and is not known any more, may be mined later. */
+function wasStillOnItsWay({ restoration, made }: Remains, { issued_by, issued_in }: Token): boolean {
+  const block = made.findLast(({ number }) => number === issued_in)
+  return restoration.hashes.includes(issued_by) && (block?.at ?? 0) > restoration.ended_at
+}
+
+/** What each serial has now. */
+async function readTokens({ anvil }: Pick<Judged, "anvil">, collection: CollectionPlayed) {
+  const tokens = new Map<number, Token>()
+  const set = (serial: bigint, change: Partial<Token>) => {
+    const before = tokens.get(Number(serial)) ?? {
+      ...{ chip: "", owner: collection.address as Address },
+      ...({ issued_by: "0x", issued_in: 0 } as const),
+    }
+    tokens.set(Number(serial), { ...before, ...change })
+  }
+  for (const { eventName, args, transactionHash, blockNumber } of await eventsOf({ anvil }, { collection })) {
+    if (eventName === "Issued") {
+      const issued = { issued_by: transactionHash, issued_in: Number(blockNumber) }
+      const given = (args.chips.slice(2).match(/.{10}/g) ?? []).map((chip) => chip.toUpperCase())
+      for (const [index, chip] of given.entries()) set(args.first + BigInt(index), { chip, ...issued })
+    }
+    if (eventName === "ChipReplaced")
+      set(args.serial, { chip: args.chip.toString(16).padStart(10, "0").toUpperCase() })
+    if (eventName === "Transfer") set(args.tokenId, { owner: args.to })
+  }
+  return tokens
+}

@@ -1,0 +1,110 @@
+import { make, read, unlessForgotten } from "./errands.ts"
+import { type Asking, type Collection, type CollectionPlayed, chipFor, type Stage, until } from "./story.ts"
+
+/**
+ * What a brand does once a back-up was restored: it makes units anew that were forgotten, pairs each with the chip that
+ * it has, and asks again for replacements. Whoever is curious sends every value once more that was ever taken.
+ */
+export async function takeStock(stage: Stage, key: string, asking: Asking): Promise<void> {
+  const told = serialsTold(stage)
+  await Promise.all([
+    ...asking.collections.map((played) => unlessForgotten(takeStockOf(stage, key, played, told))),
+    sendValuesAgain(stage),
+  ])
+}
+
+async function takeStockOf(
+  stage: Stage,
+  key: string,
+  played: CollectionPlayed,
+  told: SerialsTold,
+): Promise<void> {
+  await until(stage, async () => {
+    const { contract } = await read<Collection>(stage, key, `/v1/collections/${played.id}`)
+    return contract.status === "active"
+  })
+  for (const pair of [...played.paired]) {
+    const unitId = await unitFor(stage, key, played, pair.unit_id)
+    const { chip_id } = await read<Unit>(stage, key, `/v1/units/${unitId}`)
+    const wanted = { unit_id: unitId, chip_id: chipOn(played, pair) }
+    if (chip_id === null) await pairAgain(stage, key, wanted)
+    else if (chip_id !== wanted.chip_id) await replaceAgain(stage, key, played, { ...wanted, told })
+  }
+}
+
+/** The unit, or another one in its place. */
+async function unitFor(
+  stage: Stage,
+  key: string,
+  { id: collection_id }: CollectionPlayed,
+  unitId: string,
+): Promise<string> {
+  const { status } = await stage.clients.ask({ method: "GET", path: `/v1/units/${unitId}`, token: key })
+  if (status !== 404) return unitId
+  const asked = { token: key, path: "/v1/units", body: { collection_id } }
+  return (await make<Unit>(stage, asked)).id
+}
+
+type Wanted = { unit_id: string; chip_id: string }
+
+async function pairAgain(stage: Stage, token: string, { unit_id, chip_id }: Wanted): Promise<void> {
+  await make(stage, { token, path: "/v1/chips", body: { unit_id, ...chipFor(stage, chip_id) } })
+}
+
+/**
+ * The replacement is not known any more, or on its way, or somebody has the unit already. A unit that was issued once
+ * more has another serial than before, which goes to the unit that the new chip is paired to.
+ */
+async function replaceAgain(
+  stage: Stage,
+  token: string,
+  played: CollectionPlayed,
+  { unit_id, chip_id, told }: Wanted & { told: SerialsTold },
+): Promise<void> {
+  const serialOf = async () => serialIn(await read<Unit>(stage, token, `/v1/units/${unit_id}`))
+  await until(stage, async () => (await serialOf()) !== null)
+  if ((await serialOf()) !== told.get(unit_id)) {
+    const body = { collection_id: played.id }
+    const { id } = await make<Unit>(stage, { token, path: "/v1/units", body })
+    return await pairAgain(stage, token, { unit_id: id, chip_id })
+  }
+  const path = `/v1/units/${unit_id}/chip-replacements`
+  const asked = { method: "POST", path, token, body: chipFor(stage, chip_id) } as const
+  const { status, body } = await stage.clients.ask(asked)
+  if (status === 201) played.replacements.push({ id: (body as { id: string }).id, unit_id, chip_id })
+}
+
+/** By unit, the serial that it was said to have. */
+type SerialsTold = ReadonlyMap<string, number>
+
+function serialsTold({ clients }: Stage): SerialsTold {
+  const told = new Map<string, number>()
+  for (const { path, method, status, body } of clients.exchanges) {
+    if (!path.startsWith("/v1/units/") || method !== "GET" || status !== 200) continue
+    const { id, collection } = body as Unit
+    const serial = collection?.token?.serial ?? null
+    if (serial !== null) told.set(id, serial)
+  }
+  return told
+}
+
+type Unit = { id: string; chip_id: string | null; collection: { token: { serial: number | null } } | null }
+
+function serialIn({ collection }: Unit): number | null {
+  return collection?.token.serial ?? null
+}
+
+/** The chip that is on a thing: the one of its last replacement, if there was any. */
+function chipOn({ replacements }: CollectionPlayed, { unit_id, chip_id }: Wanted) {
+  return replacements.findLast((each) => each.unit_id === unit_id)?.chip_id ?? chip_id
+}
+
+/** Each is refused, unless it was forgotten, in which case it is taken once. */
+async function sendValuesAgain({ clients }: Stage): Promise<void> {
+  const taken = clients.exchanges.filter(
+    ({ method, path, status }) => method === "POST" && path === "/v1/taps" && status === 201,
+  )
+  for (const { token, asked } of taken)
+    for (let time = 0; time < 2; time++)
+      await clients.ask({ method: "POST", path: "/v1/taps", token, body: asked })
+}
