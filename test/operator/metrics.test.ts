@@ -78,19 +78,25 @@ test("the board of wake-ups answers under /queues, with the policy its page need
 describe("the board of wake-ups in a browser", () => {
   const { newPage } = useBrowser()
 
-  test("is drawn in the fonts of this service, fits phones and desks, and asks nobody else", async () => {
+  test("is drawn in the fonts and colours of this service, fits phones and desks, and asks nobody else", async () => {
     const url = await open({ withRedis: true })
     let status = 503
     while (status === 503) status = (await ask(url, "/queues")).status
     const visited = await newPage()
     await visited.page.goto(`${url}/queues`)
     await visited.page.locator('main a[title="wake-ups"]').waitFor()
+    // It glides from one look to the next, which the pictures would show half-way.
+    await visited.page.addStyleTag({ content: "* { transition: none !important }" })
     const flaws = await flawsOf(visited, "queues")
     // What axe says of its elements is for those who make the board.
     expect(flaws.filter((flaw) => /too wide|is broken|is drawn in/.test(flaw))).toEqual([])
     expect(visited.requested).toContainEqual(expect.stringMatching(/\/fonts\/ibm-plex-sans-latin-.*\.woff2$/))
     expect(visited.requested.filter((address) => !address.startsWith(url))).toEqual([])
     expect(visited.complaints).toEqual([])
+    const ground = "getComputedStyle(document.body).backgroundColor"
+    const onBoard = await visited.page.evaluate(ground)
+    await visited.page.goto(`${url}/login`)
+    expect(onBoard).toBe(await visited.page.evaluate(ground))
   }, 60_000)
 })
 

@@ -1,10 +1,12 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { createBullBoard } from "@bull-board/api"
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter"
 import { HonoAdapter } from "@bull-board/hono"
 import { Queue } from "bullmq"
 import { Hono } from "hono"
 import { serveStatic } from "hono/bun"
-import { fontFaces } from "../../platform/look/fonts.ts"
+import { palette } from "../../platform/look/look.ts"
 import { connectRedis, quiet } from "../../platform/redis.ts"
 import { wakeUpQueue } from "../../platform/wake-redis.ts"
 
@@ -29,7 +31,7 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
     if (redis.status === "ready") await next()
     else c.res = c.text("Redis does not answer now\n", 503)
     if (c.res.headers.get("content-type")?.startsWith("text/html"))
-      c.res = new Response((await c.res.text()).replace(fontsElsewhere, `<style>${fontFaces}</style>`), c.res)
+      c.res = new Response(dressed(await c.res.text()), c.res)
     c.res.headers.set("content-security-policy", boardPolicy)
   })
   pages.route(path, adapter.registerPlugin())
@@ -54,8 +56,13 @@ const look = {
   hideDocsLink: true,
 }
 
-/** The board's page would ask Google for the fonts that the service has itself. */
-const fontsElsewhere = /<link href="https:[^>]*>/g
+/** The board's page in the colours of the others. It would ask Google for the fonts that the service has itself. */
+function dressed(page: string): string {
+  return page.replace(/<link href="https:[^>]*>/g, "").replace("</head>", `<style>${style}</style></head>`)
+}
+
+// Behind its own style, whose names these colours are given to.
+const style = palette + readFileSync(join(import.meta.dir, "wake-up-board.css"), "utf8")
 
 /** The board brings styles and its settings inside its page. */
 const boardPolicy =
