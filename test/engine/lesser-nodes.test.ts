@@ -10,12 +10,9 @@ import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { accountAt, openStage } from "../faults/stage.ts"
 import { issuedUnit, runWorkers, until } from "../harness/engine.ts"
+import { type Call, type Said, startLesserNode } from "../harness/lesser-node.ts"
 
-type Call = { id: number; method: string; params?: unknown[] }
-
-/** What a node says to a question that it does not know; null where it answers. */
-type Lack = (call: Call) => Said | null
-type Said = { result: null } | { error: { code: number; message: string } }
+type Lack = Parameters<typeof startLesserNode>[1]
 
 const says = (code: number, message: string): Said => ({ error: { code, message } })
 const hasTag = ({ params = [] }: Call) =>
@@ -104,21 +101,10 @@ async function reasonsOf({ context }: Running) {
 async function openBehind(lack: Lack, { isAlone }: { isAlone: boolean }) {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 0)
   const { url } = stage.anvil
-  const node = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    async fetch(request) {
-      const call = (await request.json()) as Call
-      const said = lack(call)
-      if (said) return Response.json({ jsonrpc: "2.0", id: call.id, ...said })
-      const headers = { "content-type": "application/json" }
-      return await fetch(url, { method: "POST", headers, body: JSON.stringify(call) })
-    },
-  })
-  closers.push(() => node.stop(true))
-  const own = `http://127.0.0.1:${node.port}`
+  const node = startLesserNode(url, lack)
+  closers.push(node.stop)
   const chains = JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8"))
-  const rpc_urls = isAlone ? [own] : [own, url]
+  const rpc_urls = isAlone ? [node.url] : [node.url, url]
   const CHAINS = join(stage.folder, "lesser.json")
   writeFileSync(CHAINS, JSON.stringify({ 31337: { ...chains[31_337], rpc_urls, use_finalized_tag: true } }))
   const environment = { ...stage.environment, CHAINS, LOG_LEVEL: "silent" }

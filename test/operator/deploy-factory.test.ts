@@ -16,6 +16,7 @@ import { type DevChain, freePort, startDevChain } from "../../src/dev/chain.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { tiedToParent } from "../harness/child-process.ts"
+import { startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 
 const authorizer = privateKeyToAddress(generatePrivateKey())
 const operators = [generatePrivateKey(), generatePrivateKey()].map(privateKeyToAddress)
@@ -62,6 +63,14 @@ describe("the deployment of the factory", () => {
     await Promise.all([deploy(deployer), deploy(deployer)])
     expect((await deploy(deployer)).exitCode).toBe(0)
     expect(await reader().getTransactionCount(deployer)).toBe(2)
+  }, 20_000)
+
+  test("takes a node that counts no transactions of its pool", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const node = startLesserNode(chain.rpc_url, withoutPending)
+    const { exitCode } = await deploy(deployer, { "rpc-url": node.url })
+    await node.stop()
+    expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
   }, 20_000)
 
   test("has the same address on every chain, the one of the key's first contract", async () => {

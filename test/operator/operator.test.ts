@@ -23,6 +23,7 @@ import { newId } from "../../src/platform/ids.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { startChain } from "../harness/contracts.ts"
+import { startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 import { alice, bob, contextWithChain, sessionOf, transfer } from "../harness/ownership.ts"
 import { neverRotated } from "../harness/secret.ts"
 import { activeCollection, newUnit, pair, settle, type TestService } from "../harness/services.ts"
@@ -889,6 +890,20 @@ describe("chain status", () => {
       expect(document.chains).toMatchObject([{ reachable: true, block_number: 0, error: null }])
       expect(document.lanes).toMatchObject([{ nonce_latest: 0, nonce_pending: 0, balance_wei: "0" }])
     } finally {
+      await chain.stop()
+    }
+  })
+
+  test("shows what else it says where its node counts no transactions of its pool", async () => {
+    const chain = await startChain()
+    const node = startLesserNode(chain.client.transport.url as string, withoutPending)
+    try {
+      writeChains(node.url)
+      const { document } = await operator("chain", "status")
+      expect(document.chains).toMatchObject([{ reachable: true, error: null }])
+      expect(document.lanes).toMatchObject([{ nonce_latest: 0, nonce_pending: null, balance_wei: "0" }])
+    } finally {
+      await node.stop()
       await chain.stop()
     }
   })

@@ -1,0 +1,28 @@
+export type Call = { id: number; method: string; params?: unknown[] }
+
+/** What a node says to a question that it does not know. */
+export type Said = { result: null } | { error: { code: number; message: string } }
+
+/** A node that asks another one, but for what `lack` answers itself; it is null for the rest. */
+export function startLesserNode(
+  url: string,
+  lack: (call: Call) => Said | null,
+): { url: string; stop(): Promise<void> } {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const call = (await request.json()) as Call
+      const said = lack(call)
+      if (said) return Response.json({ jsonrpc: "2.0", id: call.id, ...said })
+      const headers = { "content-type": "application/json" }
+      return await fetch(url, { method: "POST", headers, body: JSON.stringify(call) })
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
+}
+
+/** Refuses to count what its pool has, as nodes without one do. */
+export function withoutPending({ params }: Call): Said | null {
+  return params?.[1] === "pending" ? { error: { code: -32_602, message: "invalid block tag" } } : null
+}
