@@ -120,7 +120,7 @@ export const mutations: Mutation[] = [
   {
     name: "adopted nonces begin where the chain is",
     file: nonces,
-    replace: [["pending, await nonceAfterLast(read, lane_id))", "0)"]],
+    replace: [["...(await pendingNonces(lane)), await nonceAfterLast(read, lane_id))", "0)"]],
     noticed_by: {
       file: lanes,
       test: "that it gave out before, when it takes its nonces from the chain anew",
