@@ -931,6 +931,12 @@ export interface components {
                 external_id: string | null;
             } | null;
         };
+        ChipList: {
+            /** @description Chips, in the order of the request or newest first. */
+            chips: components["schemas"]["ListedChip"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         ChipReplacement: {
             /**
              * Format: uuid
@@ -965,6 +971,12 @@ export interface components {
              * @description When it last changed.
              */
             updated_at: string;
+        };
+        ChipReplacementList: {
+            /** @description Chip replacements, newest first. */
+            chip_replacements: components["schemas"]["ChipReplacement"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
         };
         Claim: {
             /**
@@ -1013,6 +1025,12 @@ export interface components {
              */
             updated_at: string;
         };
+        ClaimList: {
+            /** @description Claims, newest first. */
+            claims: components["schemas"]["Claim"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         Collection: {
             /**
              * Format: uuid
@@ -1040,6 +1058,12 @@ export interface components {
              * @description When it was recorded.
              */
             created_at: string;
+        };
+        CollectionList: {
+            /** @description Collections, newest first. */
+            collections: components["schemas"]["Collection"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
         };
         CollectionMembership: {
             /**
@@ -1282,6 +1306,12 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        EventList: {
+            /** @description Events, newest first, or with `after` oldest first. */
+            events: components["schemas"]["Event"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         Failure: {
             /** @description A stable code. Codes are added over time: treat an unknown one as a failure of no special kind. */
             code: components["schemas"]["KnownFailureCode"] | string;
@@ -1445,6 +1475,12 @@ export interface components {
                 organization_id: string;
             };
         };
+        PublishableKeyList: {
+            /** @description Publishable keys, newest first. */
+            publishable_keys: components["schemas"]["PublishableKey"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         ReceiptKey: {
             /**
              * @description An elliptic curve.
@@ -1575,6 +1611,12 @@ export interface components {
              */
             created_at: string;
         };
+        TapRecordList: {
+            /** @description Taps, newest first. */
+            taps: components["schemas"]["TapRecord"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         TestTap: {
             /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
             chip_id: string;
@@ -1651,6 +1693,12 @@ export interface components {
              */
             updated_at: string;
         };
+        TransferList: {
+            /** @description Transfers, newest first. */
+            transfers: components["schemas"]["Transfer"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         Unit: {
             /**
              * Format: uuid
@@ -1707,6 +1755,12 @@ export interface components {
              * @description When it was recorded.
              */
             created_at: string;
+        };
+        UnitList: {
+            /** @description Units, newest first. */
+            units: components["schemas"]["ListedUnit"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
         };
         UnitSnapshot: {
             /**
@@ -1830,6 +1884,12 @@ export interface components {
              */
             created_at: string;
         };
+        WebhookDeliveryList: {
+            /** @description Attempts, newest first. */
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
+        };
         WebhookEndpoint: {
             /**
              * Format: uuid
@@ -1857,6 +1917,12 @@ export interface components {
              * @description When it was recorded.
              */
             created_at: string;
+        };
+        WebhookEndpointList: {
+            /** @description Webhook endpoints, newest first. */
+            webhook_endpoints: components["schemas"]["WebhookEndpoint"][];
+            /** @description Where this page stands in the list. */
+            pagination: components["schemas"]["Pagination"];
         };
         WebhookReplay: {
             /**
@@ -2106,12 +2172,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Taps, newest first. */
-                        taps: components["schemas"]["TapRecord"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["TapRecordList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -2817,12 +2878,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Chips, in the order of the request or newest first. */
-                        chips: components["schemas"]["ListedChip"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["ChipList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -3387,12 +3443,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Units, newest first. */
-                        units: components["schemas"]["ListedUnit"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["UnitList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -3905,12 +3956,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Collections, newest first. */
-                        collections: components["schemas"]["Collection"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["CollectionList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -4654,12 +4700,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Claims, newest first. */
-                        claims: components["schemas"]["Claim"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["ClaimList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -5069,12 +5110,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Transfers, newest first. */
-                        transfers: components["schemas"]["Transfer"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["TransferList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -5484,12 +5520,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Chip replacements, newest first. */
-                        chip_replacements: components["schemas"]["ChipReplacement"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["ChipReplacementList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -6085,12 +6116,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Publishable keys, newest first. */
-                        publishable_keys: components["schemas"]["PublishableKey"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["PublishableKeyList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -6610,12 +6636,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Events, newest first, or with `after` oldest first. */
-                        events: components["schemas"]["Event"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["EventList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -6917,12 +6938,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Webhook endpoints, newest first. */
-                        webhook_endpoints: components["schemas"]["WebhookEndpoint"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["WebhookEndpointList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */
@@ -7759,12 +7775,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Attempts, newest first. */
-                        deliveries: components["schemas"]["WebhookDelivery"][];
-                        /** @description Where this page stands in the list. */
-                        pagination: components["schemas"]["Pagination"];
-                    };
+                    "application/json": components["schemas"]["WebhookDeliveryList"];
                 };
             };
             /** @description The request does not have the expected form. `validation.failed` */

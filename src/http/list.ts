@@ -44,7 +44,7 @@ export function listRoute<
     query: Type.Object({ ...filters, limit: Limit, cursor: Cursor }, { additionalProperties: false }),
     response: Type.Object(
       { [plural]: Type.Array(item, { description: entries }), pagination: Pagination },
-      { additionalProperties: false },
+      { title: `${item.title?.replace(/^Listed/, "")}List`, additionalProperties: false },
     ),
     async read(context, caller, input) {
       const { limit: limitText, cursor, ...given } = input.query as Record<string, string>
