@@ -109,6 +109,12 @@ const known: { file: string; kind: string; on?: RegExp; why: string }[] = [
     why: "who has come is seen as soon, only the database is asked more often",
   },
   {
+    file: "src/engine/lanes/transactions.ts",
+    kind: ">= for >",
+    on: /difference > 0n \? 1 : 0/,
+    why: "sorting asks whether one is the smaller, and leaves all others in their order",
+  },
+  {
     file: "src/engine/lanes/look.ts",
     kind: "never: if (news.length === 0)",
     why: "a database transaction in which nothing is asked changes nothing",
