@@ -9,6 +9,7 @@ import {
   type LaneRow,
   lanes,
   type TransactionRow,
+  transactionAttempts,
   transactions,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
@@ -356,6 +357,24 @@ describe.each(engines)("on $name", (engine) => {
         "0x0c",
       ])
       expect(dearest(attempts)).toBe(attempts[2] as AttemptRow)
+
+      const number = async (prefix: string, instead: number | null) => {
+        const { hash } = attempts.find((each) => each.hash.startsWith(prefix)) as AttemptRow
+        await turn(({ tx }) =>
+          tx.update(transactionAttempts).set({ number: instead }).where(eq(transactionAttempts.hash, hash)),
+        )
+      }
+      await number(`0x${id}`, 5)
+      // As older releases wrote them, which only ever raised the price.
+      await number("0x0a", null)
+      await number("0x0c", null)
+      const anew = (await findTransaction(read, id)).attempts
+      expect(anew.map(({ hash }) => hash.slice(0, 4))).toEqual([
+        "0x0c",
+        "0x0a",
+        "0x0b",
+        `0x${id.slice(0, 2)}`,
+      ])
     })
 
     test("is signed once, however many attempts it has, and its cancel is told apart", async () => {
