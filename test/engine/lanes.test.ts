@@ -15,6 +15,7 @@ import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
 import { requestCancel } from "../../src/engine/lanes/transactions.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
+import { newId } from "../../src/platform/ids.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
 import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -744,6 +745,73 @@ describe("a chip replacement that the contract refuses", () => {
     await request({ method: "anvil_reorg", params: [depth, [[attempt?.raw, 0]]] })
     await hand.settle()
     expect(await replacementStatus(hand, replacement.id)).toBe("confirmed")
+  }, 30_000)
+})
+
+describe("what is put off", () => {
+  const now = new Date("2040-01-01T00:00:00.000Z")
+  /** One effect after a round of every lane at this time, in which it had been tried so often before. */
+  async function triedAgain(hand: ByHand, id: string, attempts: number) {
+    const { read } = hand.world.context.db
+    await hand.turn(({ tx }) => tx.update(effects).set({ attempts, due_at: now }).where(eq(effects.id, id)))
+    await hand.mine()
+    await Bun.sleep(25)
+    for (const lane of hand.lanes) {
+      const chain = { ...lane.chain, config: { ...lane.chain.config, confirmation_depth: 25 } }
+      await tickLane({ ...lane, chain, context: { ...lane.context, clock: () => now } })
+    }
+    const [effect] = await read.select().from(effects).where(eq(effects.id, id))
+    return { ...effect, milliseconds: (effect?.due_at.getTime() ?? 0) - now.getTime() }
+  }
+
+  test("because its call reverts waits a block longer each time, for ten at the most", async () => {
+    const hand = await open()
+    const { unit_id, address } = await issuedUnit(hand)
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: accountAt(1), chain: null, address: address as Hex, abi: collectionAbi },
+      ...{ functionName: "claim", args: [1n, accountAt(7).address] },
+    })
+    await hand.mine()
+    await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
+    const { id } = await replaceChip(hand, unit_id)
+    const [{ id: effectId } = { id: "" }] = await hand.world.context.db.read
+      .select()
+      .from(effects)
+      .where(eq(effects.actor_id, id))
+    for (const [before, blocks] of [
+      [0, 1],
+      [3, 4],
+      [20, 10],
+    ] as const) {
+      const put = await triedAgain(hand, effectId, before)
+      expect(put).toMatchObject({ status: "open", attempts: before + 1, milliseconds: blocks * 150 })
+      expect(put.last_error).toContain("ChipLocked")
+    }
+  }, 30_000)
+
+  test("because it cannot be planned waits twice as long each time, for ten minutes at the most", async () => {
+    const hand = await open()
+    const { id } = await activeCollection(hand)
+    const unit_id = await pairedUnit(hand, id)
+    const nowhere = newId()
+    const { read } = hand.world.context.db
+    const [waiting] = await read.select().from(effects).where(eq(effects.actor_id, unit_id))
+    const effectId = waiting?.id ?? ""
+    await hand.turn(({ tx }) =>
+      tx
+        .update(effects)
+        .set({ input: { ...waiting?.input, collection_id: nowhere } })
+        .where(eq(effects.id, effectId)),
+    )
+    for (const [before, seconds] of [
+      [0, 1],
+      [3, 8],
+      [20, 600],
+    ] as const) {
+      const put = await triedAgain(hand, effectId, before)
+      expect(put).toMatchObject({ status: "open", attempts: before + 1, milliseconds: seconds * 1_000 })
+      expect(put.last_error).toContain(`there is no collection ${nowhere}`)
+    }
   }, 30_000)
 })
 

@@ -110,6 +110,12 @@ const known: { file: string; kind: string; on?: RegExp; why: string }[] = [
   },
   {
     file: "src/engine/lanes/transactions.ts",
+    kind: "one more",
+    on: /difference < 0n \? -1/,
+    why: "sorting asks whether one is the smaller, and not by how much",
+  },
+  {
+    file: "src/engine/lanes/transactions.ts",
     kind: ">= for >",
     on: /difference > 0n \? 1 : 0/,
     why: "sorting asks whether one is the smaller, and leaves all others in their order",
