@@ -162,6 +162,12 @@ describe("a tag in order", () => {
     expect([judged(locked), judged(secret)]).toEqual(["accepted", "settings_differ"])
   })
 
+  test("that was encoded elsewhere with a master that nobody has is not looked for under that one", () => {
+    const imported = { ...autumn[0], key_set_id: null, master: null }
+    const strange = withKeys({ 2: Buffer.alloc(16, 9) })
+    expect(ask(strange, { expected: { keys: imported } }).verdict).toBe("wrong_meta_key")
+  })
+
   test("that was ordered anew and still has its earlier keys is accepted, and a fault at the station", () => {
     const found = ask(tag(), { expected: { awaited_version: 2 } })
     expect(found.verdict).toBe("accepted")

@@ -93,6 +93,13 @@ describe("file settings", () => {
     expect([without?.uid, without?.counter, without?.offsets]).toEqual([false, false, noOffsets])
   })
 
+  test("have offsets of three bytes, least significant first", () => {
+    const { offsets } = ndefFile(tagAddress(template, "04A0B1C2D3", { mac: false, tamper: false }))
+    const settings = lockedSettings({ meta_read: 2, file_read: 1 }, { ...offsets, e: 0x93_82_71 })
+    expect(upperHex(encodeFileSettings(settings))).toBe("4000E0C1F12F718293")
+    expect(decodeFileSettings(encodeFileSettings(settings))?.offsets.picc_data).toBe(0x93_82_71)
+  })
+
   test("name the key of each access, and who needs none", () => {
     const settings = decodeFileSettings(hex("40214301F12F200000"))
     expect(settings?.access).toEqual({ read_write: 2, change: 1, read: 4, write: 3 })
@@ -169,6 +176,16 @@ describe("a URL template", () => {
     expect(() => ndefFile(tagAddress(long, "04A0B1C2D3", { mac: true, tamper: true }))).toThrow(
       /\d+ characters too long/,
     )
+  })
+
+  test("may fill a tag to its last byte", () => {
+    const fileOf = (length: number) => {
+      const long = `https://tap.example/${"x".repeat(length)}/{chip_id}`
+      return ndefFile(tagAddress(long, "04A0B1C2D3", { mac: true, tamper: true })).bytes
+    }
+    const most = 256 - fileOf(0).length
+    expect(fileOf(most)).toHaveLength(256)
+    expect(() => fileOf(most + 1)).toThrow("1 characters too long")
   })
 
   test("always has placeholders of the full length (nfc-developer/sdm-backend#31: 30 zeros where 32 belong)", () => {
@@ -370,6 +387,14 @@ describe("encode, play in software, verify:", () => {
           expect(verifySun(chip, { ...message, [name]: flipped(value, bit) }, macInput)).toBeNull()
       }
     }
+  })
+
+  test("a wire is sealed where it is and was closed, and opened where it ever was open", () => {
+    const said = (text: string) => tamperOf(Buffer.from(`${text}00000000000000`))
+    expect(["CC", "OO", "OC", "CO", "IO", "II", "CI", "IC", "00"].map(said)).toEqual([
+      ...["sealed", "opened", "opened", "opened", "opened"],
+      ...["unknown", "unknown", "unknown", "unknown"],
+    ] as ReturnType<typeof tamperOf>[])
   })
 
   test("file content that no MAC vouches for is refused: the status of a seal cannot be made up", () => {
