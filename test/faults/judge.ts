@@ -71,8 +71,9 @@ async function issuedChips(stage: Judged, played: Played): Promise<string[]> {
 export async function tally(stage: Judged, played: Played) {
   const events = await eventsOf(stage, played)
   const seen: string[] = (await issuedChips(stage, played)).map((chip) => `issued ${chip}`)
+  let announced = 0
   for (const event of events) {
-    if (event.eventName === "ContractURIUpdated") seen.push("announced")
+    if (event.eventName === "ContractURIUpdated") seen.push(`announced ${++announced}`)
     if (event.eventName === "ChipReplaced") seen.push(`replaced ${hexOf(event.args.chip)}`)
     if (event.eventName !== "Transfer" || BigInt(event.args.from) === 0n) continue
     seen.push(`claimed by ${event.args.to}`)
@@ -81,11 +82,15 @@ export async function tally(stage: Judged, played: Played) {
     ...played.paired.map(({ chip_id }) => `issued ${chip_id}`),
     ...played.claims.map(({ recipient }) => `claimed by ${recipient}`),
     ...played.replacements.map(({ chip_id }) => `replaced ${chip_id}`),
-    ...played.refreshes.map(() => "announced"),
+    ...played.refreshes.map((_refresh, index) => `announced ${index + 1}`),
   ]
   const deployed = (await deployments(stage, played)) - 1
   return {
-    duplicates: seen.length - new Set(seen).size + Math.max(deployed, 0),
+    duplicates:
+      seen.length -
+      new Set(seen).size +
+      Math.max(deployed, 0) +
+      Math.max(announced - played.refreshes.length, 0),
     missing: wanted.filter((effect) => !seen.includes(effect)).length + Math.max(-deployed, 0),
   }
 }

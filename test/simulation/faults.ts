@@ -41,6 +41,10 @@ export type Fault =
   /** The database is put back to what it was at the beginning of this time, and nothing runs for the rest of it. */
   | ({ kind: "restore"; rest_seconds: Seconds } & Lasting)
   | { kind: "rotate"; at: Seconds; signer: number; pause_seconds: Seconds }
+  /** The processes take another key, once the factory's admin has named it. */
+  | { kind: "authorizer"; at: Seconds; pause_seconds: Seconds }
+  /** Nothing that goes wrong, but beside the story. */
+  | { kind: "refresh"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
@@ -81,7 +85,10 @@ function harshnessOf(stream: Stream): Harshness {
 
 type Weight = [kind: Fault["kind"], weight: number]
 
-/** How often each kind is drawn, compared to the others. */
+/**
+ * How often each kind is drawn, compared to the others. `restore` is played where a list names it: a lane still waits for
+ * ever behind nonces of transactions that its database has forgotten and that are not mined.
+ */
 const weights: Weight[] = [
   ["die", 22],
   ["reorganize", 14],
@@ -99,7 +106,8 @@ const weights: Weight[] = [
   ["clients", 5],
   ["operator", 4],
   ["rotate", 3],
-  ["restore", 3],
+  ["authorizer", 2],
+  ["refresh", 4],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -162,6 +170,9 @@ function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[]
       return { kind, at, signer: stream.below(2), pause_seconds: rounded(stream.between(0, 6)) }
     case "restore":
       return { kind, rest_seconds: rounded(stream.between(0.5, 20)), ...lasting(1, 40) }
+    case "authorizer":
+      return { kind, at, pause_seconds: rounded(stream.between(0, 6)) }
+    case "refresh":
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -178,11 +189,13 @@ export function lengthOf(fault: Fault): number {
     case "evict":
     case "steal":
     case "operator":
+    case "refresh":
     case "hostile":
       return settlingSeconds
     case "clock":
       return skewedSeconds
     case "rotate":
+    case "authorizer":
       return rotatingSeconds
     case "restore":
       return fault.for_seconds + fault.rest_seconds
@@ -262,6 +275,10 @@ function wordsOf(fault: Fault): string {
       return `signer ${fault.signer} gets another key, with ${fault.pause_seconds} s between one process and the next`
     case "restore":
       return `the database is put back to what it is now, ${fault.for_seconds} s later, and nothing runs for ${fault.rest_seconds} s`
+    case "authorizer":
+      return `the authorizer gets another key, with ${fault.pause_seconds} s between one process and the next`
+    case "refresh":
+      return "a brand says that what its tokens show has changed"
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

@@ -41,6 +41,9 @@ export const everySignerKey = signerPlaces.flatMap(({ first, next }) => [keyAt(f
 export const nextSignerKeys = signerPlaces.map(({ next }) => keyAt(next))
 const firstSignerKeys = signerPlaces.map(({ first }) => keyAt(first))
 
+/** The key that takes the authorizer's place. */
+export const nextAuthorizerKey = keyAt(firstWallet + walletCount + signerPlaces.length)
+
 /** What every history of this process begins with, made once: an empty database and a chain with the factory. */
 export type Ground = {
   folder: string
@@ -108,6 +111,6 @@ export async function preparePlot(ground: Ground, providers: number): Promise<Pl
     chain: await copyChain(ground.chain),
     config,
     urls,
-    secrets: [serviceSecret, ...[...everySignerKey, keyAt(3)].map((key) => key.slice(2))],
+    secrets: [serviceSecret, ...[...everySignerKey, keyAt(3), nextAuthorizerKey].map((key) => key.slice(2))],
   }
 }

@@ -18,12 +18,14 @@ import { headOf, type SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, wholeView } from "./chain/json-rpc.ts"
 import { type Chest, createChest, storeChips } from "./chest.ts"
 import { type Clients, createClients } from "./clients.ts"
+import { unlessForgotten } from "./errands.ts"
 import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { findFaults } from "./judge.ts"
 import { createOperator } from "./operator.ts"
 import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
+import { askForRefresh } from "./refreshes.ts"
 import { createRestorer, type Store } from "./restoration.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
 import { real } from "./seams/clock.ts"
@@ -79,8 +81,9 @@ export async function playHistory(
   const store: Store = { db: openDatabase(config.database_url) }
   const wakeUpLine = createWakeUpLine(simulation)
   const cast = createCast(simulation, config, wakeUpLine)
+  cast.watches_roles = faults.some(({ kind }) => kind === "authorizer")
   const clients = createClients(simulation, cast, streamOf(seed, "clients"))
-  const operator = createOperator(simulation, cast, store)
+  const operator = createOperator(simulation, cast, store, chain)
   const restorer = createRestorer(simulation, cast, store)
   const miner = createMiner()
   const unstored: Hex[] = []
@@ -109,6 +112,8 @@ export async function playHistory(
     act(fault) {
       if (fault.kind === "operator") void operator.follow(fault)
       else if (fault.kind === "rotate") void operator.rotate(fault)
+      else if (fault.kind === "authorizer") beside.push(operator.rotateAuthorizer(fault).catch(breached))
+      else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
@@ -135,6 +140,10 @@ export async function playHistory(
 
   async function takeStockAfter(fault: Extract<Fault, { kind: "restore" }>): Promise<void> {
     if (await restorer.restore(fault)) await takeStock(stage, maker, asking)
+  }
+
+  async function refreshAfter({ salt }: Extract<Fault, { kind: "refresh" }>): Promise<void> {
+    await unlessForgotten(askForRefresh(stage, maker, salt, asking)).catch(breached)
   }
 
   let isOver = false

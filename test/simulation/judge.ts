@@ -1,5 +1,6 @@
 import { eq, lt, ne } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
+import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import {
   actors,
   actorTimers,
@@ -87,7 +88,7 @@ async function judgeCollection(remains: Remains, played: CollectionPlayed): Prom
     paired: restoration ? [] : await inOrderOfRequests(remains, played),
     claims: await ended(remains, played.claims, claims, "claimed"),
     replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
-    refreshes: [],
+    refreshes: await refreshesOf(remains, played),
   }
   if (!restoration) return await judge(remains, known, foreign)
   const faults = [
@@ -136,6 +137,14 @@ async function ended<T extends { id: string }>(
 ): Promise<T[]> {
   const rows = await world.context.db.read.select({ id: table.id, status: table.status }).from(table)
   return asked.filter(({ id }) => rows.some((row) => row.id === id && row.status === status))
+}
+
+/** All that were made: whoever heard no answer asks for another one, which a minute later is taken. */
+async function refreshesOf({ world }: Remains, { id }: CollectionPlayed): Promise<{ id: string }[]> {
+  return await world.context.db.read
+    .select({ id: metadataRefreshes.id })
+    .from(metadataRefreshes)
+    .where(eq(metadataRefreshes.collection_id, id))
 }
 
 /** A unit whose chip is replaced twice has the second one. */
@@ -226,7 +235,7 @@ async function toldTooEarly({
     told.set(id, Math.min(told.get(id) ?? answered_at, answered_at))
   }
   const found: string[] = []
-  for (const table of [claims, transfers, chipReplacements])
+  for (const table of [claims, transfers, chipReplacements, metadataRefreshes])
     for (const { id, hash } of await read
       .select({ id: table.id, hash: table.transaction_hash })
       .from(table)) {

@@ -1,8 +1,12 @@
 import { eq, like, ne } from "drizzle-orm"
+import { encodeFunctionData, type Hex } from "viem"
+import { privateKeyToAccount } from "viem/accounts"
 import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
 import { actors, lanes, transactions } from "../../src/db/schema.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { World } from "../../src/engine/world.ts"
 import { cancel } from "../../src/operator/commands/cancel.ts"
+import { chainStatus } from "../../src/operator/commands/chain-status.ts"
 import { type Command, parseValues } from "../../src/operator/commands/command.ts"
 import { explain } from "../../src/operator/commands/explain.ts"
 import { retry } from "../../src/operator/commands/retry.ts"
@@ -10,11 +14,13 @@ import { stuck } from "../../src/operator/commands/stuck.ts"
 import { OperatorRefusal } from "../../src/operator/verbs/refusal.ts"
 import type { Config } from "../../src/platform/config.ts"
 import { apiNames, type Cast, workerNames } from "./cast.ts"
+import { headOf, type SimulatedChain } from "./chain/chain.ts"
 import type { Fault } from "./faults.ts"
-import { everySignerKey, nextSignerKeys } from "./ground.ts"
+import { everySignerKey, nextAuthorizerKey, nextSignerKeys } from "./ground.ts"
 import type { Store } from "./restoration.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 import { type Stream, streamOf } from "./streams.ts"
+import { account, hasSucceeded, keepOnChain } from "./wallets.ts"
 
 /** An operator of the service, who runs its commands, each in a process of its own. */
 export type Operator = {
@@ -26,6 +32,8 @@ export type Operator = {
   follow(fault: Extract<Fault, { kind: "operator" }>): Promise<void>
   /** Puts another key into a signer's place, and starts one process after the other again. */
   rotate(fault: Extract<Fault, { kind: "rotate" }>): Promise<void>
+  /** Has the factory's admin name another authorizer, and starts one process after the other again with its key. */
+  rotateAuthorizer(fault: Extract<Fault, { kind: "authorizer" }>): Promise<void>
   /** Reopens halted lanes and gives a lane its key back that asks for it, for ever. */
   watchLanes(): Promise<void>
   /** Asks for the story of one actor in each state in which some are. */
@@ -34,9 +42,21 @@ export type Operator = {
 
 const commands = { retry, cancel, explain, stuck }
 const watchMilliseconds = 5_000
+/** In which what was signed with the key before is good. */
+const overlapSeconds = 3_600
 
-export function createOperator(simulation: Simulation, cast: Cast, store: Store): Operator {
-  const operator: Operator = { halts: [], broken: [], follow, rotate, watchLanes, explainEachState }
+export function createOperator(
+  simulation: Simulation,
+  cast: Cast,
+  store: Store,
+  chain: SimulatedChain,
+): Operator {
+  const operator: Operator = {
+    ...{ halts: [], broken: [] },
+    ...{ follow, rotate, rotateAuthorizer, watchLanes, explainEachState },
+  }
+
+  let isRotated = false
 
   async function run(command: Command, words: string[]): Promise<void> {
     await visit((world) => runIn(world, command, words))
@@ -69,11 +89,29 @@ export function createOperator(simulation: Simulation, cast: Cast, store: Store)
   async function rotate({ signer, pause_seconds }: Extract<Fault, { kind: "rotate" }>): Promise<void> {
     const { signer_keys } = cast.config
     const next = nextSignerKeys[signer]
-    if (next && !signer_keys.includes(next)) await giveKeys(signer_keys.with(signer, next), pause_seconds)
+    if (next && !signer_keys.includes(next))
+      await giveKeys({ signer_keys: signer_keys.with(signer, next) }, pause_seconds)
   }
 
-  async function giveKeys(signer_keys: Config["signer_keys"], pauseSeconds: number): Promise<void> {
-    cast.config = { ...cast.config, signer_keys }
+  async function rotateAuthorizer({ pause_seconds }: Extract<Fault, { kind: "authorizer" }>): Promise<void> {
+    const address = cast.config.chains[0]?.factory_address
+    if (!address || isRotated) return
+    isRotated = true
+    const until = BigInt(headOf(chain).timestamp + overlapSeconds)
+    const named = [privateKeyToAccount(nextAuthorizerKey).address, until] as const
+    const data = encodeFunctionData({ abi: factoryAbi, functionName: "setAuthorizer", args: named })
+    const sent = new Map<number, Hex>()
+    void keepOnChain(simulation, chain, account(0), { to: address, data }, sent)
+    while (!hasSucceeded(chain, sent)) await sleep(simulation, watchMilliseconds)
+    await giveKeys({ authorizer_key: nextAuthorizerKey }, pause_seconds)
+    await run(chainStatus, [])
+  }
+
+  async function giveKeys(
+    keys: Partial<Pick<Config, "signer_keys" | "authorizer_key">>,
+    pauseSeconds: number,
+  ): Promise<void> {
+    cast.config = { ...cast.config, ...keys }
     for (const name of [...apiNames, ...workerNames]) {
       await cast.restart(name)
       await sleep(simulation, pauseSeconds * 1_000)
@@ -89,7 +127,7 @@ export function createOperator(simulation: Simulation, cast: Cast, store: Store)
       }
       const asking = await store.db.read.select().from(lanes).where(like(lanes.reason, "%: add it until%"))
       if (asking.length > 0 && cast.config.signer_keys.length < everySignerKey.length)
-        await giveKeys(everySignerKey, 1)
+        await giveKeys({ signer_keys: everySignerKey }, 1)
     }
   }
 

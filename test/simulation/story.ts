@@ -337,9 +337,9 @@ async function submitUntilEnded(person: Person, path: string, wallet: number, ma
 export type Collection = { id: string; contract: { address: string; status: string } }
 type Unit = { id: string; chip_id: string | null; collection: { token: { status: string } } | null }
 type Chip = { chip_id: string; unit: { id: string } }
-type Made = { id: string; status: string; transaction?: { to: Address; data: Hex } | null }
+export type Made = { id: string; status: string; transaction?: { to: Address; data: Hex } | null }
 
-function endOf({ status }: Made): "well" | "badly" | null {
+export function endOf({ status }: Made): "well" | "badly" | null {
   if (["claimed", "confirmed"].includes(status)) return "well"
   return ["expired", "failed"].includes(status) ? "badly" : null
 }

@@ -48,7 +48,8 @@ export async function sendFromWallet(
 
 const pauseMilliseconds = 2_000
 
-async function keepOnChain(
+/** Sees to it for ever that the chain has a call of an account that succeeded. */
+export async function keepOnChain(
   simulation: Simulation,
   chain: SimulatedChain,
   owner: Account,
@@ -74,7 +75,8 @@ async function sendNext(
   await offer(chain, raw)
 }
 
-function hasSucceeded({ blocks }: SimulatedChain, sent: ReadonlyMap<number, Hex>): boolean {
+/** Whether the chain has one of these transactions. */
+export function hasSucceeded({ blocks }: SimulatedChain, sent: ReadonlyMap<number, Hex>): boolean {
   const hashes = new Set([...sent.values()].map((raw) => keccak256(raw)))
   return blocks.some(({ transactions, receipts }) =>
     transactions.some(({ hash }, index) => hashes.has(hash) && receipts[index]?.is_success),

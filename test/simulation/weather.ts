@@ -31,7 +31,9 @@ export type Surroundings = {
   chain: SimulatedChain
   miner: Miner
   /** Does what an operator or a stranger does. */
-  act(fault: Extract<Fault, { kind: "operator" | "rotate" | "restore" | "hostile" }>): void
+  act(
+    fault: Extract<Fault, { kind: "operator" | "rotate" | "restore" | "authorizer" | "refresh" | "hostile" }>,
+  ): void
 }
 
 /** Who makes the blocks. */
@@ -170,6 +172,8 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "operator":
     case "rotate":
     case "restore":
+    case "authorizer":
+    case "refresh":
     case "hostile":
       around.act(fault)
       return null

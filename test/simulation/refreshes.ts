@@ -1,0 +1,16 @@
+import { make, read } from "./errands.ts"
+import { type Asking, type Collection, endOf, type Made, type Stage, until } from "./story.ts"
+import { streamOf } from "./streams.ts"
+
+/** A brand asks that marketplaces read anew what the tokens of one of its collections show, and waits for the end. */
+export async function askForRefresh(stage: Stage, key: string, salt: number, asking: Asking): Promise<void> {
+  await until(stage, async () => asking.collections.length > 0)
+  const played = streamOf(BigInt(salt), "refresh").pick(asking.collections)
+  await until(stage, async () => {
+    const { contract } = await read<Collection>(stage, key, `/v1/collections/${played.id}`)
+    return contract.status === "active"
+  })
+  const path = `/v1/collections/${played.id}/metadata-refreshes`
+  const { id } = await make<Made>(stage, { token: key, path, body: {} })
+  await until(stage, async () => endOf(await read<Made>(stage, key, `${path}/${id}`)) !== null)
+}
