@@ -584,9 +584,14 @@ describe("a key that somebody else uses too", () => {
     await hand.stage.anvil.client.sendTransaction({ account, chain: null, to: account.address })
     await hand.mine()
     const { id } = await newCollection(hand)
-    await hand.tick()
+    const [, lane] = hand.lanes
+    const said: unknown[] = []
+    const log = { ...lane.context.log, error: (fields: object) => void said.push(fields) }
+    await Bun.sleep(25)
+    await tickLane({ ...lane, context: { ...lane.context, log } })
     const { status, reason, id: laneId } = await issuingLane(hand)
     expect(status).toBe("halted")
+    expect(said).toEqual([{ lane_id: laneId, reason }])
     expect(reason).toContain(`has 2 transactions of ${account.address}, the database knows 1`)
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
 
@@ -858,6 +863,24 @@ describe("lanes with nothing to do", () => {
       await hand.tick()
     }
     expect(hand.stage.proxies[0]?.asked).toBe(before)
+    await hand.turn(({ tx }) => tx.update(lanes).set({ status: "halted", reason: "a thief" }))
+    await hand.mine()
+    await hand.tick()
+    expect(hand.stage.proxies[0]?.asked).toBe(before)
+  }, 30_000)
+
+  test("say that what held them up is over", async () => {
+    const hand = await open()
+    await activeCollection(hand)
+    for (const held of [
+      { status: "paused", reason: "no money" },
+      { status: "open", reason: "a provider is gone" },
+    ] as const) {
+      await hand.turn(({ tx }) => tx.update(lanes).set(held))
+      await hand.mine(7)
+      for (let round = 0; round < 2; round++) await hand.tick()
+      expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
+    }
   }, 30_000)
 })
 
