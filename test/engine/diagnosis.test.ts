@@ -25,7 +25,7 @@ import {
   type KeySource,
   keySourceOf,
 } from "../../src/engine/sun/key-schemes.ts"
-import { macFor, sessionMacKey } from "../../src/engine/sun/message.ts"
+import { macFor, openPicc, sessionMacKey } from "../../src/engine/sun/message.ts"
 
 const template = "https://tap.example/t/{chip_id}"
 const chip_id = "04A0B1C2D3"
@@ -453,6 +453,16 @@ describe("each seeded mistake is named:", () => {
     const mirrors = { mac: false, tamper: false }
     const played = { ...tag({ mirrors }), keys: tag().keys.map(() => upperHex(zeros)) }
     expect(ask(played, { mirrors, expected: { uid: null } }).verdict).toBe("factory_key")
+  })
+
+  test("noise that looks like a low counter is not called a missing UID", () => {
+    const strange = withKeys({ 2: Buffer.alloc(16, 9) })
+    const padding = Buffer.alloc(5)
+    const read = () => readAddress(strange, 5, { padding })
+    const opened = () => openPicc(key(2), new URL(read()).searchParams.get("e") ?? "")
+    while (opened()[3] !== 0 || opened()[0] === 0x40) padding.writeUInt32LE(padding.readUInt32LE() + 1)
+    const found = diagnose({ url: read(), file_settings: null, expected: expectedTag(), candidates: all })
+    expect(found.verdict).toBe("wrong_meta_key")
   })
 
   test("a meta key that opens e by chance, whose MAC nothing vouches for, names no key of a tag without a known UID", () => {
