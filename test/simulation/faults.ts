@@ -86,8 +86,8 @@ function harshnessOf(stream: Stream): Harshness {
 type Weight = [kind: Fault["kind"], weight: number]
 
 /**
- * How often each kind is drawn, compared to the others. `restore` is played where a list names it: a lane still waits for
- * ever behind nonces of transactions that its database has forgotten and that are not mined.
+ * How often each kind is drawn, compared to the others. `restore` is played where a list names it: what a database has
+ * forgotten and pools still have may be done twice, which its runbook says and this judge does not forgive.
  */
 const weights: Weight[] = [
   ["die", 22],

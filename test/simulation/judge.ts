@@ -14,6 +14,7 @@ import {
   units,
 } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { paidOverOracle } from "../faults/bounds.ts"
 import { type Judged, judge, judgeRows, tally, type Verdict } from "../faults/judge.ts"
 import { findFaultsInAnswers } from "./answers.ts"
@@ -261,15 +262,20 @@ async function twoWriters({ world }: Remains): Promise<string[]> {
   )
 }
 
-/** A cancel may cost twice what the chain's configuration allows. */
+/** What only uses up a nonce may cost twice what the chain's configuration allows. */
 async function dearAttempts({ world }: Remains): Promise<string[]> {
   const cap = BigInt(maxFeePerGasGwei) * 10n ** 9n
-  const attempts = await world.context.db.read.select().from(transactionAttempts)
-  return attempts.flatMap(({ hash, is_cancel, max_fee_per_gas }) =>
-    BigInt(max_fee_per_gas) > (is_cancel ? 2n * cap : cap)
-      ? [`${hash} costs ${max_fee_per_gas} wei per gas`]
-      : [],
-  )
+  const { hash, is_cancel, max_fee_per_gas } = transactionAttempts
+  const attempts = await world.context.db.read
+    .select({ hash, is_cancel, max_fee_per_gas, kind: transactions.kind })
+    .from(transactionAttempts)
+    .innerJoin(transactions, eq(transactions.id, transactionAttempts.transaction_id))
+  return attempts.flatMap((attempt) => {
+    const onlyUsesUp = attempt.is_cancel || attempt.kind === useUpNonce
+    return BigInt(attempt.max_fee_per_gas) > (onlyUsesUp ? 2n * cap : cap)
+      ? [`${attempt.hash} costs ${attempt.max_fee_per_gas} wei per gas`]
+      : []
+  })
 }
 
 /** A timer that is due is fired, also where nobody asks. */

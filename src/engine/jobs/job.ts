@@ -31,8 +31,18 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
 /** A job for every effect that a machine asks of a lane. */
 export type Jobs = { [Name in LaneEffect]: Job<Name> }
 
+/** The kind of a transaction that does nothing but use up its nonce, which no effect asked for. */
+export const useUpNonce = "useUpNonce"
+
+const usingUp: Job = {
+  plan: async (_chain, _queries, waiting) => ({ do: "wait", effects: waiting }),
+  refusal: () => null,
+  results: async () => [],
+}
+
 /** The job of an effect's `src`, which is also a transaction's `kind`. */
 export function jobFor(jobs: Jobs, name: string): Job {
+  if (name === useUpNonce) return usingUp
   if (!isLaneEffect(jobs, name)) throw new Error(`no lane knows how to do ${name}`)
   return jobs[name]
 }

@@ -4,9 +4,10 @@ import type { ConnectedChain } from "../chain/chains.ts"
 import { readFeeMarket } from "../chain/fee-market.ts"
 import { type FeeLimits, type FeeMarket, feeLimits, limitsBelow } from "../chain/fees.ts"
 import { reach } from "../chain/rpc.ts"
-import { type Findings, join, nothing } from "./findings.ts"
+import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { byUrgency, giveResults } from "./give-results.ts"
 import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
+import { fillHoles } from "./holes.ts"
 import {
   assertLease,
   haltLane,
@@ -17,7 +18,7 @@ import {
   sightLane,
   takeLease,
 } from "./leases.ts"
-import { lookAtTransactions } from "./look.ts"
+import { type Looked, lookAtTransactions } from "./look.ts"
 import { compareWithChain } from "./nonces.ts"
 import { pushOnTransactions } from "./push-on.ts"
 import { sendWaitingEffects } from "./send-effects.ts"
@@ -94,8 +95,9 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<void> {
 
   const looked = held.head === memory.seen_head ? null : await lookAtTransactions(held)
   const pushed = looked ? await pushOnTransactions(held, looked) : nothing
+  const filled = looked ? await fillBelow(held, looked) : nothing
   if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(held, pushed.halt)
-  const before = join(compared, looked?.findings ?? nothing, pushed, goneProviders(lane.chain))
+  const before = join(compared, looked?.findings ?? nothing, pushed, filled, goneProviders(lane.chain))
   const isHalted = wasHalted || before.halt !== null
 
   // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full meanwhile.
@@ -115,6 +117,10 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<void> {
   if (isNews && !isHalted) await noteStatus(held, row, found)
   // A provider that fails to take something new does not keep back the results of what it took.
   if (sent.failure) throw sent.failure
+}
+
+async function fillBelow(lane: HeldLane, { lowest_open: lowest }: Looked): Promise<Findings> {
+  return lowest ? await attempt(lane, lowest, () => fillHoles(lane, lowest)) : nothing
 }
 
 /** A lane that is held up has to say so when it is no more; one without its nonces takes them from the chain. */

@@ -2,6 +2,7 @@ import type { Queries } from "../../db/database.ts"
 import type { LaneRow, TransactionRow } from "../../db/schema.ts"
 import { unlessUnknown } from "../chain/endpoint.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
+import { useUpNonce } from "../jobs/job.ts"
 import { compareFinalBlock, followFinalBlock } from "./final-block.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
@@ -89,7 +90,8 @@ async function adopt(lane: HeldLane): Promise<void> {
     }
     for (const transaction of displaced) {
       const ended = { status: "final", ...nowhere } as const
-      if (isInFlight(transaction) || achieved.has(transaction.id))
+      const isWanted = transaction.kind !== useUpNonce
+      if (isWanted && (isInFlight(transaction) || achieved.has(transaction.id)))
         await displaceTransaction(turn, lane.lease, transaction, ended)
       else await updateTransaction(turn, lane.lease, transaction.id, ended)
     }

@@ -5,6 +5,7 @@ import { most } from "../chain/extremes.ts"
 import { costOf, type FeeLimits } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
+import { useUpNonce } from "../jobs/job.ts"
 import { emptyGas, sendAttempt, sendFirst, sendOffer } from "./broadcast.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
@@ -73,7 +74,7 @@ async function pushOn(
   const isGiven = isGivenUp(transaction)
   const last = lastWanted(transaction)
   if (transaction.attempts.length === 0) return nothing
-  if (await isUsedByOther(lane, transaction)) return usedByOther(lane, transaction)
+  if (await isUsedByOther(lane, transaction)) return await usedByOther(lane, transaction)
   const blocksSince = (block: number | null) => (block === null ? Infinity : Number(lane.head) - block)
   const isDue =
     is_missed || transaction.status === "signed" || blocksSince(transaction.sent_block) >= resendBlocks
@@ -88,7 +89,7 @@ async function pushOn(
     is_lowest &&
     blocksSince(last?.first_sent_block ?? Number(lane.head)) >= lane.chain.config.bump_after_blocks
   const open = { attempts: transaction.attempts, is_given_up: isGiven, gas, is_waiting_long }
-  const move = nextMove(open, await lane.market(), isGiven ? toGiveUp(lane.limits) : lane.limits)
+  const move = nextMove(open, await lane.market(), limitsFor(lane, transaction))
   if (move.do === "offer") {
     const kind = isGiven ? "cancel" : "bump"
     const lack = await lackOf(lane, last, costOf(gas, move.fees))
@@ -105,9 +106,14 @@ function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
   return transaction.attempts.findLast(({ is_cancel }) => is_cancel === isGivenUp(transaction))
 }
 
-/** What uses up a nonce is small and asked for. */
-function toGiveUp(limits: FeeLimits): FeeLimits {
+/** What only uses up a nonce is small, and others wait for it. */
+function limitsFor({ limits }: HeldLane, transaction: WatchedTransaction): FeeLimits {
+  if (!onlyUsesUp(transaction)) return limits
   return { ...limits, max_fee_per_gas: 2n * limits.max_fee_per_gas }
+}
+
+function onlyUsesUp(transaction: WatchedTransaction): boolean {
+  return isGivenUp(transaction) || transaction.kind === useUpNonce
 }
 
 /** An empty transaction's gas; twice the last one's where a node found that too low, which the estimate may not know. */
@@ -143,14 +149,20 @@ async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint
   return { ...nothing, pause }
 }
 
-function usedByOther({ signer, lease }: HeldLane, { nonce }: WatchedTransaction): Findings {
+async function usedByOther(lane: HeldLane, { id, nonce, kind }: WatchedTransaction): Promise<Findings> {
+  const { signer, lease } = lane
+  if (kind === useUpNonce) {
+    // What it was to replace was mined after all.
+    await inLane(lane, (turn) => updateTransaction(turn, lease, id, { status: "final", ...nowhere }))
+    return nothing
+  }
   const halt = `nonce ${nonce} of ${signer.address} was used by a transaction that this service did not send: stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
   return { ...nothing, halt }
 }
 
 function atHighestFee(transaction: WatchedTransaction): Findings {
   const { id, nonce } = transaction
-  const notice = isGivenUp(transaction)
+  const notice = onlyUsesUp(transaction)
     ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
     : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei or max_transaction_cost in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`
   return { ...nothing, notices: [notice] }

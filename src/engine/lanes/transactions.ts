@@ -13,7 +13,7 @@ import {
 import type { Turn } from "../../db/turn.ts"
 import { newId } from "../../platform/ids.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
-import { type Effect, effectsIn } from "../jobs/job.ts"
+import { type Effect, effectsIn, useUpNonce } from "../jobs/job.ts"
 import { assertLease, type Lease, takeNonce } from "./leases.ts"
 
 /** A `cancel` uses up the nonce and does nothing else. */
@@ -49,9 +49,7 @@ export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewT
     nonce,
     to: wanted.to,
     call: wanted.data,
-    gas: Number(wanted.gas),
-    max_fee_per_gas: String(wanted.fees.max_fee_per_gas),
-    max_priority_fee_per_gas: String(wanted.fees.max_priority_fee_per_gas),
+    ...contentFees(wanted),
     status: "allocated",
     created_at: turn.at,
     updated_at: turn.at,
@@ -66,6 +64,36 @@ export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewT
   if (bound.length !== wanted.effect_ids.length)
     throw new Error("an effect was closed or bound while its transaction was being planned")
   return id
+}
+
+/** An empty transaction for a nonce that nobody here gave out. Throws `LeaseLost`. */
+export async function allocateFiller(
+  turn: Turn,
+  lease: Lease,
+  wanted: { nonce: number; chain_id: number; address: Address; gas: bigint; fees: Fees },
+): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx.insert(transactions).values({
+    id: newId(),
+    lane_id: lease.lane_id,
+    chain_id: wanted.chain_id,
+    kind: useUpNonce,
+    nonce: wanted.nonce,
+    to: wanted.address,
+    call: "0x",
+    ...contentFees(wanted),
+    status: "allocated",
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
+}
+
+function contentFees({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
+  return {
+    gas: Number(gas),
+    max_fee_per_gas: String(fees.max_fee_per_gas),
+    max_priority_fee_per_gas: String(fees.max_priority_fee_per_gas),
+  }
 }
 
 /** Stores the signed bytes and their hash, which happens before every broadcast; the stored row is what is sent. */
