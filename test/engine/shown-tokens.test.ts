@@ -62,10 +62,13 @@ test("a refresh is announced by the contract itself, once a minute, and ends con
   const { key } = await turn((t) => issueApiKey(t, { organization_id: caller.organization_id, name: null }))
   const path = `${base}/v1/collections/${collection_id}/metadata-refreshes`
   const headers = { authorization: `Bearer ${key}` }
-  const made = await fetch(path, { method: "POST", headers })
+  const keyed = { ...headers, "idempotency-key": "spring" }
+  const made = await fetch(path, { method: "POST", headers: keyed })
   expect(made.status).toBe(201)
   const { id, status } = (await made.json()) as { id: string; status: string }
   expect(status).toBe("prepared")
+  const repeated = await fetch(path, { method: "POST", headers: keyed })
+  expect([repeated.status, ((await repeated.json()) as { id: string }).id]).toEqual([201, id])
   expect(made.headers.get("location")).toBe(`/v1/collections/${collection_id}/metadata-refreshes/${id}`)
   const again = await fetch(path, { method: "POST", headers })
   expect(again.status).toBe(429)

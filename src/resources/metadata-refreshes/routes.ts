@@ -14,6 +14,7 @@ export const metadataRefreshRoutes: Route[] = [
     path: "/v1/collections/{collection_id}/metadata-refreshes",
     params: { collection_id: pathId("The collection's id.") },
     credentials: ["api_key"],
+    idempotent: true,
     body: createMetadataRefreshBody,
     status: 201,
     response: metadataRefreshResource,
