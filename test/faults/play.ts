@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { and, count, eq, inArray } from "drizzle-orm"
-import type { Address, Hex } from "viem"
+import { type Address, type Hex, keccak256 } from "viem"
 import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import {
   type CollectionRow,
@@ -278,29 +278,32 @@ async function paceOfWorkers({ proxies }: Stage): Promise<void> {
   while (looks() === before && performance.now() < deadline) await Bun.sleep(20)
 }
 
-/** The recipient's own wallet, which sends its claim again for as long as the chain has lost it. */
-function startWallet({ anvil }: Stage, call: { to: Address; data: Hex }) {
+/**
+ * The recipient's own wallet, which sends its claim again for as long as the chain has lost it, and anew where a block
+ * took it before the unit's token was back.
+ */
+function startWallet({ anvil: { client } }: Stage, { to, data }: { to: Address; data: Hex }) {
   let stopped = false
+  let last: { nonce: number; raw: Hex }
   const account = accountAt(5)
-  const insist = async () => {
-    const maxFeePerGas = 100_000_000_000n
-    const request = {
-      to: call.to,
-      data: call.data,
-      type: "eip1559",
-      chainId: 31_337,
-      nonce: 0,
-      gas: 300_000n,
-      maxFeePerGas,
-    } as const
-    const serializedTransaction = await account.signTransaction({ ...request, maxPriorityFeePerGas: 1n })
+  const call = { to, data, type: "eip1559", chainId: 31_337, gas: 300_000n } as const
+  const fees = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1n }
+  const sign = (nonce: number) => account.signTransaction({ ...call, ...fees, nonce })
+  async function insist(nonce: number, raw: Hex): Promise<void> {
+    const used = await client.getTransactionCount({ address: account.address, blockTag: "pending" })
+    if (used <= nonce) await client.sendRawTransaction({ serializedTransaction: raw })
+    const { status } = await client.getTransactionReceipt({ hash: keccak256(raw) })
+    if (status === "reverted") last = { nonce: nonce + 1, raw: await sign(nonce + 1) }
+  }
+  async function run(): Promise<void> {
+    last = { nonce: 0, raw: await sign(0) }
     while (!stopped) {
-      const used = await anvil.client.getTransactionCount({ address: account.address, blockTag: "pending" })
-      if (used === 0) await anvil.client.sendRawTransaction({ serializedTransaction }).catch(() => {})
+      // While the chain is reorganized it may know nothing of it.
+      await insist(last.nonce, last.raw).catch(() => {})
       await Bun.sleep(50)
     }
   }
-  const running = insist().catch(() => {})
+  const running = run()
   return {
     async stop() {
       stopped = true
