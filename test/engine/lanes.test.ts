@@ -690,13 +690,7 @@ describe("a chip replacement that the contract refuses", () => {
   test("is tried again for as many times as blocks confirm one before it fails", async () => {
     const hand = await open({ confirmation_depth: 3, finality_depth: 8 })
     const { unit_id, address } = await issuedUnit(hand)
-    await hand.stage.anvil.client.writeContract({
-      ...{ account: accountAt(1), chain: null, address: address as Hex, abi: collectionAbi },
-      ...{ functionName: "claim", args: [1n, accountAt(7).address] },
-    })
-    await hand.mine()
-    // The nonce that the claim used is the lane's own: it is taken from the chain again.
-    await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
+    await claimPastTheLane(hand, address)
     const { id } = await replaceChip(hand, unit_id)
     await hand.tick()
     const { read } = hand.world.context.db
@@ -772,12 +766,7 @@ describe("what is put off", () => {
   test("because its call reverts waits a block longer each time, for ten at the most", async () => {
     const hand = await open()
     const { unit_id, address } = await issuedUnit(hand)
-    await hand.stage.anvil.client.writeContract({
-      ...{ account: accountAt(1), chain: null, address: address as Hex, abi: collectionAbi },
-      ...{ functionName: "claim", args: [1n, accountAt(7).address] },
-    })
-    await hand.mine()
-    await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
+    await claimPastTheLane(hand, address)
     const { id } = await replaceChip(hand, unit_id)
     const [{ id: effectId } = { id: "" }] = await hand.world.context.db.read
       .select()
@@ -915,6 +904,16 @@ async function sendAfter(
   proxy.faults.says_to_sends = null
   await hand.tick()
   await hand.mine(3)
+}
+
+/** Claims serial 1 with the lane's own key, whose nonces are then taken from the chain again. */
+async function claimPastTheLane(hand: ByHand, address: string) {
+  await hand.stage.anvil.client.writeContract({
+    ...{ account: accountAt(1), chain: null, address: address as Hex, abi: collectionAbi },
+    ...{ functionName: "claim", args: [1n, accountAt(7).address] },
+  })
+  await hand.mine()
+  await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
 }
 
 /** Gives an account these roles and no others. */

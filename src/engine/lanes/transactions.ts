@@ -39,21 +39,9 @@ export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
  * the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
  */
 export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
-  const nonce = await takeNonce(turn, lease)
-  const id = newId()
-  await turn.tx.insert(transactions).values({
-    id,
-    lane_id: lease.lane_id,
-    chain_id: wanted.chain_id,
-    kind: wanted.kind,
-    nonce,
-    to: wanted.to,
-    call: wanted.data,
-    ...contentFees(wanted),
-    status: "allocated",
-    created_at: turn.at,
-    updated_at: turn.at,
-  })
+  const { kind, chain_id, to, data: call } = wanted
+  const content = { kind, chain_id, to, call, ...priceOf(wanted) }
+  const id = await insertAllocated(turn, lease, await takeNonce(turn, lease), content)
   const bound = await turn.tx
     .update(effects)
     .set({ transaction_id: id })
@@ -73,22 +61,30 @@ export async function allocateFiller(
   wanted: { nonce: number; chain_id: number; address: Address; gas: bigint; fees: Fees },
 ): Promise<void> {
   await assertLease(turn, lease)
-  await turn.tx.insert(transactions).values({
-    id: newId(),
-    lane_id: lease.lane_id,
-    chain_id: wanted.chain_id,
-    kind: useUpNonce,
-    nonce: wanted.nonce,
-    to: wanted.address,
-    call: "0x",
-    ...contentFees(wanted),
-    status: "allocated",
-    created_at: turn.at,
-    updated_at: turn.at,
-  })
+  const { nonce, chain_id, address } = wanted
+  const content = { kind: useUpNonce, chain_id, to: address, call: "0x", ...priceOf(wanted) }
+  await insertAllocated(turn, lease, nonce, content)
 }
 
-function contentFees({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
+type Content = Pick<
+  TransactionRow,
+  "kind" | "chain_id" | "to" | "call" | "gas" | "max_fee_per_gas" | "max_priority_fee_per_gas"
+>
+
+/** What is to be signed for a nonce; answers its id. */
+async function insertAllocated(
+  turn: Turn,
+  { lane_id }: Lease,
+  nonce: number,
+  content: Content,
+): Promise<string> {
+  const id = newId()
+  const times = { created_at: turn.at, updated_at: turn.at }
+  await turn.tx.insert(transactions).values({ ...content, id, lane_id, nonce, status: "allocated", ...times })
+  return id
+}
+
+function priceOf({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
   return {
     gas: Number(gas),
     max_fee_per_gas: String(fees.max_fee_per_gas),
@@ -282,24 +278,9 @@ export async function displaceTransaction(
   transaction: TransactionRow,
   old: Partial<TransactionRow>,
 ): Promise<void> {
-  const id = newId()
-  const nonce = await takeNonce(turn, lease)
-  const { lane_id, chain_id, kind, to, call, gas, max_fee_per_gas, max_priority_fee_per_gas } = transaction
-  await turn.tx.insert(transactions).values({
-    id,
-    lane_id,
-    chain_id,
-    kind,
-    nonce,
-    to,
-    call,
-    gas,
-    max_fee_per_gas,
-    max_priority_fee_per_gas,
-    status: "allocated",
-    created_at: turn.at,
-    updated_at: turn.at,
-  })
+  const { kind, chain_id, to, call, gas, max_fee_per_gas, max_priority_fee_per_gas } = transaction
+  const content = { kind, chain_id, to, call, gas, max_fee_per_gas, max_priority_fee_per_gas }
+  const id = await insertAllocated(turn, lease, await takeNonce(turn, lease), content)
   await turn.tx.update(effects).set({ transaction_id: id }).where(eq(effects.transaction_id, transaction.id))
   await updateTransaction(turn, lease, transaction.id, old)
 }
