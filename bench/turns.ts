@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm"
-import { claims, collections, units } from "../src/db/schema.ts"
+import { claims, collections, effects, units } from "../src/db/schema.ts"
 import type { Turn } from "../src/db/turn.ts"
 import type { Lane } from "../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../src/engine/lanes/lane.ts"
@@ -12,14 +12,17 @@ import { createCollection } from "../src/resources/collections/service.ts"
 import { tell } from "../src/resources/news/tell.ts"
 import { createUnit } from "../src/resources/units/service.ts"
 import { newCaller } from "../test/faults/play.ts"
-import { accountAt, keyAt, openStage } from "../test/faults/stage.ts"
+import { accountAt, openStage } from "../test/faults/stage.ts"
 import { jobs } from "../workers/jobs/jobs.ts"
 
 // How many blocks an issuance and a claim take while others ask for much, over how many they take on a quiet chain. Each
 // lane has one round for a block, so that what is counted is whose turn it is and not how fast this machine is.
 const rounds = 5
+const patienceBlocks = 1_000
 
-type Measured = { issuance_blocks: number; claim_blocks: number }
+/** `waiting` is how much others had not been given yet when each round began. */
+type Measured = { issuance_blocks: number; claim_blocks: number; waiting: number[] }
+type Result = Measured & { name: string; issuance_ratio: number; claim_ratio: number }
 type Hand = Awaited<ReturnType<typeof openHand>>
 type Load = { name: string; keys: number; ask(hand: Hand): Promise<void> }
 
@@ -30,9 +33,8 @@ const loads: Load[] = [
 
 async function openHand(keys: number) {
   const depths = { confirmation_depth: 3, finality_depth: 12, block_time_seconds: 2 }
-  const stage = await openStage(depths, 1)
-  const SIGNER_KEYS = [1, 2].slice(0, keys).map(keyAt).join(",")
-  const world = await openWorld(loadConfig({ ...stage.environment, SIGNER_KEYS, LOG_LEVEL: "silent" }), tell)
+  const stage = await openStage(depths, 1, keys)
+  const world = await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent" }), tell)
   const { context } = world
   const [chain] = world.chains.values()
   if (!chain) throw new Error("the stage has a chain")
@@ -50,6 +52,7 @@ async function openHand(keys: number) {
       for (let blocks = 0; ; blocks++) {
         for (const lane of lanes) await tickLane(lane)
         if (await isSo()) return blocks
+        if (blocks === patienceBlocks) throw new Error(`nothing came of it in ${blocks} blocks`)
         await stage.anvil.client.mine({ blocks: 1 })
         // The newest block is remembered for a part of a block's time.
         await Bun.sleep(260)
@@ -132,26 +135,29 @@ async function blocksOfClaim({ context, turn, caller, blocksUntil }: Hand, unit_
 async function measure(hand: Hand, collection_id: string): Promise<Measured> {
   const issuances: number[] = []
   const handOvers: number[] = []
+  const waiting: number[] = []
   for (let round = 0; round < rounds; round++) {
+    waiting.push((await hand.context.db.read.select().from(effects).where(eq(effects.status, "open"))).length)
     const [unit_id, blocks] = await blocksOfIssuance(hand, collection_id)
     issuances.push(blocks)
     handOvers.push(await blocksOfClaim(hand, unit_id))
   }
-  return { issuance_blocks: mean(issuances), claim_blocks: mean(handOvers) }
+  return { issuance_blocks: mean(issuances), claim_blocks: mean(handOvers), waiting }
 }
 
 function mean(numbers: number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0) / numbers.length
 }
 
-type Result = Measured & { name: string; issuance_ratio: number; claim_ratio: number }
-
 async function measureUnder({ name, keys, ask }: Load): Promise<Result> {
   const hand = await openHand(keys)
   try {
     const collection_id = await activeCollection(hand)
+    say(`${name}: a quiet chain`)
     const quiet = await measure(hand, collection_id)
+    say(`${name}: asked for`)
     await ask(hand)
+    say(`${name}: measured beside it`)
     const loaded = await measure(hand, collection_id)
     const ratio = (mine: number, usual: number) => Math.round((mine / usual) * 100) / 100
     return {
@@ -164,11 +170,15 @@ async function measureUnder({ name, keys, ask }: Load): Promise<Result> {
   }
 }
 
+function say(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
 const results: Result[] = []
 for (const load of loads) results.push(await measureUnder(load))
 if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(results, null, 2)}\n`)
 else
-  for (const { name, issuance_blocks, issuance_ratio, claim_blocks, claim_ratio } of results)
+  for (const { name, issuance_blocks, issuance_ratio, claim_blocks, claim_ratio, waiting } of results)
     process.stdout.write(
-      `${name.padEnd(42)} issuance ${issuance_blocks} blocks (${issuance_ratio}), claim ${claim_blocks} blocks (${claim_ratio})\n`,
+      `${name.padEnd(42)} issuance ${issuance_blocks} blocks (${issuance_ratio}), claim ${claim_blocks} blocks (${claim_ratio}); waiting beside it ${waiting.join(", ")}\n`,
     )

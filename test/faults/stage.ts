@@ -53,10 +53,11 @@ export type Depths = {
 
 export const leaseMilliseconds = 600
 
-export async function openStage(depths: Depths, providers: number): Promise<Stage> {
+/** A fresh chain with a factory that knows the first `signerCount` accounts after the deployer's. */
+export async function openStage(depths: Depths, providers: number, signerCount = 2): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), "faults-"))
   const anvil = await startAnvil()
-  const contracts = await deployContracts(anvil)
+  const contracts = await deployContracts(anvil, signerCount)
   const unstored: Hex[] = []
   let world: World | undefined
   const proxies = Array.from({ length: providers }, () =>
@@ -85,7 +86,7 @@ export async function openStage(depths: Depths, providers: number): Promise<Stag
   const shared = {
     DATA_DIR: folder,
     SERVICE_SECRET: "not a secret: 0123456789 abcdefghij",
-    SIGNER_KEYS: [keyAt(1), keyAt(2)].join(","),
+    SIGNER_KEYS: signerIndexes(signerCount).map(keyAt).join(","),
     AUTHORIZER_KEY: keyAt(3),
   }
   const environment: Record<string, string> = {
@@ -216,15 +217,21 @@ export function keyAt(addressIndex: number): Hex {
 
 export const signers: [Address, Address] = [accountAt(1).address, accountAt(2).address]
 
-async function deployContracts({
-  client,
-}: Anvil): Promise<{ factory_address: Address; desk_address: Address }> {
+/** Which of the accounts sign: those after the deployer's. */
+function signerIndexes(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1)
+}
+
+async function deployContracts(
+  { client }: Anvil,
+  signerCount: number,
+): Promise<{ factory_address: Address; desk_address: Address }> {
   const account = accountAt(0)
   const { factory_address, desk_address, factory_data, desk_data } = planDeployment({
     deployer: account.address,
     guardian: null,
     authorizer: accountAt(3).address,
-    signers,
+    signers: signerIndexes(signerCount).map((index) => accountAt(index).address),
     metadata_base_url: "",
   })
   for (const data of [factory_data, desk_data])
