@@ -15,6 +15,8 @@ export type Exchange = {
   answered_at: number
   status: number
   body: unknown
+  /** Whether it says after which time to ask again. */
+  has_retry_after: boolean
 }
 
 export type Asked = {
@@ -72,7 +74,14 @@ export function createClients(simulation: Simulation, cast: Cast, chance: Stream
         const { method, path, token, idempotency_key = null, body = null } = asked
         const { status } = response
         scheduleIn(simulation, back, null, () => {
-          const said = { asked: body, status, body: bodyOf(text), answered_at: simulation.now }
+          const has_retry_after = response.headers.has("retry-after")
+          const said = {
+            asked: body,
+            status,
+            has_retry_after,
+            body: bodyOf(text),
+            answered_at: simulation.now,
+          }
           const exchange = { method, path, token, idempotency_key, asked_at, ...said }
           note(simulation, `${method} ${path} is answered ${status} ${Bun.hash(text)}`)
           // What nobody heard was promised all the same.
@@ -98,9 +107,10 @@ const idempotent = routes
   .filter((route) => route.idempotent)
   .map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }))
 
-/** Whether the same request may well be answered otherwise a moment later. */
-function isOfTheMoment({ status, body }: Exchange): boolean {
+/** Whether the same request may well be answered otherwise a moment later. A conflict that lasts names no time. */
+function isOfTheMoment({ status, has_retry_after, body }: Exchange): boolean {
   const code = codeOf(body)
+  if (status === 409 && !has_retry_after) return false
   return status >= 500 || (code !== undefined && errorCatalogue[code as ErrorCode]?.retryable === true)
 }
 

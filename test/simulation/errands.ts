@@ -56,9 +56,13 @@ export async function unlessForgotten(work: Promise<void>): Promise<void> {
 
 function whyNot(errand: Errand, answer: Exchange): Error {
   const code = codeOf(answer.body) ?? ""
-  const isLost = code.endsWith(".not_found") || code === "collection.not_active"
-  return errand.isRestored() && isLost ? new Forgotten(answer.path) : refused(answer)
+  return errand.isRestored() && (code.endsWith(".not_found") || forgetful.includes(code))
+    ? new Forgotten(answer.path)
+    : refused(answer)
 }
+
+/** What is refused where only what it needs was lost: a collection's deployment, or the claim before a transfer. */
+const forgetful = ["collection.not_active", "transfer.owner_unknown"]
 
 /** A refusal that nobody expected. */
 export function refused({ method, path, status, body }: Exchange): Error {
