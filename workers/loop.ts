@@ -1,12 +1,16 @@
+import { untilNextBeat } from "../src/platform/beat.ts"
 import { type Log, loggable } from "../src/platform/log.ts"
 import type { WakeUps } from "../src/platform/wake.ts"
 
 export type Loop = { stop(): Promise<void> }
 
+/** How often it is enough to look where a tick answers "idle": nothing is open. */
+const idleMilliseconds = 1_000
+
 /**
- * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`. One that is
- * woken all the time rests for `rest_milliseconds`, so that each tick finds more to do. A tick that throws is logged
- * once for as long as it says the same, and is tried again.
+ * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`, or each
+ * second while it is idle. One that is woken all the time rests for `rest_milliseconds`, so that each tick finds more
+ * to do. A tick that throws is logged once for as long as it says the same, and is tried again.
  */
 export function startLoop(loop: {
   queue: string
@@ -26,26 +30,30 @@ export function startLoop(loop: {
   }
   const stopListening = loop.wakeUps.onWake(loop.queue, wakeNow)
 
-  async function runTick(): Promise<void> {
+  /** Whether it was idle. */
+  async function runTick(): Promise<boolean> {
     try {
-      await loop.tick()
+      const answer = await loop.tick()
       if (lastFailure) loop.log.info({ queue: loop.queue }, "works again")
       lastFailure = ""
+      return answer === "idle"
     } catch (error) {
       const failure = loggable(error)
       if (failure.error !== lastFailure) loop.log.warn({ queue: loop.queue, ...failure }, "is tried again")
       lastFailure = failure.error
+      return false
     }
   }
 
   async function run(): Promise<void> {
     while (!stopped) {
       woken = false
-      await runTick()
+      const isIdle = await runTick()
       if (woken && !stopped && loop.rest_milliseconds) await Bun.sleep(loop.rest_milliseconds)
       if (stopped || woken) continue
+      const every = isIdle ? Math.max(loop.every_milliseconds, idleMilliseconds) : loop.every_milliseconds
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, loop.every_milliseconds)
+        const timer = setTimeout(resolve, untilNextBeat(every))
         wait = () => {
           clearTimeout(timer)
           resolve()

@@ -73,7 +73,7 @@ export function startWorkers(
       tick: () => reapExpired(context),
     }),
   ]
-  function startTicking(chain: ConnectedChain, queue: string, tick: () => Promise<void>): void {
+  function startTicking(chain: ConnectedChain, queue: string, tick: () => Promise<unknown>): void {
     const every_milliseconds = Math.min(1_000, (chain.config.block_time_seconds * 1_000) / 2)
     loops.push(startLoop({ queue, every_milliseconds, wakeUps, log: context.log, tick }))
   }

@@ -1,9 +1,13 @@
 /**
  * Stands before the local chain: anvil answers the WebSocket, and the blind POST, of whatever page a developer happens
  * to visit, and would do for it all that it does for its owner. A browser names the page that asks; programs name
- * none, and wallets themselves.
+ * none, and wallets themselves. Hands on the chain's answer to whatever sends a transaction.
  */
-export function startChainGuard(port: number, anvilUrl: string): { port: number; stop(): Promise<void> } {
+export function startChainGuard(
+  port: number,
+  anvilUrl: string,
+  onSend: (answer: Promise<unknown>) => void,
+): { port: number; stop(): Promise<void> } {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port,
@@ -11,9 +15,12 @@ export function startChainGuard(port: number, anvilUrl: string): { port: number;
     async fetch(request) {
       if (/^(https?:|null)/.test(request.headers.get("origin") ?? ""))
         return new Response("No page may ask this chain.\n", { status: 403 })
-      const { method, headers, body } = request
+      const { method, headers } = request
+      const body = await request.text()
       const type = { "content-type": headers.get("content-type") ?? "application/json" }
-      const answer = await fetch(anvilUrl, { method, headers: type, body })
+      const asked = fetch(anvilUrl, { method, headers: type, ...(body && { body }) })
+      if (body.includes("_send")) onSend(asked)
+      const answer = await asked
       return new Response(answer.body, {
         status: answer.status,
         headers: { "content-type": "application/json" },

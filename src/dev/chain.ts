@@ -6,6 +6,7 @@ import { mnemonicToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { factoryAbi } from "../engine/chain/contracts.generated.ts"
 import { planDeployment } from "../engine/chain/deployment.ts"
+import { untilNextBeat } from "../platform/beat.ts"
 import { StartError } from "../platform/start-error.ts"
 import { startChainGuard } from "./chain-guard.ts"
 
@@ -46,8 +47,8 @@ export async function startDevChain(options: {
     await answers(client, anvil)
     const contracts = await deployContracts(client, options.metadata_base_url)
     await saveState(client, stateFile)
-    const guard = startChainGuard(options.port, anvilUrl)
     const producer = startBlockProducer(client, stateFile, options.isAwaited)
+    const guard = startChainGuard(options.port, anvilUrl, producer.noteSend)
     return {
       chain_id: foundry.id,
       rpc_url: `http://127.0.0.1:${guard.port}`,
@@ -205,26 +206,45 @@ async function moveMetadata(client: DevClient, address: Address, base: string): 
   await client.mine({ blocks: 1 })
 }
 
-/** Makes a block each second while somebody waits for one. */
+/** Makes a block each second while somebody waits for one; nobody but the guard gives the chain transactions. */
 function startBlockProducer(client: DevClient, stateFile: string, isAwaited: () => Promise<boolean>) {
   let stopped = false
   let idleSeconds = 0
+  let sending = 0
+  let sent = 0
+  let mined = 0
   async function produce(): Promise<void> {
     while (!stopped) {
       // A chain that fell silent is reported by those who wait for it.
       await produceWhenDue().catch(() => {})
-      await Bun.sleep(1_000)
+      await Bun.sleep(untilNextBeat(1_000))
     }
   }
   async function produceWhenDue(): Promise<void> {
-    const { pending } = await client.getTxpoolStatus()
-    const isDue = pending > 0 || idleSeconds >= 60 || (await isAwaited())
+    const isPending = await hasPending()
+    const isDue = isPending || idleSeconds >= 60 || (await isAwaited())
     if (isDue) await client.mine({ blocks: 1 })
     idleSeconds = isDue ? 0 : idleSeconds + 1
-    if (pending > 0) await saveState(client, stateFile)
+    if (isPending) await saveState(client, stateFile)
+  }
+  async function hasPending(): Promise<boolean> {
+    if (sending === 0 && mined === sent) return false
+    const known = sent
+    const { pending } = await client.getTxpoolStatus()
+    if (pending === 0) mined = known
+    return pending > 0
   }
   const running = produce()
   return {
+    /** One that waits for its block is answered no sooner. */
+    noteSend(answer: Promise<unknown>) {
+      const note = () => {
+        sending -= 1
+        sent += 1
+      }
+      sending += 1
+      answer.then(note, note)
+    },
     async stop() {
       stopped = true
       await running

@@ -24,6 +24,36 @@ describe("the newest block", () => {
     expect((await headers.followIdly()).number).toBe(chain.head)
   })
 
+  test("is asked for less and less by them on a chain that stands still, and often again once it goes on", async () => {
+    const { headers, chain, asked } = openChain(settings)
+    const askedIn = async (blockTimes: number) => {
+      const before = asked.length
+      for (let lap = 0; lap < blockTimes * 20; lap++) {
+        chain.milliseconds += 100
+        await headers.followIdly()
+      }
+      return asked.length - before
+    }
+    await headers.followIdly()
+    expect(await askedIn(4)).toBe(4)
+    await askedIn(60)
+    expect(await askedIn(80)).toBe(10)
+    chain.head += 1n
+    await askedIn(8)
+    expect(await askedIn(4)).toBeGreaterThanOrEqual(3)
+  })
+
+  test("is asked for at once by those who wait, however long a chain stood still", async () => {
+    const { headers, chain } = openChain(settings)
+    for (let lap = 0; lap < 100; lap++) {
+      chain.milliseconds += 2_000
+      await headers.followIdly()
+    }
+    chain.head += 1n
+    chain.milliseconds += 250
+    expect((await headers.follow()).number).toBe(chain.head)
+  })
+
   test("is a quarter of a second old at the most for those who wait", async () => {
     const { headers, chain, asked } = openChain(settings)
     await headers.follow()

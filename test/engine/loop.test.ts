@@ -34,6 +34,33 @@ test("a loop runs a tick by itself when its time is over", async () => {
   }
 })
 
+test("a loop that is idle looks once a second, however short its time is, until it is woken", async () => {
+  const wakeUps = createWakeUps()
+  let idly = 0
+  const woken = Promise.withResolvers<void>()
+  const enough = Promise.withResolvers<void>()
+  const { log } = recorder()
+  started.push(
+    startLoop({
+      ...{ queue: "idle", every_milliseconds: 1, wakeUps, log },
+      tick: async () => {
+        if (++idly === 2) woken.resolve()
+        return "idle"
+      },
+    }),
+  )
+  wakeUps.wake("idle")
+  await woken.promise
+  const before = idly
+  let busily = 0
+  run(wakeUps, log, 1, async () => {
+    if (++busily === 30) enough.resolve()
+  })
+  await enough.promise
+  // A second may begin meanwhile.
+  expect(idly - before).toBeLessThan(10)
+})
+
 test("a loop is not woken for another queue", async () => {
   const { ticks, wakeUps } = start()
   await ticks.next()

@@ -26,20 +26,20 @@ const blocksAtOnce = 4n
  * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles the
  * authorizations they used, outran or superseded. Authorizations are known by contract, serial and digest, never by
  * what a client reports. A use that a reorganization deeper than that has put into another transaction is told of that
- * one.
+ * one. Answers "idle" where nothing is open and there was nothing to read.
  */
 export async function watchAuthorizations(
   context: Context,
   chain: ConnectedChain,
   checkpoint: Checkpoint,
-): Promise<void> {
+): Promise<"idle" | "at work"> {
   const { headers } = chain
   const isIdle = (await openWatches(context, chain)).length === 0
   const { number: head } = await (isIdle ? headers.followIdly() : headers.follow())
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
-  if (deepest < 0n) return
+  if (deepest < 0n) return "at work"
   const read = await lastRead(context, chain, deepest)
-  if (read?.block === deepest) return
+  if (read?.block === deepest) return isIdle ? "idle" : "at work"
   if (read?.is_lost) await askOwnersAnew(context, chain, { safe: read.block, deepest })
   const watched = await openWatches(context, chain)
   const told = await toldUses(context, chain.chain_id)
@@ -55,6 +55,7 @@ export async function watchAuthorizations(
     await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
     first = span.last + 1n
   }
+  return "at work"
 }
 
 /** Blocks in a row that are read together; final ones cannot be replaced any more. */

@@ -16,7 +16,10 @@ export type Header = {
 export type HeaderChain = {
   /** Reads what is new and answers the newest block, a small part of a block's time old at the most. Throws `ChainUnreachable`. */
   follow(): Promise<Header>
-  /** The same for those with nothing open: all of them together ask once in a block's time. Throws `ChainUnreachable`. */
+  /**
+   * The same for those with nothing open: all of them together ask once in a block's time, and where no block comes
+   * less and less, down to once in eight. Throws `ChainUnreachable`.
+   */
   followIdly(): Promise<Header>
   /** The block at a height. Throws `ChainUnreachable`, also where the chain is not that high. */
   at(blockNumber: bigint): Promise<Header>
@@ -31,6 +34,9 @@ type Settings = Pick<ChainConfig, "finality_depth" | "block_time_seconds" | "use
 
 /** How old the newest block may be that `follow` answers with: so much, or an eighth of a block's time. */
 const freshMilliseconds = 250
+/** For how long a chain that stands still is not asked by those with nothing open: so much of the time since its block. */
+const stillShare = 1 / 4
+const mostStillBlocks = 8
 /** How often the chain is asked for its final block, in parts of the finality depth. */
 const finalStepsPerDepth = 16n
 
@@ -47,7 +53,7 @@ export function createHeaderChain(
   let known = new Map<bigint, Header>()
   /** Older ones, which nothing ties to the newest: asked for by number, they hold until there is another newest one. */
   let untied = new Map<bigint, Header>()
-  let head: { header: Header; read_at: number } | null = null
+  let head: { header: Header; since: number; read_at: number } | null = null
   let tag: { height: bigint; asked_at: bigint } | null = null
   let following: Promise<Header> | undefined
 
@@ -65,8 +71,14 @@ export function createHeaderChain(
     // The same block as before, or one below it from a provider that is behind.
     const isKnown = known.get(newest.number)?.hash === newest.hash
     if (!isKnown) await learn(newest)
-    head = { header: newest, read_at: readAt }
+    const since = head?.header.hash === newest.hash ? head.since : readAt
+    head = { header: newest, since, read_at: readAt }
     return newest
+  }
+
+  function idleMilliseconds(): number {
+    const still = head ? head.read_at - head.since : 0
+    return Math.min(Math.max(still * stillShare, blockMilliseconds), mostStillBlocks * blockMilliseconds)
   }
 
   async function learn(newest: Header): Promise<void> {
@@ -109,7 +121,7 @@ export function createHeaderChain(
 
   return {
     follow: () => followWithin(Math.min(freshMilliseconds, blockMilliseconds / 8)),
-    followIdly: () => followWithin(blockMilliseconds),
+    followIdly: () => followWithin(idleMilliseconds()),
     async at(blockNumber) {
       // Another newest block may be learnt while the answer is on its way: then it is kept by nobody.
       const asked = untied

@@ -27,15 +27,16 @@ import { handOn } from "./without-key.ts"
 
 /**
  * One round of a lane: what is on its way is watched, confirmed and sent again; then waiting effects become
- * transactions. May be cut off anywhere and run again: each step finds what the one before it stored.
+ * transactions. May be cut off anywhere and run again: each step finds what the one before it stored. Answers "idle"
+ * where nothing is open.
  */
-export async function tickLane(lane: Lane): Promise<void> {
+export async function tickLane(lane: Lane): Promise<"idle" | "at work"> {
   const leased = await takeOver(lane)
-  if (!leased) return
+  if (!leased) return "at work"
   const stopRenewing = keepLease(lane, leased.lease)
   try {
     await handOn(lane, leased.lease)
-    await runRound(lane, leased)
+    return await runRound(lane, leased)
   } finally {
     stopRenewing()
     // Whoever has the key comes first.
@@ -77,9 +78,9 @@ function keepLease(lane: Lane, lease: Lease): () => void {
 /** The leases that one round may take. */
 const maxLeases = 10
 
-async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<void> {
+async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" | "at work"> {
   const { memory } = lane
-  if (memory.is_right_chain && isWell(row) && !(await hasWork(lane.context.db.read, row.id))) return
+  if (memory.is_right_chain && isWell(row) && !(await hasWork(lane.context.db.read, row.id))) return "idle"
   await requireRightChain(lane)
   const held = await hold(lane, lease)
   // Nonces that are taken from the chain anew change what was seen.
@@ -117,6 +118,7 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<void> {
   if (isNews && !isHalted) await noteStatus(held, row, found)
   // A provider that fails to take something new does not keep back the results of what it took.
   if (sent.failure) throw sent.failure
+  return "at work"
 }
 
 async function fillBelow(lane: HeldLane, { lowest_open: lowest }: Looked): Promise<Findings> {

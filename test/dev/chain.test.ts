@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type DevChain, startDevChain } from "../../src/dev/chain.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "dev-chain-"))
+let chain: DevChain
+/** Ends a wait for the next second in which the chain wonders whether to make a block. */
+let onSecond = () => {}
+
+beforeAll(async () => {
+  chain = await startDevChain({
+    folder,
+    port: 0,
+    isAwaited: async () => {
+      onSecond()
+      return false
+    },
+    metadata_base_url: "",
+  })
+}, 60_000)
+afterAll(async () => {
+  await chain.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test("a local chain that nobody uses is asked nothing", async () => {
+  await nextSecond()
+  const asked = spyOn(globalThis, "fetch")
+  await nextSecond()
+  await nextSecond()
+  expect(asked).not.toHaveBeenCalled()
+  asked.mockRestore()
+})
+
+test("a transaction is in a block a moment later, of somebody who waits for that and of somebody who asks", async () => {
+  const from = chain.wallets[0]?.address
+  const transaction = { from, to: from, value: "0x1" }
+  expect(await ask("eth_sendTransactionSync", [transaction])).toMatchObject({ status: "0x1" })
+  const hash = await ask("eth_sendTransaction", [transaction])
+  while ((await ask("eth_getTransactionReceipt", [hash])) === null) await nextSecond()
+})
+
+function nextSecond(): Promise<void> {
+  return new Promise((resolve) => {
+    onSecond = resolve
+  })
+}
+
+async function ask(method: string, params: unknown[]): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })
+  const headers = { "content-type": "application/json" }
+  const answer = await fetch(chain.rpc_url, { method: "POST", headers, body })
+  return ((await answer.json()) as { result: unknown }).result
+}
