@@ -107,6 +107,15 @@ describe("the next move for a nonce", () => {
     expect(move).toMatchObject({ do: "offer", max_fee_per_gas: 5_500n })
   })
 
+  test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {
+    const refused = { fee: limits.max_fee_per_gas, last_outcome: "underpriced" } as const
+    expect(await moveFor([refused])).toEqual({
+      ...{ do: "offer", max_fee_per_gas: limits.max_fee_per_gas, max_priority_fee_per_gas: 11n },
+    })
+    const ours = { ...refused, first_sent_block: 5 }
+    expect(await moveFor([ours])).toEqual({ do: "keep", of: 0 })
+  })
+
   test("is never dearer than what a node found too dear, and what a pool holds is kept", async () => {
     const alone = await moveFor([{ fee: 1_270n, last_outcome: "fee_too_high" }])
     expect("max_fee_per_gas" in alone && alone.max_fee_per_gas <= 1_143n).toBe(true)

@@ -82,6 +82,24 @@ export function replacementFees(held: Fees, gas: bigint, market: FeeMarket, limi
     : { max_fee_per_gas, max_priority_fee_per_gas: least(tip, max_fee_per_gas) }
 }
 
+/**
+ * What may outbid something of an unknown price that a pool holds, where `refused` did not: a replacement of that, or,
+ * at the limit, as much with a higher tip. Null where the limits allow neither.
+ */
+export function outbiddingFees(
+  refused: Fees,
+  gas: bigint,
+  market: FeeMarket,
+  limits: FeeLimits,
+): Fees | null {
+  const raised = replacementFees(refused, gas, market, limits)
+  const max_fee_per_gas = ceiling(gas, limits)
+  if (raised || refused.max_fee_per_gas > max_fee_per_gas) return raised
+  const tip = tenthMore(refused.max_priority_fee_per_gas)
+  if (tip > least(2n * limits.max_priority_fee_per_gas, max_fee_per_gas)) return null
+  return { max_fee_per_gas, max_priority_fee_per_gas: tip }
+}
+
 /** Whether no block takes it before the base fee falls: what is to be raised at once, whatever its nonce. */
 export function isPricedOut({ max_fee_per_gas }: Fees, { base_fee_per_gas }: FeeMarket): boolean {
   return max_fee_per_gas < base_fee_per_gas

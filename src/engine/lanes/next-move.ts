@@ -6,6 +6,7 @@ import {
   firstFees,
   isPricedOut,
   limitsBelow,
+  outbiddingFees,
   replacementFees,
 } from "../chain/fees.ts"
 import { dearest, type Fees, feesOf, gasOf } from "./transactions.ts"
@@ -53,7 +54,10 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
       return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
     }
     case "underpriced":
-      return offer(raised(dearest(attempts) as AttemptRow, limits), last)
+      // What a pool holds is ours, or nobody here knows its price.
+      return held
+        ? offer(raised(dearest(attempts) as AttemptRow, limits), last)
+        : offer(outbiddingFees(feesOf(dearest(attempts) as AttemptRow), gas, market, limits), last)
     case "no_funds":
       return held
         ? { do: "resend", attempt: inTurn(last, held) }
