@@ -14,6 +14,7 @@ type UnitTokenEvent =
   | { type: "RETRY" }
   | { type: "CHIP_REPLACED"; chip_id: string }
   | { type: "CLAIMED" }
+  | { type: "RETURNED" }
 
 /** A unit's token: pending until a chip is paired and the chain has issued it; its chip is locked by the claim. */
 export const unitTokenMachine = setup({
@@ -87,7 +88,8 @@ export const unitTokenMachine = setup({
             CLAIMED: "claimed",
           },
         },
-        claimed: {},
+        // A reorganization undid a claim that nobody here asked for, and nobody here brings back.
+        claimed: { on: { RETURNED: "unclaimed" } },
       },
     },
   },

@@ -48,6 +48,19 @@ describe("who owns a unit is what the chain says at the confirmation depth", () 
     await until(async () => (await ownershipOf(running, unit_id)).owner === friend)
     expect(await toldOwners(running, unit_id)).toEqual([holder.address, friend, holder.address, friend])
   }, 60_000)
+
+  test("also where it takes back a claim of which nothing is known here: the unit can be claimed again", async () => {
+    const running = await open(40)
+    const { stage } = running
+    const { unit_id, address } = await issuedUnit(running)
+    for (let time = 0; time < 2; time++) {
+      const hash = await claimBesideTheService(stage, address)
+      await until(async () => (await rowsOf(running, unit_id))[0]?.claimed === true)
+      await lose(stage, hash)
+      await until(async () => (await rowsOf(running, unit_id))[0]?.claimed === false)
+      expect((await ownershipOf(running, unit_id)).status).toBe("custody")
+    }
+  }, 60_000)
 })
 
 async function open(finality_depth = 6): Promise<RunningWorkers> {
@@ -76,11 +89,11 @@ async function toldOwners({ context }: RunningWorkers, unitId: string): Promise<
     .map(({ data }) => (data.ownership as { owner: string | null }).owner)
 }
 
-async function claimBesideTheService({ world, anvil }: Stage, contract: Address): Promise<void> {
+async function claimBesideTheService({ world, anvil }: Stage, contract: Address): Promise<Hex> {
   const deadline_at = new Date("2100-01-01T00:00:00.000Z")
   const claim = { contract, serial: 1, recipient: holder.address, deadline_at, authorization_nonce: 0 }
   const signed = await world.chains.get(31_337)?.authorizeClaim(claim)
-  await send({ anvil }, contract, signed?.transaction.data as Hex)
+  return await send({ anvil }, contract, signed?.transaction.data as Hex)
 }
 
 function transferCall(to: Address): Hex {

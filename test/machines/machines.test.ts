@@ -60,6 +60,7 @@ const tables: Record<MachineName, Lifecycle> = {
       RETRY            -                 -                 pending.issuing  -                 -
       CHIP_REPLACED    -                 -                 -                active.unclaimed  -
       CLAIMED          -                 -                 -                active.claimed    -
+      RETURNED         -                 -                 -                -                 active.unclaimed
       UNKNOWN          -                 -                 -                -                 -
     `,
   },

@@ -3,7 +3,7 @@ import { type Address, isAddressEqual, zeroAddress } from "viem"
 import { foundOwners } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
-import { collections, type UnitRow, units } from "../../src/db/schema.ts"
+import { claims, collections, type UnitRow, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { noteOwner, type SeenOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
@@ -50,10 +50,24 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
   }
 }
 
-/** The unit is no longer in custody, by whatever way: its chip is locked, and nobody can claim it. */
+/**
+ * The unit is no longer in custody, by whatever way: its chip is locked, and nobody can claim it. It is back where the
+ * chain has lost a claim that nobody here knows, as after a back-up was restored: no lane and no wallet brings it back.
+ */
 async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
   if (seen.owner !== null && !unit.claimed) await sendEvent(turn, unit.id, { type: "CLAIMED" })
+  if (seen.owner === null && unit.claimed && !(await hasClaimThatStands(turn.tx, unit.id)))
+    await sendEvent(turn, unit.id, { type: "RETURNED" })
   await noteOwner(turn, unit, seen)
+}
+
+async function hasClaimThatStands(queries: Queries, unitId: string): Promise<boolean> {
+  const standing = await queries
+    .select({ id: claims.id })
+    .from(claims)
+    .where(and(eq(claims.unit_id, unitId), eq(claims.status, "claimed")))
+    .limit(1)
+  return standing.length > 0
 }
 
 type FollowedUnit = Pick<UnitRow, "id" | "claimed" | "owner" | "owner_block">
