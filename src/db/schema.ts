@@ -69,6 +69,8 @@ export const lanes = pgTable("lanes", {
   /** The newest block that was seen at the finality depth. */
   final_block_number: count().$defaultFn(absent),
   final_block_hash: text().$defaultFn(absent),
+  /** When a back-up was restored; null once nothing that it has forgotten can be mined any more. */
+  restored_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
 export type LaneRow = typeof lanes.$inferSelect

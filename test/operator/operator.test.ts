@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq, sql } from "drizzle-orm"
 import { exportPKCS8, exportSPKI, generateKeyPair } from "jose"
-import { foundSerials } from "../../src/db/chain-schema.ts"
+import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import { apiKeys, chips, effects, lanes, organizations, transactions, units } from "../../src/db/schema.ts"
 import { readDevEnvironment, withDevEnvironment, writeDevEnvironment } from "../../src/dev/environment.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
@@ -726,6 +726,19 @@ describe("work", () => {
     expect(await waiting()).toBe(before)
   })
 
+  test("whose database is a back-up that was restored says so of every lane, and reopens those that halted", async () => {
+    const halted = { status: "halted", reason: "the chain has more", next_nonce: 3 } as const
+    await earlier().turn(({ tx }) => tx.update(lanes).set(halted))
+    const { code, document } = await operator("restored")
+    const rows = await world.context.db.read.select().from(lanes)
+    expect({ code, document }).toEqual({ code: 0, document: { lane_ids: rows.map(({ id }) => id) } })
+    for (const row of rows)
+      expect(row).toMatchObject({
+        ...{ status: "open", reason: null, next_nonce: null, restored_at: expect.any(Date) },
+      })
+    await earlier().turn(({ tx }) => tx.update(lanes).set({ restored_at: null }))
+  })
+
   test("whose lane is halted says why, and the lane can be opened again", async () => {
     const id = await pairedUnit()
     const reason = "somebody else uses the key"
@@ -880,6 +893,35 @@ describe("chain status", () => {
     const issued = { token_status: "active", serial: 4 } as const
     await earlier().turn(({ tx }) => tx.update(units).set(issued).where(eq(units.id, unit.id)))
     expect(await unasked()).toEqual([{ collection_id, serials: 1 }])
+  })
+
+  test("names each serial of a chip that has another one, and who has it on chain", async () => {
+    const unit = await newUnit(earlier(), caller(), await activeCollection(earlier(), caller()))
+    const collection_id = unit.collection_id ?? ""
+    const body = { unit_id: unit.id, is_test: true } as const
+    const { chip_id } = await pair(earlier(), caller(), body)
+    const found_at = new Date()
+    const issued = { token_status: "active", serial: 1 } as const
+    const owner = `0x${"AB".repeat(20)}`
+    await earlier().turn(async ({ tx }) => {
+      await tx.update(units).set(issued).where(eq(units.id, unit.id))
+      for (const serial of [2, 3])
+        await tx
+          .insert(foundSerials)
+          .values({ collection_id, serial, chip_id, transaction_hash: "0x01", found_at })
+      await tx.insert(foundOwners).values({ collection_id, serial: 3, owner, block_number: 7, found_at })
+    })
+    const { document } = await operator("chain", "status")
+    expect(document.unasked_serials).not.toContainEqual(expect.objectContaining({ collection_id }))
+    expect(document.doubled_serials).toMatchObject([
+      { serial: 2, unit_serial: 1, owner: null },
+      { serial: 3, unit_serial: 1, owner },
+    ])
+    const { stdout } = await runPlain({}, "chain", "status")
+    expect(stdout).toContain(`chip ${chip_id} is bound to serials 1 and 2 of collection ${collection_id}`)
+    expect(stdout).toContain("leave 2 in custody, where nobody can claim it")
+    expect(stdout).toContain(`3 belongs to ${owner}: have unit ${unit.id} claimed for the same owner`)
+    await settle(earlier(), unit.id, { serial: 1, transaction_hash: "0x01" })
   })
 
   test("shows the nonces and balances of a chain that does", async () => {

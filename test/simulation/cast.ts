@@ -33,8 +33,10 @@ export type Cast = {
   start(name: string): void
   /** Lets a process end by itself, as a supervisor does, after which it starts again; ends when it was ended. */
   restart(name: string): Promise<void>
-  /** A process for one piece of work, such as an operator's command. */
+  /** A process for one piece of work, such as an operator's command, which waits while nothing may run. */
   visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
+  /** The same at once, also where nothing else may run. */
+  visitAlone<T>(name: string, work: (world: World) => Promise<T>): Promise<T>
   /** Ends all processes, and nothing runs until `startAll`. */
   stopAll(): Promise<void>
   startAll(): void
@@ -71,6 +73,7 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
     start,
     restart,
     visit,
+    visitAlone,
     stopAll,
     startAll,
     end() {
@@ -141,6 +144,10 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
 
   async function visit<T>(name: string, work: (world: World) => Promise<T>): Promise<T> {
     while (isStopped) await sleep(simulation, waitMilliseconds)
+    return await visitAlone(name, work)
+  }
+
+  async function visitAlone<T>(name: string, work: (world: World) => Promise<T>): Promise<T> {
     visits += 1
     const process = createProcess(`${name}.${births++}`)
     return await inProcess(process, async () => {

@@ -85,10 +85,7 @@ function harshnessOf(stream: Stream): Harshness {
 
 type Weight = [kind: Fault["kind"], weight: number]
 
-/**
- * How often each kind is drawn, compared to the others. `restore` is played where a list names it: what a database has
- * forgotten and pools still have may be done twice, which its runbook says and this judge does not forgive.
- */
+/** How often each kind is drawn, compared to the others. */
 const weights: Weight[] = [
   ["die", 22],
   ["reorganize", 14],
@@ -107,6 +104,7 @@ const weights: Weight[] = [
   ["operator", 4],
   ["rotate", 3],
   ["authorizer", 2],
+  ["restore", 2],
   ["refresh", 4],
   ["hostile", 4],
   ["receiver", 5],

@@ -1,8 +1,7 @@
 import { eq } from "drizzle-orm"
-import { type Address, type Hex, isAddressEqual } from "viem"
+import { type Address, isAddressEqual } from "viem"
 import { chips, collections, units } from "../../src/db/schema.ts"
 import { eventsOf, type Judged } from "../faults/judge.ts"
-import type { Restoration } from "./restoration.ts"
 import type { CollectionPlayed } from "./story.ts"
 
 /** What contradicts the chain in a collection whose rows were put back to older ones. */
@@ -11,12 +10,8 @@ export async function findFaultsAfterRestoring(
   played: CollectionPlayed,
 ): Promise<string[]> {
   const tokens = await readTokens(remains, played)
-  // A chip that was replaced, of which nobody knows any more, may have been issued once more.
-  const bySerial = Map.groupBy(tokens.values(), ({ chip }) => chip)
-  const found = [...bySerial].flatMap(([chip, bound]) =>
-    bound.length > 1 && !bound.some((token) => wasStillOnItsWay(remains, token))
-      ? [`the chip ${chip} is bound to ${bound.length} serials`]
-      : [],
+  const found = [...Map.groupBy(tokens.values(), ({ chip }) => chip)].flatMap(([chip, bound]) =>
+    bound.length > 1 ? [`the chip ${chip} is bound to ${bound.length} serials`] : [],
   )
   const { read } = remains.world.context.db
   const [collection] = await read.select().from(collections).where(eq(collections.id, played.id))
@@ -44,35 +39,21 @@ export async function findFaultsAfterRestoring(
   return found
 }
 
-type Remains = Pick<Judged, "anvil" | "world"> & {
-  restoration: Restoration
-  /** When each block was made. */
-  made: { number: number; at: number }[]
-}
+type Remains = Pick<Judged, "anvil" | "world">
 
-type Token = { chip: string; owner: Address; issued_by: Hex; issued_in: number }
-
-/** What waited in a pool when the back-up was restored, and is not known any more, may be mined later. */
-function wasStillOnItsWay({ restoration, made }: Remains, { issued_by, issued_in }: Token): boolean {
-  const block = made.findLast(({ number }) => number === issued_in)
-  return restoration.hashes.includes(issued_by) && (block?.at ?? 0) > restoration.ended_at
-}
+type Token = { chip: string; owner: Address }
 
 /** What each serial has now. */
 async function readTokens({ anvil }: Pick<Judged, "anvil">, collection: CollectionPlayed) {
   const tokens = new Map<number, Token>()
   const set = (serial: bigint, change: Partial<Token>) => {
-    const before = tokens.get(Number(serial)) ?? {
-      ...{ chip: "", owner: collection.address as Address },
-      ...({ issued_by: "0x", issued_in: 0 } as const),
-    }
+    const before = tokens.get(Number(serial)) ?? { chip: "", owner: collection.address as Address }
     tokens.set(Number(serial), { ...before, ...change })
   }
-  for (const { eventName, args, transactionHash, blockNumber } of await eventsOf({ anvil }, { collection })) {
+  for (const { eventName, args } of await eventsOf({ anvil }, { collection })) {
     if (eventName === "Issued") {
-      const issued = { issued_by: transactionHash, issued_in: Number(blockNumber) }
       const given = (args.chips.slice(2).match(/.{10}/g) ?? []).map((chip) => chip.toUpperCase())
-      for (const [index, chip] of given.entries()) set(args.first + BigInt(index), { chip, ...issued })
+      for (const [index, chip] of given.entries()) set(args.first + BigInt(index), { chip })
     }
     if (eventName === "ChipReplaced")
       set(args.serial, { chip: args.chip.toString(16).padStart(10, "0").toUpperCase() })

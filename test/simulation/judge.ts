@@ -93,7 +93,7 @@ async function judgeCollection(remains: Remains, played: CollectionPlayed): Prom
   }
   if (!restoration) return await judge(remains, known, foreign)
   const faults = [
-    ...(await findFaultsAfterRestoring({ ...remains, restoration }, played)),
+    ...(await findFaultsAfterRestoring(remains, played)),
     ...(await judgeRows(remains, known, [...foreign, ...restoration.hashes])),
   ]
   return { faults, duplicates: 0, missing: (await tally(remains, known)).missing }

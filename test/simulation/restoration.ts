@@ -1,10 +1,12 @@
 import { copyFileSync, rmSync } from "node:fs"
 import type { Hex } from "viem"
 import { copySqlite } from "../../src/db/copy-sqlite.ts"
-import type { Database } from "../../src/db/database.ts"
+import { type Database, DatabaseUnavailable } from "../../src/db/database.ts"
 import { events, webhookEndpoints } from "../../src/db/event-schema.ts"
 import { openDatabase } from "../../src/db/open.ts"
 import { transactionAttempts } from "../../src/db/schema.ts"
+import { noteRestored } from "../../src/operator/verbs/restored.ts"
+import { inTurn } from "../../src/platform/context.ts"
 import type { Cast } from "./cast.ts"
 import type { Fault } from "./faults.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
@@ -57,8 +59,20 @@ export function createRestorer(simulation: Simulation, cast: Cast, store: Store)
       events: before.events.filter((id) => !after.events.includes(id)),
     }
     await sleep(simulation, rest_seconds * 1_000)
+    while (!(await sayRestored())) await sleep(simulation, waitMilliseconds)
     cast.startAll()
     return true
+  }
+
+  /** Answers whether the database took it. */
+  async function sayRestored(): Promise<boolean> {
+    try {
+      await cast.visitAlone("operator", ({ context }) => inTurn(context, null, noteRestored))
+      return true
+    } catch (error) {
+      if (error instanceof DatabaseUnavailable) return false
+      throw error
+    }
   }
 
   async function putBack(): Promise<void> {

@@ -19,13 +19,15 @@ export type Lane = {
 }
 
 /** What a lane keeps between its rounds; losing it costs a few questions to the chain. */
-type LaneMemory = {
+export type LaneMemory = {
   /** The newest block at which everything on its way was looked at. */
   seen_head?: bigint
   /** Set once the providers have said that they serve this chain. */
   is_right_chain?: boolean
   /** Who held the lane when this process last wanted it. */
   rival?: Rival
+  /** The block at which all nonces were used that what a restored back-up has forgotten may have. */
+  all_used?: { number: bigint; hash: string }
   /** The least that a node found too much for one transaction, in wei, and the block at which it said so. */
   refused_cost?: { cost: bigint; at: bigint }
 }

@@ -13,7 +13,10 @@ import { maxInFlight } from "./turns.ts"
  * block took: it fell out of them since, or is too cheap, and nothing after it can be mined. `lowest` is the first that
  * this lane waits for. The empty transactions are sent like any others, from the next round on.
  */
-export async function fillHoles(lane: HeldLane, lowest: WatchedTransaction): Promise<Findings> {
+export async function fillHoles(
+  lane: HeldLane,
+  lowest: Pick<WatchedTransaction, "nonce" | "created_at">,
+): Promise<Findings> {
   if (lowest.nonce <= lane.used_nonces || !lane.signer.account) return nothing
   const { config, chain_id } = lane.chain
   const patience = config.bump_after_blocks * config.block_time_seconds * 1_000

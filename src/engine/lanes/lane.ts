@@ -5,6 +5,7 @@ import { readFeeMarket } from "../chain/fee-market.ts"
 import { type FeeLimits, type FeeMarket, feeLimits, limitsBelow } from "../chain/fees.ts"
 import { reach } from "../chain/rpc.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
+import { outliveForgotten } from "./forgotten.ts"
 import { byUrgency, giveResults } from "./give-results.ts"
 import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
 import { fillHoles } from "./holes.ts"
@@ -98,7 +99,15 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   const pushed = looked ? await pushOnTransactions(held, looked) : nothing
   const filled = looked ? await fillBelow(held, looked) : nothing
   if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(held, pushed.halt)
-  const before = join(compared, looked?.findings ?? nothing, pushed, filled, goneProviders(lane.chain))
+  const outlived = await outliveForgotten(held, row, memory)
+  const before = join(
+    compared,
+    looked?.findings ?? nothing,
+    pushed,
+    filled,
+    outlived,
+    goneProviders(lane.chain),
+  )
   const isHalted = wasHalted || before.halt !== null
 
   // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full meanwhile.
@@ -126,8 +135,12 @@ async function fillBelow(lane: HeldLane, { lowest_open: lowest }: Looked): Promi
 }
 
 /** A lane that is held up has to say so when it is no more; one without its nonces takes them from the chain. */
-function isWell({ status, reason, next_nonce }: LaneRow): boolean {
-  return next_nonce !== null && (status === "halted" || (status === "open" && reason === null))
+function isWell({ status, reason, next_nonce, restored_at }: LaneRow): boolean {
+  return (
+    next_nonce !== null &&
+    restored_at === null &&
+    (status === "halted" || (status === "open" && reason === null))
+  )
 }
 
 async function hold(

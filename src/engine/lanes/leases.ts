@@ -166,6 +166,15 @@ export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promi
     .where(and(heldBy(lease), isNull(lanes.next_nonce)))
 }
 
+/** Nothing that a restored back-up has forgotten can be mined any more, unless a person has said so anew meanwhile. */
+export async function noteOutlived(turn: Turn, lease: Lease, nextNonce: number): Promise<void> {
+  await assertLease(turn, lease)
+  await turn.tx
+    .update(lanes)
+    .set({ restored_at: null })
+    .where(and(heldBy(lease), eq(lanes.next_nonce, nextNonce)))
+}
+
 /** Remembers the newest block at the finality depth, which no reorganization may replace any more. */
 export async function noteFinalBlock(turn: Turn, lease: Lease, { number, hash }: FinalBlock): Promise<void> {
   await assertLease(turn, lease)

@@ -19,6 +19,7 @@ import {
   updateTransaction,
   type WatchedTransaction,
 } from "./transactions.ts"
+import { maxInFlight } from "./turns.ts"
 
 /**
  * Compares what chain and database know of a signer's nonces and of the blocks that are final. Whatever cannot be,
@@ -27,7 +28,7 @@ import {
 export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Findings> {
   if (row.next_nonce === null) {
     try {
-      await adopt(lane)
+      await adopt(lane, row)
       return nothing
     } catch (error) {
       if (!(error instanceof ChainUnreachable)) throw error
@@ -65,7 +66,7 @@ async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | nu
   const { address, lane_id } = lane.signer
   const { used_nonces: used, chain } = lane
   if (used > nextNonce)
-    return `the chain has ${used} transactions of ${address}, the database knows ${nextNonce}: stop whoever else uses the key, then run: operator retry ${lane_id}`
+    return `the chain has ${used} transactions of ${address}, the database knows ${nextNonce}: where a back-up was restored, run: operator restored; otherwise stop whoever else uses the key, then run: operator retry ${lane_id}`
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
   if (lost.length === 0) return null
   return `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
@@ -73,14 +74,20 @@ async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | nu
 
 /**
  * Takes the lane's nonces from the chain: at its first start, and when a person said so. What the chain lost is sent
- * again, what lost its nonce to somebody else gets a new one, also where its results were given before.
+ * again, what lost its nonce to somebody else gets a new one, also where its results were given before. After a back-up
+ * was restored, as many nonces are left out as may have been on their way.
  */
-async function adopt(lane: HeldLane): Promise<void> {
+async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
   const { lane_id } = lane.signer
   const { read } = lane.context.db
   const lost = await finalFrom(read, lane_id, lane.used_nonces)
   const displaced = await usedByOthers(lane)
-  const next = Math.max(lane.used_nonces, ...(await pendingNonces(lane)), await nonceAfterLast(read, lane_id))
+  const known = Math.max(
+    lane.used_nonces,
+    ...(await pendingNonces(lane)),
+    await nonceAfterLast(read, lane_id),
+  )
+  const next = restored_at === null ? known : known + maxInFlight
   const achieved = await whichAchieved(read, [...lost, ...displaced])
   await inLane(lane, async (turn) => {
     await adoptNonce(turn, lane.lease, next)

@@ -14,6 +14,7 @@ import { tryCall } from "../chain/try-call.ts"
 import { type Call, type Effect, type Job, jobFor, type Write } from "../jobs/job.ts"
 import { sendFirst } from "./broadcast.ts"
 import { type Findings, join, nothing } from "./findings.ts"
+import { whyToWaitForForgotten } from "./forgotten.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { assertLease, LeaseLost } from "./leases.ts"
 import { keepOwn } from "./moves.ts"
@@ -67,6 +68,8 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   const ownWork = async () => await keepOwn(lane, await waitingWork(lane))
   let waiting = await ownWork()
   if (waiting.length === 0) return
+  const pause = await whyToWaitForForgotten(lane)
+  if (pause !== null) return yield { ...nothing, pause }
 
   const shares = await sharesOf(lane, inFlight)
   const busy = { here: new Set(inFlight.flatMap(contractsOf)), elsewhere: await busyElsewhere(lane) }

@@ -1,4 +1,5 @@
 import { type ChainStatus, readChainStatus, readConnections } from "../verbs/chain-status.ts"
+import { describeDoubled } from "../verbs/found-serials.ts"
 import type { Command } from "./command.ts"
 import { table } from "./text.ts"
 
@@ -18,6 +19,10 @@ export const chainStatus: Command = {
     if (status.key_faults.length > 0) parts.push(`keys\n${status.key_faults.join("\n")}`)
     if (status.unasked_serials.length > 0)
       parts.push(`serials that the chain has and no unit\n${serialTable(status.unasked_serials)}`)
+    if (status.doubled_serials.length > 0)
+      parts.push(
+        `serials of chips that were issued twice\n${status.doubled_serials.map(describeDoubled).join("\n")}`,
+      )
     return { document: status, text: parts.join("\n\n") }
   },
 }

@@ -13,6 +13,7 @@ import { metadataCommand } from "./metadata.ts"
 import { organizationCommands } from "./organizations.ts"
 import { publishableKeyCommands } from "./publishable-keys.ts"
 import { receiptKeyCommands } from "./receipt-keys.ts"
+import { restored } from "./restored.ts"
 import { retry } from "./retry.ts"
 import { secretCommands } from "./secrets.ts"
 import { stuck } from "./stuck.ts"
@@ -34,6 +35,7 @@ export const commands: readonly Command[] = [
   ...chainRoleCommands,
   stuck,
   retry,
+  restored,
   cancel,
   acts,
   explain,

@@ -5,6 +5,7 @@ import { actorTimers, organizations } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
 import { type WebhookState, webhookStates } from "../stories/webhook-states.ts"
 import { readChainStatus } from "../verbs/chain-status.ts"
+import { describeDoubled } from "../verbs/found-serials.ts"
 import { findStuck } from "../verbs/stuck.ts"
 
 /** One thing that an operator looks at first. `address` leads to more, where there is more. */
@@ -45,6 +46,9 @@ async function readSigns(context: Context): Promise<Sign[]> {
         `the chain has ${serials} serials of a collection that no unit has: pair their chips again`,
         `/console/actors/${collection_id}`,
       ),
+    ),
+    ...status.doubled_serials.map((doubled) =>
+      wrong(describeDoubled(doubled), `/console/actors/${doubled.unit_id}`),
     ),
     ...(await suspendedSigns(queries)),
   ]

@@ -1,8 +1,8 @@
 import { and, asc, count, desc, eq, inArray, isNull, min } from "drizzle-orm"
 import type { Address } from "viem"
-import { chainCursors, foundSerials } from "../../db/chain-schema.ts"
+import { chainCursors } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
-import { effects, lanes, transactions, units } from "../../db/schema.ts"
+import { effects, lanes, transactions } from "../../db/schema.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
 import { inCoin } from "../../engine/chain/coin.ts"
@@ -14,6 +14,7 @@ import type { Context, KeyFault } from "../../platform/context.ts"
 import { within } from "../../platform/deadline.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import { createQuickClient, createQuickProviders, troubleWith } from "../ask-chain.ts"
+import { doubledSerials, unaskedSerials } from "./found-serials.ts"
 
 /** What each chain says now, and each lane with its work and its account. */
 export async function readChainStatus({ config, db, clock }: Pick<Context, "config" | "db" | "clock">) {
@@ -30,6 +31,7 @@ export async function readChainStatus({ config, db, clock }: Pick<Context, "conf
         balance: balanceOf(lane, config.chains),
       })),
     unasked_serials: await unaskedSerials(db.read),
+    doubled_serials: await doubledSerials(db.read),
   }
 }
 
@@ -179,19 +181,4 @@ const unreached = { block_number: null, trouble: null, troubled: [] }
 /** Those of several providers that are no help, by their number in `rpc_urls`. */
 function troubledOf(providers: Providers) {
   return providers.health().filter(({ state }) => state !== "healthy")
-}
-
-/** By collection, the serials found on chain after a back-up was restored whose chip is not paired again yet. */
-async function unaskedSerials(queries: Queries) {
-  const rows = await queries
-    .select({ collection_id: foundSerials.collection_id, serials: count() })
-    .from(foundSerials)
-    .leftJoin(
-      units,
-      and(eq(units.collection_id, foundSerials.collection_id), eq(units.serial, foundSerials.serial)),
-    )
-    .where(isNull(units.id))
-    .groupBy(foundSerials.collection_id)
-    .orderBy(asc(foundSerials.collection_id))
-  return rows.map(({ collection_id, serials }) => ({ collection_id, serials: Number(serials) }))
 }

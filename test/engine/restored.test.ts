@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import type { Address, Hex } from "viem"
+import { chips, lanes, units } from "../../src/db/schema.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { useUpNonce } from "../../src/engine/jobs/job.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { noteRestored } from "../../src/operator/verbs/restored.ts"
+import { accountAt } from "../faults/stage.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuingLane,
+  newCollection,
+  openByHand,
+  pairedUnit,
+} from "../harness/by-hand.ts"
+
+const depths = { confirmation_depth: 2, finality_depth: 6 }
+
+let hand: ByHand
+beforeEach(async () => {
+  hand = await openByHand(depths)
+})
+afterEach(() => hand.close())
+
+describe("once an operator has said that a back-up was restored", () => {
+  test("a chip that a forgotten transaction may yet issue is bound to one serial", async () => {
+    const { id, address } = await activeCollection(hand)
+    const unit_id = await pairedUnit(hand, id)
+    const { chip_id } = await chipOf(unit_id)
+    // The pool has lost the first of them, and would mine the second after whatever has the nonce of the first.
+    const { client } = hand.stage.anvil
+    const hash = await issueByHand(address, { first: 1n, chip_id: "0400000001" })
+    await issueByHand(address, { first: 2n, chip_id })
+    await client.dropTransaction({ hash })
+    await hand.turn(noteRestored)
+    await settleAll()
+    const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+    expect(unit).toMatchObject({ token_status: "active", serial: 1 })
+    expect(await chipsOnChain(address)).toEqual([chip_id])
+  }, 30_000)
+
+  test("nothing new is sent by any lane before all that was forgotten can have been is used and final", async () => {
+    await hand.turn(noteRestored)
+    await newCollection(hand)
+    await hand.tick()
+    expect(await issuingLane(hand)).toMatchObject({ status: "paused", next_nonce: 16 })
+    await until(async () => (await confirmedFillers()).length === 32)
+    expect(await hand.transactionsOf("deployCollection")).toEqual([])
+    await settleAll()
+    const [deployment] = await hand.transactionsOf("deployCollection")
+    const last = Math.max(...(await usedUp()).map(({ block_number }) => block_number ?? 0))
+    expect((deployment?.block_number ?? 0) - last).toBeGreaterThanOrEqual(depths.finality_depth)
+    for (const lane of await allLanes())
+      expect(lane).toMatchObject({ status: "open", reason: null, restored_at: null })
+  }, 30_000)
+
+  test("what was forgotten is mined rather than used up where a block takes it in time", async () => {
+    const hash = await hand.stage.anvil.client.sendTransaction({
+      ...{ account: accountAt(2), chain: null, to: accountAt(2).address },
+    })
+    await hand.turn(noteRestored)
+    await hand.tick()
+    await hand.mine()
+    await settleAll()
+    expect((await hand.stage.anvil.client.getTransactionReceipt({ hash })).status).toBe("success")
+    expect(nonces(await usedUp())).not.toContain(`${await issuingLaneId()} 0`)
+  }, 30_000)
+
+  test("a lane whose key is gone holds up nobody", async () => {
+    const [, issuing] = hand.lanes
+    const signer = { ...issuing.signer, account: null }
+    const chain = { ...issuing.chain, signers: [] }
+    await hand.turn(noteRestored)
+    for (let round = 0; round < 2; round++) await tickLane({ ...issuing, chain, signer })
+    expect(await issuingLane(hand)).toMatchObject({ restored_at: null })
+  }, 30_000)
+})
+
+async function chipOf(unit_id: string) {
+  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
+  if (!chip) throw new Error(`unit ${unit_id} has a chip`)
+  return chip
+}
+
+/** What the issuing signer's key has sent, of which the database knows nothing. */
+async function issueByHand(
+  address: string,
+  { first, chip_id }: { first: bigint; chip_id: string },
+): Promise<Hex> {
+  return await hand.stage.anvil.client.writeContract({
+    ...{ account: accountAt(2), chain: null, address: address as Address, abi: collectionAbi },
+    ...{ functionName: "issue", args: [first, `0x${chip_id}`, false], gas: 300_000n },
+  })
+}
+
+/** By serial. */
+async function chipsOnChain(address: string): Promise<string[]> {
+  const token = { address: address as Address, abi: collectionAbi } as const
+  const { client } = hand.stage.anvil
+  const count = Number(await client.readContract({ ...token, functionName: "issued" }))
+  const bound = Array.from({ length: count }, (_, index) =>
+    client.readContract({ ...token, functionName: "chipOf", args: [BigInt(index + 1)] }),
+  )
+  return (await Promise.all(bound)).map((chip) => chip.toString(16).padStart(10, "0").toUpperCase())
+}
+
+/** Blocks and rounds, until no lane waits for what was forgotten, and nothing else is on its way. */
+async function settleAll(): Promise<void> {
+  await until(async () => (await allLanes()).every(({ restored_at }) => restored_at === null))
+  await hand.settle()
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 40; round++) {
+    await hand.tick()
+    await hand.mine()
+    if (await isSo()) return
+  }
+  throw new Error(`not in 40 rounds: ${JSON.stringify(await allLanes())}`)
+}
+
+async function allLanes() {
+  return await hand.world.context.db.read.select().from(lanes)
+}
+
+async function issuingLaneId(): Promise<string> {
+  return (await issuingLane(hand)).id
+}
+
+async function confirmedFillers() {
+  return (await usedUp()).filter(({ status }) => status === "confirmed")
+}
+
+async function usedUp() {
+  return await hand.transactionsOf(useUpNonce)
+}
+
+function nonces(rows: { lane_id: string; nonce: number }[]): string[] {
+  return rows.map(({ lane_id, nonce }) => `${lane_id} ${nonce}`)
+}
