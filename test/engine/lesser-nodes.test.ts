@@ -2,14 +2,20 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
-import { claims, lanes } from "../../src/db/schema.ts"
+import type { Address, Hex } from "viem"
+import { type ClaimRow, claims, lanes } from "../../src/db/schema.ts"
+import { roleFaults } from "../../src/engine/chain/check-roles.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { openWorld } from "../../src/engine/world.ts"
+import { readRoles } from "../../src/operator/verbs/chain-roles.ts"
+import { readChainStatus, readKeyFaults } from "../../src/operator/verbs/chain-status.ts"
 import { loadConfig } from "../../src/platform/config.ts"
+import type { Context } from "../../src/platform/context.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
-import { accountAt, openStage } from "../faults/stage.ts"
-import { issuedUnit, runWorkers, until } from "../harness/engine.ts"
+import { accountAt, keyAt, openStage } from "../faults/stage.ts"
+import { anotherUnit, issuedUnit, runWorkers, until } from "../harness/engine.ts"
 import { type Call, type Said, startLesserNode } from "../harness/lesser-node.ts"
 
 type Lack = Parameters<typeof startLesserNode>[1]
@@ -52,9 +58,37 @@ describe("a unit is issued and claimed by way of a node that", () => {
       const { running, chain } = await openBehind(lack, { isAlone: false })
       await issueAndClaim(running)
       expect(await reasonsOf(running)).toEqual([null, null])
-      expect(chain?.providers.health().map(({ state }) => state)).toEqual(["healthy", "healthy"])
+      expect(chain.providers.health().map(({ state }) => state)).toEqual(["healthy", "healthy"])
     }, 40_000)
   }
+})
+
+describe("an authorizer is rotated by way of a node that", () => {
+  for (const [what, lack] of Object.entries(lesser))
+    test(`${what}, where it is the only one`, async () => {
+      const { running, chain, open } = await openBehind(lack, { isAlone: true })
+      const { unit_id, collection_id } = await issuedUnit(running)
+      const before = await walletClaim(running.context, running, { unit_id, wallet: 7 })
+      const next = await open({ AUTHORIZER_KEY: keyAt(4) })
+      expect((await roleFaults(next.chain)).map(({ variable }) => variable)).toEqual(["AUTHORIZER_KEY"])
+
+      await nameAuthorizer(running, accountAt(4).address)
+      expect(await roleFaults(chain)).toEqual([])
+      expect(await roleFaults(next.chain)).toEqual([])
+      const roles = await readRoles(next.chain)
+      expect(roles).toMatchObject({ authorizer: accountAt(4).address, calls: [] })
+      expect(roles.previous_authorizer?.account).toBe(accountAt(3).address)
+
+      const other = await anotherUnit(running, collection_id)
+      const after = await walletClaim(next.world.context, running, { unit_id: other, wallet: 8 })
+      await sendClaim(running, before, 7)
+      await sendClaim(running, after, 8)
+      for (const claim of [before, after])
+        await until(async () => (await claimOf(running, claim.id))?.status === "claimed")
+      const status = await readChainStatus(next.world.context)
+      expect(status.chains).toMatchObject([{ reachable: true, error: null }])
+      expect(await readKeyFaults(next.world.chains)).toEqual([])
+    }, 40_000)
 })
 
 describe("a lane says why it stands still where its only node", () => {
@@ -80,6 +114,39 @@ describe("a lane says why it stands still where its only node", () => {
 })
 
 type Running = Awaited<ReturnType<typeof runWorkers>>
+
+/** The factory's admin names another authorizer; the one before stays good for an hour. */
+async function nameAuthorizer({ stage }: Running, address: Address): Promise<void> {
+  const factory = stage.world.context.config.chains[0]?.factory_address as Address
+  const { client } = stage.anvil
+  const { timestamp } = await client.getBlock()
+  const hash = await client.writeContract({
+    ...{ account: accountAt(0), chain: null, address: factory, abi: factoryAbi },
+    ...{ functionName: "setAuthorizer", args: [address, timestamp + 3_600n] },
+  })
+  await until(async () => (await client.getTransactionReceipt({ hash }).catch(() => null)) !== null)
+}
+
+/** A claim that a person's own wallet sends. */
+async function walletClaim(
+  context: Context,
+  { caller, turn }: Running,
+  { unit_id, wallet }: { unit_id: string; wallet: number },
+): Promise<ClaimRow> {
+  const body = { recipient: accountAt(wallet).address, execution: "client_broadcast" } as const
+  const prepared = await prepareClaim(context, caller, unit_id, body)
+  return await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+}
+
+async function sendClaim({ stage }: Running, { transaction }: ClaimRow, wallet: number): Promise<void> {
+  const { to, data } = transaction as { to: Address; data: Hex }
+  await stage.anvil.client.sendTransaction({ account: accountAt(wallet), chain: null, to, data })
+}
+
+async function claimOf({ context }: Running, id: string): Promise<ClaimRow | undefined> {
+  const [row] = await context.db.read.select().from(claims).where(eq(claims.id, id))
+  return row
+}
 
 async function issueAndClaim(running: Running): Promise<void> {
   const { context, caller, turn } = running
@@ -107,10 +174,16 @@ async function openBehind(lack: Lack, { isAlone }: { isAlone: boolean }) {
   const rpc_urls = isAlone ? [node.url] : [node.url, url]
   const CHAINS = join(stage.folder, "lesser.json")
   writeFileSync(CHAINS, JSON.stringify({ 31337: { ...chains[31_337], rpc_urls, use_finalized_tag: true } }))
-  const environment = { ...stage.environment, CHAINS, LOG_LEVEL: "silent" }
-  const world = await openWorld(loadConfig(environment), tell)
-  closers.push(world.close)
+  const open = async (changes: Record<string, string>) => {
+    const environment = { ...stage.environment, CHAINS, LOG_LEVEL: "silent", ...changes }
+    const world = await openWorld(loadConfig(environment), tell)
+    closers.push(world.close)
+    const chain = world.chains.get(31_337)
+    if (!chain) throw new Error("the stage has a chain")
+    return { world, chain }
+  }
+  const { world, chain } = await open({})
   const running = await runWorkers(stage, world)
   closers.push(running.close)
-  return { running, chain: world.chains.get(31_337) }
+  return { running, chain, open }
 }
