@@ -113,11 +113,15 @@ function contradictions({ clients, faults, asking, restoration }: Remains): stri
 
 /**
  * A person who reopens a lane believes providers that answer with nothing where they have something; what is then done
- * once more the contract refuses.
+ * once more the contract refuses. After a back-up was restored, a lane believes them of what only uses up a nonce.
  */
-function isBelieved({ faults, operator }: Remains, fault: string): boolean {
+function isBelieved({ faults, operator, restoration }: Remains, fault: string): boolean {
   const areEmpty = faults.some((each) => each.kind === "provider" && each.mood === "empty_answers")
-  return areEmpty && operator.halts.length > 0 && fault.endsWith("was mined after it was given up")
+  return (
+    areEmpty &&
+    (operator.halts.length > 0 || restoration !== null) &&
+    fault.endsWith("was mined after it was given up")
+  )
 }
 
 /** Where clocks of the API differed, the order is the one that was taken. */
