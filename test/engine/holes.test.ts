@@ -1,9 +1,17 @@
 import { afterEach, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import type { Hex } from "viem"
-import { collections } from "../../src/db/schema.ts"
+import { collections, lanes, type UnitRow, units } from "../../src/db/schema.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { accountAt } from "../faults/stage.ts"
-import { type ByHand, issuingLane, newCollection, openByHand } from "../harness/by-hand.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuingLane,
+  newCollection,
+  openByHand,
+  pairedUnit,
+} from "../harness/by-hand.ts"
 
 let hand: ByHand
 afterEach(() => hand.close())
@@ -25,6 +33,23 @@ describe("nonces that were left out for what the pools had", () => {
     ])
     expect((await hand.transactionsOf("deployCollection")).map(({ nonce }) => nonce)).toEqual([2])
     expect((await issuingLane(hand)).status).toBe("open")
+  }, 30_000)
+
+  test("are used up beside another organization's burst, and a unit of a third one waits for neither of them to end", async () => {
+    hand = await openByHand()
+    const { id } = await activeCollection(hand)
+    const forgotten = [await sendByHand(), await sendByHand(), await sendByHand(), await sendByHand()]
+    await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
+    const other = await hand.newCaller()
+    for (let each = 0; each < burst; each++) await newCollection(hand, other)
+    await hand.tick()
+    await drop(forgotten)
+    const unit_id = await pairedUnit(hand, id)
+    await until(async () => (await unitOf(unit_id)).token_status === "active")
+    expect((await fillers()).map(({ nonce }) => nonce)).toEqual([1, 2, 3, 4])
+    const deploying = (await collectionStatuses()).filter((status) => status === "deploying")
+    expect(deploying.length).toBeGreaterThan(0)
+    await until(async () => (await collectionStatuses()).every((status) => status === "active"))
   }, 30_000)
 
   test("and that are mined in time are not touched", async () => {
@@ -74,6 +99,24 @@ async function sendByHand(nonce?: number): Promise<Hex> {
     to: account.address,
     ...(nonce !== undefined && { nonce }),
   })
+}
+
+/** More than a lane sends in the blocks in which nonces are used up. */
+const burst = 24
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (let block = 0; block < 60; block++) {
+    await hand.tick()
+    if (await isSo()) return
+    await hand.mine()
+  }
+  throw new Error(`not in 60 blocks: ${(await issuingLane(hand)).reason}`)
+}
+
+async function unitOf(id: string): Promise<UnitRow> {
+  const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, id))
+  if (!unit) throw new Error(`there is a unit ${id}`)
+  return unit
 }
 
 async function drop(hashes: Hex[]): Promise<void> {
