@@ -21,8 +21,8 @@ import { type Call, type Said, startLesserNode } from "../harness/lesser-node.ts
 type Lack = Parameters<typeof startLesserNode>[1]
 
 const says = (code: number, message: string): Said => ({ error: { code, message } })
-const hasTag = ({ params = [] }: Call) =>
-  params.some((param) => ["finalized", "safe", "pending"].includes(String(param)))
+const isTag = (param: unknown) => ["finalized", "safe", "pending"].includes(String(param))
+const hasTag = ({ params = [] }: Call) => params.some(isTag)
 const isAboutFees = ({ method }: Call) => ["eth_feeHistory", "eth_maxPriorityFeePerGas"].includes(method)
 const isEstimateAt = ({ method, params = [] }: Call) => method === "eth_estimateGas" && params.length > 1
 
@@ -39,6 +39,8 @@ const lesser: Record<string, Lack> = {
     if (hasTag(call)) return says(-39_001, "unknown block")
     return isAboutFees(call) ? says(-32_004, "method not supported") : null
   },
+  "says of a block tag, in words and under a code that say nothing, that it does not know it": (call) =>
+    hasTag(call) ? says(-32_000, `${call.params?.find(isTag)} block is not available`) : null,
 }
 
 const closers: (() => Promise<unknown>)[] = []
@@ -96,16 +98,16 @@ describe("a lane says why it stands still where its only node", () => {
     [
       "estimates no gas",
       ({ method }: Call) => method === "eth_estimateGas",
-      "nothing new can be sent on chain 31337: out of order",
+      "nothing new can be sent on chain 31337: request timed out",
     ],
     [
       "fails to count what its pool has",
       ({ params }: Call) => params?.[1] === "pending",
-      "cannot be taken from chain 31337: out of order",
+      "cannot be taken from chain 31337: request timed out",
     ],
   ] as const)
     test(what, async () => {
-      const lack: Lack = (call) => (isRefused(call) ? says(-32_000, "out of order") : null)
+      const lack: Lack = (call) => (isRefused(call) ? says(-32_000, "request timed out") : null)
       const { running } = await openBehind(lack, { isAlone: true })
       const { context, caller, turn } = running
       await turn((t) => createCollection(t, context.chains, caller, { name: "Autumn" }))

@@ -25,7 +25,9 @@ export function createEndpoint(url: string, timeoutMilliseconds: number): Endpoi
     },
   })({})
   return async (question) => {
-    const result = await request(question as Parameters<typeof request>[0])
+    const result = await request(question as Parameters<typeof request>[0]).catch((error) => {
+      throw isUnknownTag(error, question) ? unknownTag(url, error) : error
+    })
     if (result === undefined) throw new HttpRequestError({ url, details: "the answer is empty" })
     return result
   }
@@ -75,6 +77,26 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
   }
 }
 
+/**
+ * Whether a node says, under the code of everything that fails, that it has no block of a name. Words of the moment say
+ * nothing of the name.
+ */
+function isUnknownTag(error: unknown, { params }: Question): boolean {
+  const refusal = refusalOf(error)
+  if (refusal?.code !== -32_000 || !Array.isArray(params)) return false
+  const words = rawMessage(refusal)
+  return (
+    params.some((param) => rareTags.includes(param)) && judge(error) === "trouble" && !ofTheMoment.test(words)
+  )
+}
+
+const rareTags: unknown[] = ["finalized", "safe", "pending"]
+const ofTheMoment = /sync|time(d )?-?out|timeout|busy|overload|temporar|try again|later|internal/
+
+function unknownTag(url: string, error: unknown): RpcRequestError {
+  return new RpcRequestError({ body: {}, url, error: { code: noSuchBlock, message: rawMessage(error) } })
+}
+
 /** What a failure to send says of the transaction: nothing at all, unless the node itself spoke under a good status. */
 export function verdictOf(error: unknown): SendVerdict {
   const said = rawMessage(error)
@@ -87,8 +109,11 @@ export function verdictOf(error: unknown): SendVerdict {
 const tooMuchAsked =
   /block range|range \d*\s*exceeds|exceeds? .*range|more than \d+ (results|logs)|too many (logs|results)|response size/
 
-/** No such method, no such parameters, a method that is not supported, and no such block, of EIP-1474 and the engine API. */
-const unknownCodes = [-32_601, -32_602, -32_004, -39_001]
+/** Of the engine API. */
+const noSuchBlock = -39_001
+
+/** No such method, no such parameters, a method that is not supported, and no such block, of EIP-1474 and that. */
+const unknownCodes = [-32_601, -32_602, -32_004, noSuchBlock]
 
 /** "Limit exceeded" of EIP-1474, the HTTP status that some send as a code, and a provider's own code. */
 const limitCodes = [-32_005, 429, -32_007]
