@@ -166,9 +166,10 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
 
 function logOf(simulation: Simulation, cast: Cast, process: SimulatedProcess): Log {
   const at = (level: string) => (fields: Record<string, unknown>, message: string) => {
-    const line = `${process.name} ${level} ${message} ${JSON.stringify(fields)}`
-    cast.lines.push(`${(simulation.now / 1_000).toFixed(3)} ${line}`)
-    note(simulation, line)
+    const { stack = "", ...told } = fields
+    const line = `${process.name} ${level} ${message} ${JSON.stringify(told)}`
+    cast.lines.push(`${(simulation.now / 1_000).toFixed(3)} ${line} ${stack}`)
+    note(simulation, line, String(stack))
   }
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }
 }

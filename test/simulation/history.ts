@@ -173,7 +173,7 @@ export async function playHistory(
     made: miner.made,
     foreign: miner.stolen.map((transaction) => transaction.hash),
   })
-  const digest = await digestOf(store.db, chain, [String(hash), ...log])
+  const digest = await digestOf(store.db, chain, hash)
   await store.db.close()
   return {
     ...{ seed, faults, found, digest, trace: simulation.trace, log },
@@ -299,7 +299,7 @@ function countsOf({ collections }: Asking, { exchanges }: Clients): string {
     .join(", ")
 }
 
-async function digestOf({ read }: Database, chain: SimulatedChain, seen: string[]): Promise<string> {
+async function digestOf({ read }: Database, chain: SimulatedChain, seen: bigint): Promise<string> {
   const rows = []
   for (const table of [actorEvents, actors, effects, transactions, transactionAttempts])
     rows.push(await read.select().from(table))
@@ -307,5 +307,5 @@ async function digestOf({ read }: Database, chain: SimulatedChain, seen: string[
     hash,
     receipts.map(({ gas_used }) => String(gas_used)),
   ])
-  return new Bun.CryptoHasher("sha256").update(JSON.stringify([rows, blocks, seen])).digest("hex")
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify([rows, blocks, String(seen)])).digest("hex")
 }

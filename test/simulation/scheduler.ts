@@ -202,11 +202,11 @@ export function kill(simulation: Simulation, process: SimulatedProcess, where: s
   process.onDeath()
 }
 
-/** Adds an event to the hash, and to the trace where there is one. */
-export function note(simulation: Simulation, what: string): void {
+/** Adds an event to the hash, and to the trace where there is one, which has `where` in the code besides. */
+export function note(simulation: Simulation, what: string, where = ""): void {
   const line = `${simulation.now.toFixed(3)} ${currentProcess()?.name ?? "-"} ${what}`
   simulation.hash = BigInt(Bun.hash(line, simulation.hash))
-  simulation.trace?.push(line)
+  simulation.trace?.push(`${line} ${where}`)
 }
 
 // A binary heap, by time, then by chance, then by order.
