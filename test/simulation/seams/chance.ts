@@ -2,10 +2,11 @@ import { createRequire } from "node:module"
 import { currentProcess, served } from "../scheduler.ts"
 
 // Chance follows from the seed, the process, the instant and the count within the instant, so that what libraries keep
-// from one history to the next shifts nothing. Cryptography itself is real.
+// from one history to the next shifts nothing. Cryptography itself is real, but for the keys that it makes.
 
 const require = createRequire(import.meta.url)
 const nodeCrypto = require("node:crypto") as Record<string, unknown>
+const { createECDH, createPrivateKey } = require("node:crypto") as typeof import("node:crypto")
 const realBytes = (nodeCrypto.randomBytes as (size: number) => Buffer).bind(nodeCrypto)
 
 function drawWord(): number {
@@ -40,12 +41,26 @@ function uuidText(bytes: Buffer, version: number): string {
 
 const drawUuid = () => uuidText(drawBytes(16), 4) as ReturnType<typeof crypto.randomUUID>
 
+/** A key of P-256, the only ones that the service makes. */
+function drawKeyPair() {
+  const ecdh = createECDH("prime256v1")
+  const scalar = drawBytes(32)
+  ecdh.setPrivateKey(scalar)
+  const point = ecdh.getPublicKey()
+  const [x, y, d] = [point.subarray(1, 33), point.subarray(33), scalar].map((each) =>
+    each.toString("base64url"),
+  )
+  const key = { kty: "EC", crv: "P-256", x, y, d }
+  return { privateKey: createPrivateKey({ format: "jwk", key }) }
+}
+
 Math.random = () => drawWord() / 2 ** 32
 Object.assign(crypto, { getRandomValues: fill, randomUUID: drawUuid })
 Object.assign(nodeCrypto, {
   randomBytes: drawBytes,
   randomUUID: drawUuid,
   randomFillSync: fill,
+  generateKeyPairSync: drawKeyPair,
   randomInt: (least: number, most: number) => least + Math.floor(Math.random() * (most - least)),
 })
 
