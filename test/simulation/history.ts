@@ -28,7 +28,6 @@ import { createReceiver } from "./receiver.ts"
 import { askForRefresh } from "./refreshes.ts"
 import { createRestorer, type Store } from "./restoration.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
-import { real } from "./seams/clock.ts"
 import { servers } from "./seams/line.ts"
 import { takeStock } from "./stock.ts"
 import { type Asking, followFeed, playStory, readAgain, readFeed, type Stage } from "./story.ts"
@@ -157,7 +156,7 @@ export async function playHistory(
         isOver = true
       })
   })
-  await runUntil(simulation, () => isOver, settle, (rageSeconds + patienceSeconds) * 1_000).catch((error) => {
+  await runUntil(simulation, () => isOver, (rageSeconds + patienceSeconds) * 1_000).catch((error) => {
     failure = (error as Error).message
   })
   const { now, hash, steps } = simulation
@@ -185,13 +184,6 @@ export async function playHistory(
     blocks: chain.blocks.length,
     requests: clients.exchanges.length,
   }
-}
-
-/** Nothing can go on by itself once the real event loop has come round. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => {
-    real.setImmediate(resolve)
-  })
 }
 
 /** When nothing goes wrong any more by itself, and what went wrong has had its effects. */

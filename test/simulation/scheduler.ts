@@ -1,5 +1,9 @@
+import { drainMicrotasks } from "bun:jsc"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { type Stream, streamOf } from "./streams.ts"
+
+/** The runtime's own, taken before the seams put another in its place. */
+const realSetImmediate = globalThis.setImmediate
 
 /** What belongs to one process of the service and ends with it. */
 export type SimulatedProcess = {
@@ -152,31 +156,48 @@ export function sleep(simulation: Simulation, milliseconds: number): Promise<voi
 
 /**
  * Runs one item after the other until `isDone`; all that follows from an item without waiting happens before the
- * next. `settle` answers once nothing can go on by itself. Throws when `until` passes or nothing is scheduled.
+ * next. Throws when `until` passes or nothing is scheduled.
  */
-export async function runUntil(
-  simulation: Simulation,
-  isDone: () => boolean,
-  settle: () => Promise<void>,
-  until: number,
-): Promise<void> {
+export async function runUntil(simulation: Simulation, isDone: () => boolean, until: number): Promise<void> {
+  while (!(await inTurnOfItsOwn(() => runWhileIdle(simulation, isDone, until)))) {}
+}
+
+/** The same until the real event loop has to go on, for work elsewhere; answers whether it `isDone`. */
+function runWhileIdle(simulation: Simulation, isDone: () => boolean, until: number): boolean {
   for (;;) {
-    do await settle()
-    while (simulation.busy > 0)
-    if (isDone()) return
-    const item = pop(simulation.queue)
-    if (!item) throw new Error("nothing is scheduled any more, and the history has not ended")
-    if (item.at > until)
-      throw new Error(`the history has not ended after ${Math.round(until / 1_000)} simulated seconds`)
-    const { process } = item
-    if (item.is_off || process?.is_dead) continue
-    if (process && process.frozen_until > item.at) {
-      push(simulation.queue, Object.assign(item, { at: process.frozen_until }))
-      continue
-    }
-    simulation.now = Math.max(simulation.now, item.at)
-    item.run()
+    drainMicrotasks()
+    if (simulation.busy > 0) return false
+    if (isDone()) return true
+    runNext(simulation, until)
   }
+}
+
+/** A turn of the real event loop, whose promises nobody but `work` drains. */
+function inTurnOfItsOwn<T>(work: () => T): Promise<T> {
+  return new Promise((resolve, reject) => {
+    realSetImmediate(() => {
+      try {
+        resolve(work())
+      } catch (error) {
+        reject(error)
+      }
+    })
+  })
+}
+
+function runNext(simulation: Simulation, until: number): void {
+  const item = pop(simulation.queue)
+  if (!item) throw new Error("nothing is scheduled any more, and the history has not ended")
+  if (item.at > until)
+    throw new Error(`the history has not ended after ${Math.round(until / 1_000)} simulated seconds`)
+  const { process } = item
+  if (item.is_off || process?.is_dead) return
+  if (process && process.frozen_until > item.at) {
+    push(simulation.queue, Object.assign(item, { at: process.frozen_until }))
+    return
+  }
+  simulation.now = Math.max(simulation.now, item.at)
+  item.run()
 }
 
 /** One seam, passed by the current process: it costs time, and the process may die here. */
