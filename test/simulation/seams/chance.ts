@@ -46,11 +46,15 @@ function drawKeyPair() {
   const ecdh = createECDH("prime256v1")
   const scalar = drawBytes(32)
   ecdh.setPrivateKey(scalar)
+  const text = (bytes: Buffer) => bytes.toString("base64url")
   const point = ecdh.getPublicKey()
-  const [x, y, d] = [point.subarray(1, 33), point.subarray(33), scalar].map((each) =>
-    each.toString("base64url"),
-  )
-  const key = { kty: "EC", crv: "P-256", x, y, d }
+  const key = {
+    kty: "EC",
+    crv: "P-256",
+    x: text(point.subarray(1, 33)),
+    y: text(point.subarray(33)),
+    d: text(scalar),
+  }
   return { privateKey: createPrivateKey({ format: "jwk", key }) }
 }
 

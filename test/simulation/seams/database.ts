@@ -1,83 +1,101 @@
 import { createRequire } from "node:module"
 import { currentProcess, passSeam, served } from "../scheduler.ts"
+import { isHeldByAnother, leaveFile, nameWriter, openFile, setIn, statementFor } from "./data-file.ts"
 
 // Real SQLite, whose connections belong to a process and break off with it, on a disk that may refuse.
 
-const require = createRequire(import.meta.url)
-const sqlite = require("bun:sqlite") as typeof import("bun:sqlite")
-const RealDatabase = sqlite.Database
-
-const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = sqlite.constants
-const openFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
-
 type Values = (...params: never[]) => unknown[][]
 
-class SimulatedDatabase extends RealDatabase {
-  readonly #statements = new Set<{ finalize(): void }>()
+class SimulatedDatabase {
   readonly #process = currentProcess()
+  readonly #file
+  #isReader = false
 
   constructor(path: string) {
-    // All that open the file are in this one process, which need not ask the system for locks.
-    super(`file:${path}?vfs=unix-excl`, openFlags)
-    if (!this.#process) return
-    this.#process.connections.add(this)
-    super.exec(`create temp trigger note_writer after insert on transactions begin
-      insert into simulation_writers select '${this.#process.name}', id, lease_epoch from lanes where id = new.lane_id;
-    end`)
+    this.#file = openFile(path, this)
+    this.#process?.connections.add(this)
   }
 
-  override exec(text: string) {
+  get inTransaction(): boolean {
+    return this.#file.holder === this && this.#file.main.connection.inTransaction
+  }
+
+  exec(text: string) {
     const simulation = served()
-    if (!simulation || !this.#process) return super.exec(text)
+    if (!simulation || !this.#process) return this.#exec(text)
     passSeam(simulation, text.slice(0, 40))
-    if (text === "begin immediate" && simulation.disk === "busy")
-      throw refusal("SQLITE_BUSY", "database is locked")
+    if (text === "begin immediate" && simulation.disk === "busy") throw busy()
     if (text === "commit" && simulation.disk === "failing") {
-      super.exec("rollback")
+      this.#exec("rollback")
       throw refusal("SQLITE_IOERR", "disk I/O error")
     }
-    // Processes die here, but the power stays: what the system was given is on the disk.
-    const changes = super.exec(text === "pragma synchronous = full" ? "pragma synchronous = off" : text)
+    const changes = this.#exec(text)
     if (text === "commit") passSeam(simulation, "committed")
     return changes
   }
 
-  override prepare(text: string): never {
-    const statement = super.prepare(text)
-    this.#statements.add(statement)
+  run(text: string, params: string[] = []) {
+    return this.#file.main.connection.run(text, params)
+  }
+
+  #exec(text: string): unknown {
+    if (text.startsWith("pragma ")) return this.#set(text)
+    if (isHeldByAnother(this.#file, this)) throw busy()
+    if (text === "begin immediate") {
+      if (this.#process) nameWriter(this.#file, this.#process.name)
+      this.#file.holder = this
+    }
+    return this.#file.main.connection.run(text)
+  }
+
+  /** What is for one connection only is kept here: nobody waits for another one, and a reader writes nothing. */
+  #set(pragma: string): void {
+    if (pragma.startsWith("pragma busy_timeout")) return
+    if (pragma === "pragma query_only = on") this.#isReader = true
+    // Processes die here, but the power stays: what the system was given is on the disk.
+    else setIn(this.#file, pragma === "pragma synchronous = full" ? "pragma synchronous = off" : pragma)
+  }
+
+  prepare(text: string): { values: Values; finalize(): void } {
     const isWrite = /^\s*(insert|update|delete)/i.test(text)
+    statementFor(this.#file, this, text)
     const values: Values = (...params) => {
       const simulation = served()
       if (simulation && this.#process) {
         passSeam(simulation, text.slice(0, 60))
         if (isWrite && simulation.disk === "full") this.#refuseFull()
       }
-      return statement.values(...params)
+      if (isWrite && this.#isReader) throw refusal("SQLITE_READONLY", "attempt to write a readonly database")
+      return statementFor(this.#file, this, text).values(...params)
     }
-    return { values, finalize: () => statement.finalize() } as never
+    return { values, finalize: () => {} }
   }
 
   /** A full disk ends the whole transaction, or only the statement. */
   #refuseFull(): never {
-    if (this.inTransaction && Math.random() < 0.5) super.exec("rollback")
+    if (this.inTransaction && Math.random() < 0.5) this.#exec("rollback")
     throw refusal("SQLITE_FULL", "database or disk is full")
   }
 
   /** What the death of the process does to it: what was not committed is gone. */
   crash(): void {
-    if (this.inTransaction) super.exec("rollback")
-    for (const statement of this.#statements) statement.finalize()
-    super.close()
+    if (this.inTransaction) this.#exec("rollback")
+    leaveFile(this.#file, this)
   }
 
-  override close(): void {
+  close(): void {
     this.#process?.connections.delete(this)
-    super.close()
+    leaveFile(this.#file, this)
   }
+}
+
+function busy(): Error {
+  return refusal("SQLITE_BUSY", "database is locked")
 }
 
 function refusal(code: string, message: string): Error {
   return Object.assign(new Error(message), { name: "SQLiteError", code })
 }
 
+const sqlite = createRequire(import.meta.url)("bun:sqlite") as typeof import("bun:sqlite")
 Object.assign(sqlite, { Database: SimulatedDatabase })
