@@ -61,9 +61,10 @@ function compile(build: Build, names: string[]): Compiled {
     prepare(name: string): DrizzleStatement
   }
   const { queryString, params, fields, joinsNotNullableMap } = built.prepare(name)
+  const { text, left } = withConstants(queryString, params)
   return {
-    statement: { text: queryString, name },
-    fill: fillerOf(params),
+    statement: { text, name },
+    fill: fillerOf(left),
     map: fields ? mapperOf(fields, joinsNotNullableMap) : null,
   }
 }
@@ -78,6 +79,24 @@ type DrizzleStatement = {
 }
 
 type Field = { path: string[]; field: unknown }
+
+/**
+ * Writes what is the same each time into the text, and answers which parameters are left. A status leads to the index
+ * of its rows then; SQLite, which plans by limits and such values, would plan anew each time it is given them.
+ */
+function withConstants(queryString: string, params: unknown[]): { text: string; left: unknown[] } {
+  const left: unknown[] = []
+  const text = queryString.replaceAll(/\$(\d+)/g, (_place, number) => {
+    const param = params[Number(number) - 1]
+    return literalOf(param) ?? `$${left.push(param)}`
+  })
+  return { text, left }
+}
+
+function literalOf(param: unknown): string | null {
+  if (typeof param === "string") return `'${param.replaceAll("'", "''")}'`
+  return Number.isSafeInteger(param) && Number(param) >= 0 ? String(param) : null
+}
 
 function fillerOf(params: unknown[]): Compiled["fill"] {
   const places = params.map((param): ((values: Record<string, unknown>) => unknown) => {

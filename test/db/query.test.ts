@@ -91,6 +91,27 @@ for (const engine of engines)
         expect(refusal.message).not.toContain("a secret")
       })
 
+      test("is given what differs only: what is the same each time is in its text, whatever is quoted in it", async () => {
+        const { db } = await openCounters()
+        for (const id of ["it's $1", "b", "c"]) await add(db, id, 7)
+        const asked: { text: string; params: unknown[] }[] = []
+        const watched = queriesOver((statement, params) => {
+          asked.push({ text: statement.text, params })
+          return db.read.ask(statement, params)
+        })
+        const found = query((builder, { value }: Given<{ value: number }>) =>
+          builder
+            .select({ id: counters.id, said: sql<string>`${"it's $2"}` })
+            .from(counters)
+            .where(and(eq(counters.id, "it's $1"), eq(counters.value, value)))
+            .limit(1),
+        )
+        expect(await found(watched, { value: 7 })).toEqual([{ id: "it's $1", said: "it's $2" }])
+        expect(await found(watched, { value: 8 })).toEqual([])
+        expect(asked.map(({ params }) => params)).toEqual([[7], [8]])
+        expect(asked[0]?.text).toEndWith("limit 1")
+      })
+
       test("is built once, however often it is asked", async () => {
         const { db } = await openCounters()
         let built = 0
