@@ -45,7 +45,8 @@ export const issueUnits: Job<"issueUnit"> = {
     const found = await settleFound(queries, collection, members)
     if (found) return found
     const last = await lastOnItsWay(queries, collection)
-    if (last && isRunningDry(last, collection)) return { do: "wait", effects: ofCollection }
+    if (last && (isRunningDry(last, collection) || members.some(isRepeat)))
+      return { do: "wait", effects: ofCollection }
     const takenUp = last ? null : await takeUpSerials(chain, queries, collection, ofCollection)
     if (takenUp) return takenUp
     const own = await issueBatch(chain, collection, members)
@@ -228,6 +229,14 @@ async function lastOnItsWay(
  */
 function isRunningDry({ first, chip_ids }: Issuance, { next_serial }: CollectionRow): boolean {
   return first + chip_ids.length !== next_serial
+}
+
+/**
+ * What failed before fails again behind a transaction that reverted and whose receipt cannot be read, and would go out
+ * anew with every block: it waits until nothing of the collection is on its way.
+ */
+function isRepeat({ attempts }: Effect<"issueUnit">): boolean {
+  return attempts > 0
 }
 
 /** A bulk request makes way for the next one when nothing of it is open any more. */

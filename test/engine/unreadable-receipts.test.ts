@@ -1,0 +1,81 @@
+import { afterEach, expect, test } from "bun:test"
+import { inArray } from "drizzle-orm"
+import type { Address, Hex } from "viem"
+import { transactionAttempts, units } from "../../src/db/schema.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Rpc } from "../../src/engine/chain/rpc.ts"
+import type { Lane } from "../../src/engine/lanes/held-lane.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { findTransaction } from "../../src/engine/lanes/transactions.ts"
+import { accountAt, signers } from "../faults/stage.ts"
+import { activeCollection, type ByHand, openByHand, pairedUnit } from "../harness/by-hand.ts"
+
+let hand: ByHand
+afterEach(() => hand.close())
+
+test("what reverts behind a transaction whose receipt cannot be read is not sent again before that can be", async () => {
+  hand = await openByHand()
+  const { id } = await activeCollection(hand)
+  const first = await pairedUnit(hand, id)
+  await hand.tick()
+  const behind = await pairedUnit(hand, id)
+  await hand.tick()
+  const [lost] = await hand.transactionsOf("issueUnit")
+  expect(await hand.transactionsOf("issueUnit")).toHaveLength(2)
+  await revertAll()
+
+  const blind = withoutReceipt(hand.lanes[1], lost?.id ?? "")
+  for (let block = 0; block < 20; block++) {
+    await tickBlind(blind)
+    await hand.mine()
+  }
+  expect(await hand.transactionsOf("issueUnit")).toHaveLength(2)
+  for (let block = 0; block < 20; block++) {
+    await hand.tick()
+    await hand.mine()
+  }
+  const rows = await hand.world.context.db.read
+    .select()
+    .from(units)
+    .where(inArray(units.id, [first, behind]))
+  expect(rows.map(({ token_status }) => token_status)).toEqual(["active", "active"])
+}, 60_000)
+
+/** What waits in the pool is mined while the key has no role. */
+async function revertAll(): Promise<void> {
+  const { client } = hand.stage.anvil
+  const attempts = await hand.world.context.db.read.select().from(transactionAttempts)
+  const open = attempts.slice(-2)
+  for (const { hash } of open) await client.dropTransaction({ hash: hash as Hex })
+  await giveRoles(0n)
+  for (const { raw } of open) await client.sendRawTransaction({ serializedTransaction: raw as Hex })
+  await hand.mine()
+  await giveRoles(9n)
+}
+
+async function giveRoles(roles: bigint): Promise<void> {
+  const address = hand.chain.config.factory_address as Address
+  await hand.stage.anvil.client.writeContract({
+    ...{ address, abi: factoryAbi, account: accountAt(0), chain: null },
+    ...{ functionName: "setRoles", args: [signers[1], roles] },
+  })
+  await hand.mine()
+}
+
+/** The same lane by way of a provider that fails whenever it is asked for the receipts of one transaction. */
+function withoutReceipt(lane: Lane, transactionId: string): Lane {
+  const { rpc } = lane.chain
+  const request = async (question: { method: string; params?: unknown[] }) => {
+    const { attempts } = await findTransaction(hand.world.context.db.read, transactionId)
+    const [asked] = question.params ?? []
+    if (question.method === "eth_getTransactionReceipt" && attempts.some(({ hash }) => hash === asked))
+      throw new Error("the history of this transaction is not available")
+    return await rpc.request(question as never)
+  }
+  return { ...lane, chain: { ...lane.chain, rpc: { ...rpc, request: request as unknown as Rpc["request"] } } }
+}
+
+async function tickBlind(lane: Lane): Promise<void> {
+  await Bun.sleep(25)
+  await tickLane(lane).catch(() => {})
+}
