@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto"
+import { hash, randomBytes } from "node:crypto"
 import { crc32 } from "node:zlib"
 import type { CredentialKind } from "./caller.ts"
 
@@ -32,7 +32,7 @@ export function isWellFormed(token: string): boolean {
 
 /** What is stored of a token: its SHA-256 in hexadecimal. With 196 random bits in it, no salt is needed. */
 export function hashOf(token: string): string {
-  return createHash("sha256").update(token).digest("hex")
+  return hash("sha256", token, "hex")
 }
 
 const prefixes = {

@@ -210,11 +210,12 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   test("a change touches only the fields that are given", async () => {
-    const unit = await newUnit(service, caller, await activeCollection(service, caller), {
+    const { id } = await newUnit(service, caller, await activeCollection(service, caller), {
       external_id: "kept",
       name: "Before",
       attributes: { a: 1 },
     })
+    const unit = await getUnit(service.context.db.read, caller, id)
     const change = (body: Parameters<typeof updateUnit>[3]) =>
       service.turn((turn) => updateUnit(turn, caller, unit.id, body))
     expect(await change({ name: "After", attributes: null })).toEqual({

@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns, inArray, type SQL } from "drizzle-orm"
 import { chipRefusals } from "../../db/chip-refusal-schema.ts"
-import type { Queries } from "../../db/database.ts"
+import type { Builder, Queries } from "../../db/database.ts"
 import {
   type GivenPage,
   givenPage,
@@ -11,7 +11,7 @@ import {
   pageBy,
 } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
-import { bulkPairings, type ChipRow, chips, units } from "../../db/schema.ts"
+import { bulkPairings, type ChipRow, chips, collections, type UnitRow, units } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { sendEvent } from "../../engine/actors/runtime.ts"
 import type { Caller } from "../../platform/caller.ts"
@@ -21,7 +21,7 @@ import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
-import { findUnits, type UnitView, unitOfChip } from "../units/service.ts"
+import { type CollectionOfUnit, collectionColumns, findUnits, type UnitView } from "../units/service.ts"
 import { requireFree, takeEncodedChip } from "./encoded-chip.ts"
 import type { PairChipBody, PairChipsInBulkBody } from "./model.ts"
 import { type EncodedChip, type Pairing, pairingOf } from "./pairing.ts"
@@ -81,27 +81,40 @@ export async function getChip(
   chipId: string,
 ): Promise<ChipView> {
   const { organization_id } = caller
-  const [chip] = await ownChip(queries, { chip_id: canonicalChipId(chipId), organization_id })
-  if (!chip) throw new ApiError("chip.not_found")
-  return { ...chip, unit: await unitOfChip(queries, chip) }
+  const [found] = await ownChip(queries, { chip_id: canonicalChipId(chipId), organization_id })
+  if (!found) throw new ApiError("chip.not_found")
+  return viewOf(found)
 }
 
 /** The chip that is paired to a unit; null where there is none. */
 export async function chipOfUnit(queries: Queries, unitId: string): Promise<ChipView | null> {
-  const [chip] = await chipByUnit(queries, { unit_id: unitId })
-  return chip ? { ...chip, unit: await unitOfChip(queries, chip) } : null
+  const [found] = await chipByUnit(queries, { unit_id: unitId })
+  return found ? viewOf(found) : null
 }
 
 const chipByUnit = query((db, given: Given<{ unit_id: string }>) =>
-  db.select(shownColumns).from(chips).where(eq(chips.unit_id, given.unit_id)),
+  selectChips(db).where(eq(chips.unit_id, given.unit_id)),
 )
 
 const ownChip = query((db, given: Given<{ chip_id: string; organization_id: string }>) =>
-  db
-    .select(shownColumns)
-    .from(chips)
-    .where(and(eq(chips.chip_id, given.chip_id), eq(chips.organization_id, given.organization_id))),
+  selectChips(db).where(
+    and(eq(chips.chip_id, given.chip_id), eq(chips.organization_id, given.organization_id)),
+  ),
 )
+
+function selectChips(db: Builder) {
+  return db
+    .select({ chip: shownColumns, unit: units, collection: collectionColumns })
+    .from(chips)
+    .leftJoin(units, eq(units.id, chips.unit_id))
+    .leftJoin(collections, eq(collections.id, units.collection_id))
+}
+
+type Found = { chip: Omit<ChipView, "unit">; unit: UnitRow | null; collection: CollectionOfUnit | null }
+
+function viewOf({ chip, unit, collection }: Found): ChipView {
+  return { ...chip, unit: unit && { ...unit, collection, chip_id: chip.chip_id } }
+}
 
 export async function listChips(
   queries: Queries,

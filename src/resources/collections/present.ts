@@ -16,6 +16,6 @@ export function presentCollection(collection: CollectionRow): CollectionResource
   }
 }
 
-export function presentContract(collection: CollectionRow): Contract {
+export function presentContract(collection: Pick<CollectionRow, keyof Contract>): Contract {
   return { address: collection.address, chain_id: collection.chain_id, status: collection.status }
 }

@@ -74,16 +74,6 @@ export async function getCollection(
   return collection
 }
 
-/** The collection of a row that refers to it. */
-export async function collectionOfId(queries: Queries, id: string): Promise<CollectionRow | null> {
-  const [collection] = await collectionById(queries, { id })
-  return collection ?? null
-}
-
-const collectionById = query((db, { id }: Given<{ id: string }>) =>
-  db.select().from(collections).where(eq(collections.id, id)),
-)
-
 const ownCollection = query((db, given: Given<{ id: string; organization_id: string }>) =>
   db
     .select()

@@ -1,18 +1,18 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { type Address, getAddress, isAddress, isAddressEqual, zeroAddress } from "viem"
 import type { Queries } from "../../db/database.ts"
-import { type CollectionRow, chipReplacements, claims, transfers } from "../../db/schema.ts"
+import { chipReplacements, claims, transfers } from "../../db/schema.ts"
 import { CallReverted, ChainUnreachable } from "../../engine/chain/rpc.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Chain, Chains, Ownership } from "../../platform/chain.ts"
 import { within } from "../../platform/deadline.ts"
 import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
-import { getUnit, type UnitView } from "../units/service.ts"
+import { type CollectionOfUnit, getUnit, type UnitView } from "../units/service.ts"
 
 // The rules that claims, transfers and chip replacements share.
 
 /** A unit whose token is on the chain. */
-export type IssuedUnit = UnitView & { collection: CollectionRow; serial: number; chip_id: string }
+export type IssuedUnit = UnitView & { collection: CollectionOfUnit; serial: number; chip_id: string }
 
 /**
  * A unit of the caller's organization that the caller may act on. Throws `unit.not_found`, or

@@ -5,11 +5,13 @@ import { type Given, query } from "../../db/query.ts"
 import {
   type ChipRow,
   chips,
+  collections,
   type OrganizationRow,
   organizations,
   products,
   type TapRow,
   taps,
+  units,
 } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { MAX_COUNTER } from "../../engine/sun/message.ts"
@@ -32,8 +34,7 @@ import {
 import type { ChipView } from "../chips/service.ts"
 import { checkQuota, holdToQuota } from "../quotas/service.ts"
 import { type IssuedSessionToken, issueSessionToken } from "../session-tokens/service.ts"
-import { organizationOf } from "../settings/service.ts"
-import { getUnit, type UnitView, unitOfChip } from "../units/service.ts"
+import { collectionColumns, getUnit, type UnitView } from "../units/service.ts"
 import type { CreateTapBody, CreateTestTapBody, TestTap } from "./model.ts"
 
 /** What a tap answers. `tap` and `session` are null for a dry run, which shows the chip as a tap would leave it. */
@@ -189,41 +190,32 @@ const tapsOf = pagesOf(taps, (given: Given<Listed>) => {
 
 /** The most specific redirect of a chip, whoever taps it; null when there is none, or no such chip. */
 export async function findRedirect(queries: Queries, chipId: string): Promise<string | null> {
-  const [chip] = await chipById(queries, { chip_id: chipId })
-  if (!chip) return null
-  const [unit, [organization]] = await Promise.all([
-    unitOfChip(queries, { chip_id: chipId, unit_id: chip.unit_id }),
-    defaultRedirect(queries, { id: chip.organization_id }),
-  ])
-  return await mostSpecificRedirect(queries, unit, organization?.default_redirect_url ?? null)
+  const [redirects] = await redirectsOfChip(queries, { chip_id: chipId })
+  return redirects ? mostSpecific(redirects) : null
 }
 
-async function mostSpecificRedirect(
-  queries: Queries,
-  unit: UnitView | null,
-  ofOrganization: string | null,
-): Promise<string | null> {
-  if (!unit) return ofOrganization
-  const [product] = unit.product_id === null ? [] : await productById(queries, { id: unit.product_id })
-  return unit.redirect_url ?? product?.redirect_url ?? unit.collection?.redirect_url ?? ofOrganization
+const redirectColumns = {
+  of_unit: units.redirect_url,
+  of_product: products.redirect_url,
+  of_collection: collections.redirect_url,
+  of_organization: organizations.default_redirect_url,
 }
 
-const chipById = query((db, given: Given<{ chip_id: string }>) =>
+type Redirects = Record<keyof typeof redirectColumns, string | null>
+
+function mostSpecific({ of_unit, of_product, of_collection, of_organization }: Redirects): string | null {
+  return of_unit ?? of_product ?? of_collection ?? of_organization
+}
+
+const redirectsOfChip = query((db, given: Given<{ chip_id: string }>) =>
   db
-    .select({ unit_id: chips.unit_id, organization_id: chips.organization_id })
+    .select(redirectColumns)
     .from(chips)
+    .innerJoin(organizations, eq(organizations.id, chips.organization_id))
+    .leftJoin(units, eq(units.id, chips.unit_id))
+    .leftJoin(products, eq(products.id, units.product_id))
+    .leftJoin(collections, eq(collections.id, units.collection_id))
     .where(eq(chips.chip_id, given.chip_id)),
-)
-
-const defaultRedirect = query((db, { id }: Given<{ id: string }>) =>
-  db
-    .select({ default_redirect_url: organizations.default_redirect_url })
-    .from(organizations)
-    .where(eq(organizations.id, id)),
-)
-
-const productById = query((db, { id }: Given<{ id: string }>) =>
-  db.select({ redirect_url: products.redirect_url }).from(products).where(eq(products.id, id)),
 )
 
 type Tag = {
@@ -236,12 +228,30 @@ type Tag = {
 /** A chip with its unit, where a tap of it leads, and its organization. Throws `chip.not_found`. */
 async function findTag(queries: Queries, caller: Caller, chipId: string): Promise<Tag> {
   const { organization_id } = caller
-  const [chip] = await ownChip(queries, { chip_id: canonicalChipId(chipId), organization_id })
-  if (!chip) throw new ApiError("chip.not_found")
-  const [unit, organization] = await Promise.all([unitOfChip(queries, chip), organizationOf(queries, caller)])
-  const redirect_url = await mostSpecificRedirect(queries, unit, organization.default_redirect_url)
-  return { chip, unit, redirect_url, organization }
+  const [found] = await ownTag(queries, { chip_id: canonicalChipId(chipId), organization_id })
+  if (!found) throw new ApiError("chip.not_found")
+  const { chip, unit, collection, redirects, organization } = found
+  return {
+    chip,
+    unit: unit && { ...unit, collection, chip_id: chip.chip_id },
+    redirect_url: mostSpecific(redirects),
+    organization,
+  }
 }
+
+const ownTag = query((db, given: Given<{ chip_id: string; organization_id: string }>) =>
+  db
+    .select({
+      ...{ chip: chips, unit: units, collection: collectionColumns, organization: organizations },
+      redirects: redirectColumns,
+    })
+    .from(chips)
+    .innerJoin(organizations, eq(organizations.id, chips.organization_id))
+    .leftJoin(units, eq(units.id, chips.unit_id))
+    .leftJoin(products, eq(products.id, units.product_id))
+    .leftJoin(collections, eq(collections.id, units.collection_id))
+    .where(and(eq(chips.chip_id, given.chip_id), eq(chips.organization_id, given.organization_id))),
+)
 
 const ownChip = query((db, given: Given<{ chip_id: string; organization_id: string }>) =>
   db

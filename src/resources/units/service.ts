@@ -1,6 +1,6 @@
 import { and, eq, inArray, ne, notExists, type SQL } from "drizzle-orm"
 import { alias } from "drizzle-orm/pg-core"
-import type { Queries } from "../../db/database.ts"
+import type { Builder, Queries } from "../../db/database.ts"
 import { type OwnershipStatus, ownershipStatusIs } from "../../db/ownership.ts"
 import {
   equalUnindexed,
@@ -13,7 +13,7 @@ import {
   pageOf,
 } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
-import { type ChipRow, type CollectionRow, chips, products, type UnitRow, units } from "../../db/schema.ts"
+import { type CollectionRow, chips, collections, products, type UnitRow, units } from "../../db/schema.ts"
 import { ownershipStatuses } from "../../db/statuses.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -28,13 +28,26 @@ import {
   checkMetadata,
 } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
-import { collectionOfId, getCollection } from "../collections/service.ts"
+import { getCollection } from "../collections/service.ts"
 import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
 import type { CreateUnitBody, UpdateUnitBody } from "./model.ts"
 
 /** A unit with its collection and the chip that is paired to it now. */
-export type UnitView = UnitRow & { collection: CollectionRow | null; chip_id: string | null }
+export type UnitView = UnitRow & { collection: CollectionOfUnit | null; chip_id: string | null }
+
+/** What of a collection is read together with its units: each column costs every tap. */
+export const collectionColumns = {
+  id: collections.id,
+  name: collections.name,
+  external_id: collections.external_id,
+  redirect_url: collections.redirect_url,
+  chain_id: collections.chain_id,
+  address: collections.address,
+  status: collections.status,
+}
+
+export type CollectionOfUnit = Pick<CollectionRow, keyof typeof collectionColumns>
 
 export type ListedUnit = Pick<UnitRow, "id" | "external_id" | "name" | "created_at">
 
@@ -88,49 +101,36 @@ export async function getUnit(
   unitId: string,
 ): Promise<UnitView> {
   const id = parseId(unitId)
-  const [unit] = id ? await ownUnit(queries, { id, organization_id: caller.organization_id }) : []
-  if (!unit) throw new ApiError("unit.not_found")
-  return await viewOf(queries, unit)
+  const [found] = id ? await ownUnit(queries, { id, organization_id: caller.organization_id }) : []
+  if (!found) throw new ApiError("unit.not_found")
+  return viewOf(found)
 }
 
 /** A unit of whichever organization. */
 export async function unitOfId(queries: Queries, id: string): Promise<UnitView | null> {
-  const [unit] = await unitById(queries, { id })
-  return unit ? await viewOf(queries, unit) : null
+  const [found] = await unitById(queries, { id })
+  return found ? viewOf(found) : null
 }
 
-async function viewOf(queries: Queries, unit: UnitRow): Promise<UnitView> {
-  const [collection, [chip]] = await Promise.all([
-    unit.collection_id === null ? null : collectionOfId(queries, unit.collection_id),
-    chipOfUnit(queries, { unit_id: unit.id }),
-  ])
-  return { ...unit, collection, chip_id: chip?.chip_id ?? null }
+type Found = { unit: UnitRow; collection: CollectionOfUnit | null; chip_id: string | null }
+
+function viewOf({ unit, collection, chip_id }: Found): UnitView {
+  return { ...unit, collection, chip_id }
 }
 
-/** The unit that a chip is paired to. */
-export async function unitOfChip(
-  queries: Queries,
-  chip: Pick<ChipRow, "chip_id" | "unit_id">,
-): Promise<UnitView | null> {
-  const [unit] = chip.unit_id === null ? [] : await unitById(queries, { id: chip.unit_id })
-  if (!unit) return null
-  const collection = unit.collection_id === null ? null : await collectionOfId(queries, unit.collection_id)
-  return { ...unit, collection, chip_id: chip.chip_id }
-}
-
-// One table a statement: SQLite takes several times as long for a join of three.
-const unitById = query((db, { id }: Given<{ id: string }>) => db.select().from(units).where(eq(units.id, id)))
+const unitById = query((db, { id }: Given<{ id: string }>) => selectUnits(db).where(eq(units.id, id)))
 
 const ownUnit = query((db, given: Given<{ id: string; organization_id: string }>) =>
-  db
-    .select()
-    .from(units)
-    .where(and(eq(units.id, given.id), eq(units.organization_id, given.organization_id))),
+  selectUnits(db).where(and(eq(units.id, given.id), eq(units.organization_id, given.organization_id))),
 )
 
-const chipOfUnit = query((db, given: Given<{ unit_id: string }>) =>
-  db.select({ chip_id: chips.chip_id }).from(chips).where(eq(chips.unit_id, given.unit_id)),
-)
+function selectUnits(db: Builder) {
+  return db
+    .select({ unit: units, collection: collectionColumns, chip_id: chips.chip_id })
+    .from(units)
+    .leftJoin(collections, eq(collections.id, units.collection_id))
+    .leftJoin(chips, eq(chips.unit_id, units.id))
+}
 
 /** Which units are wanted, by the texts of a request's address. */
 type UnitFilters = {
@@ -241,19 +241,10 @@ export async function updateUnit(
 
 /** Those of the units that are the caller's, in no order. */
 export async function findUnits(queries: Queries, caller: Caller, unitIds: string[]): Promise<UnitView[]> {
-  const found = await queries
-    .select({ unit: units, chip_id: chips.chip_id })
-    .from(units)
-    .leftJoin(chips, eq(chips.unit_id, units.id))
-    .where(and(inArray(units.id, unitIds), eq(units.organization_id, caller.organization_id)))
-  const collectionIds = new Set(found.flatMap(({ unit }) => unit.collection_id ?? []))
-  const collections = new Map<string, CollectionRow | null>()
-  for (const id of collectionIds) collections.set(id, await collectionOfId(queries, id))
-  return found.map(({ unit, chip_id }) => ({
-    ...unit,
-    collection: collections.get(unit.collection_id ?? "") ?? null,
-    chip_id,
-  }))
+  const found = await selectUnits(queries).where(
+    and(inArray(units.id, unitIds), eq(units.organization_id, caller.organization_id)),
+  )
+  return found.map(viewOf)
 }
 
 /** The given fields as they are stored. */
