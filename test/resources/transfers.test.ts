@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import type { Caller } from "../../src/platform/caller.ts"
 import type { Chain } from "../../src/platform/chain.ts"
+import { LastingRefusal } from "../../src/platform/errors.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { Unavailable } from "../../src/platform/unavailable.ts"
 import { presentTransfer } from "../../src/resources/transfers/present.ts"
@@ -139,6 +140,18 @@ describe.each(engines)("on $name", (engine) => {
     test("before the unit is claimed", async () => {
       const { unit, session } = await issuedUnit(service)
       expect(await codeOf(session, unit.id)).toBe("transfer.owner_unknown")
+    })
+
+    test("for a moment where the unit was claimed and the chain shows no owner, for good where it never was", async () => {
+      const whyNot = async (session: Caller, unitId: string) =>
+        await prepareTransfer(service.context, session, unitId, { recipient: bob }).catch((error) => error)
+      const claimed = await claimedUnit(service)
+      says.owner = null
+      const refused = await whyNot(claimed.session, claimed.unit.id)
+      expect(refused).toMatchObject({ code: "transfer.owner_unknown" })
+      expect(refused).not.toBeInstanceOf(LastingRefusal)
+      const issued = await issuedUnit(service)
+      expect(await whyNot(issued.session, issued.unit.id)).toBeInstanceOf(LastingRefusal)
     })
 
     test("when the chain does not answer", async () => {

@@ -35,6 +35,8 @@ export async function prepareTransfer(
   const proof = await checkIdentityToken(context, caller, body.identity_token)
   const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
   const { owner: sender, authorization_nonce } = ownership
+  // A reorganization took the claim, which comes back, or a provider lags behind it.
+  if (!sender && unit.claimed) throw new ApiError("transfer.owner_unknown")
   if (!sender)
     throw new LastingRefusal("transfer.owner_unknown", "The unit has no owner yet: it must be claimed first.")
   if (isAddressEqual(sender, recipient)) throw new ApiError("transfer.already_to_recipient")
