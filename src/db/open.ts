@@ -1,7 +1,6 @@
 import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import { type Database, DatabaseUnavailable } from "./database.ts"
-import { openPostgres } from "./postgres.ts"
 import { openSqlite } from "./sqlite.ts"
 
 /**
@@ -10,9 +9,14 @@ import { openSqlite } from "./sqlite.ts"
  */
 export function openDatabase(url: string): Database {
   const path = /^sqlite:(.+)$/.exec(url)?.[1]
-  if (path === undefined) return openPostgres(url)
+  if (path === undefined) return loadPostgres().openPostgres(url)
   makeFolder(dirname(path))
   return openSqlite(path)
+}
+
+/** Its driver is loaded only for a Postgres. */
+function loadPostgres() {
+  return require("./postgres.ts") as typeof import("./postgres.ts")
 }
 
 function makeFolder(folder: string): void {

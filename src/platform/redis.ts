@@ -1,4 +1,4 @@
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import type { Log } from "./log.ts"
 
 /** A connection for questions: one that has no answer in time fails, and while Redis is away all fail at once. */
@@ -8,12 +8,17 @@ export function connectRedis(url: string, patienceMilliseconds: number): Redis {
     maxRetriesPerRequest: 1,
     commandTimeout: patienceMilliseconds,
   }
-  return quiet(new Redis(url, { ...usual, ...impatience }))
+  return quiet(new (loadRedis())(url, { ...usual, ...impatience }))
 }
 
 /** A connection for whoever waits on Redis without end, as BullMQ's workers do. */
 export function connectWaitingRedis(url: string): Redis {
-  return quiet(new Redis(url, { ...usual, maxRetriesPerRequest: null }))
+  return quiet(new (loadRedis())(url, { ...usual, maxRetriesPerRequest: null }))
+}
+
+/** The client takes 3 MB of memory: it is loaded only for a Redis. */
+function loadRedis() {
+  return (require("ioredis") as typeof import("ioredis")).Redis
 }
 
 /** Logs once when Redis goes away, with what that means for the service, and once when it is back. */

@@ -1,0 +1,52 @@
+import { expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+
+const script = `
+  import { loadConfig, processEnvironment } from "./src/platform/config.ts"
+  import { openWorld } from "./src/engine/world.ts"
+  import { tell } from "./src/resources/news/tell.ts"
+  import { createApp } from "./src/api/app.ts"
+  import { routes } from "./src/api/routes.ts"
+  import { startOperatorPort } from "./src/operator/port/start.ts"
+  import { startWorkers } from "./workers/start.ts"
+  const world = await openWorld(loadConfig(processEnvironment), tell)
+  createApp(world.context, routes, new AbortController().signal)
+  const operator = await startOperatorPort(world)
+  const workers = startWorkers(world)
+  await workers.stop()
+  await operator.stop()
+  await world.close()
+  const packages = Object.keys(require.cache).map((path) => path.split("/node_modules/").at(-1))
+  process.stdout.write(JSON.stringify(packages))
+`
+
+test("a service on SQLite alone holds nothing in memory of what others need: Postgres, Redis, clouds, charts", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "loaded-"))
+  const child = Bun.spawn([process.execPath, "-e", script], {
+    cwd: dirname(dirname(import.meta.dir)),
+    env: {
+      DATA_DIR: folder,
+      SERVICE_SECRET: "a secret of tests that is long enough",
+      LOG_LEVEL: "silent",
+      OPERATOR_PORT: "0",
+    },
+    stdout: "pipe",
+  })
+  const paths = JSON.parse(await child.stdout.text()) as string[]
+  rmSync(folder, { recursive: true })
+  const loaded = (name: string) => paths.some((path) => path.startsWith(`${name}/`))
+  const ours = ["viem", "elysia", "hono", "xstate"]
+  const others = [
+    "pg",
+    "ioredis",
+    "bullmq",
+    "@bull-board",
+    "@opentelemetry/sdk-trace",
+    "elkjs",
+    "age-encryption",
+  ]
+  const clouds = ["@aws-sdk", "google-auth-library"]
+  expect([...ours, ...others, ...clouds].filter(loaded)).toEqual(ours)
+})
