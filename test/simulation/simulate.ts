@@ -6,17 +6,20 @@ import type { Outcome, Plan } from "./history.ts"
 const { openGround } = await import("./ground.ts")
 const { planOf, playHistory } = await import("./history.ts")
 const { shorten } = await import("./shorten.ts")
+const { playFresh } = await import("./fresh.ts")
 const { corpusFiles, readPlan, tellStory, writtenPlan } = await import("./report.ts")
 
 /**
- * `bun run simulate [--seed S] [--count N] [--faults F.json | --corpus] [--trace FILE] [--json] [--keep-going]
- * [--whole]`: plays histories from a seed on, or the one of a file, or those that once failed. Ends with 1 at the first
- * that fails, told as a story of the fewest faults; `--whole` leaves the list as it was drawn.
+ * `bun run simulate [--seed S] [--count N | --hours H] [--faults F.json | --corpus] [--trace FILE] [--json]
+ * [--keep-going] [--whole]`: plays histories from a seed on, or the one of a file, or those that once failed. Ends with
+ * 1 at the first that fails, told as a story of the fewest faults; `--whole` leaves the list as it was drawn. `--hours`
+ * plays on every core and past those that fail.
  */
 const { values } = parseArgs({
   options: {
     seed: { type: "string" },
     count: { type: "string", default: "1" },
+    hours: { type: "string" },
     faults: { type: "string" },
     corpus: { type: "boolean", default: false },
     trace: { type: "string" },
@@ -29,7 +32,8 @@ const { values } = parseArgs({
 const first = values.seed
   ? BigInt(values.seed)
   : BigInt(Math.floor(performance.timeOrigin + performance.now()))
-const plans: Plan[] = await readPlans()
+if (values.hours) process.exit((await playFresh(first, Number(values.hours))) ? 0 : 1)
+const plans: Iterable<Plan> = await readPlans()
 
 const ground = await openGround()
 const begin = performance.now()
@@ -74,8 +78,12 @@ process.stdout.write(
 )
 process.exit(failed.length === 0 ? 0 : 1)
 
-async function readPlans(): Promise<Plan[]> {
+async function readPlans(): Promise<Iterable<Plan>> {
   if (values.faults) return [await readPlan(values.faults)]
   if (values.corpus) return await Promise.all(corpusFiles().map(readPlan))
-  return Array.from({ length: Number(values.count) }, (_each, index) => planOf(first + BigInt(index)))
+  return plansFrom(first, Number(values.count))
+}
+
+function* plansFrom(seed: bigint, count: number): Iterable<Plan> {
+  for (let index = 0; index < count; index++) yield planOf(seed + BigInt(index))
 }

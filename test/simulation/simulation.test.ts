@@ -62,6 +62,15 @@ test(
   patienceMilliseconds,
 )
 
+test(
+  "whoever plays for some time is told how many histories there were, and how long they were",
+  async () => {
+    const { said } = await simulate(["--hours", "0.0001", "--seed", String(seed)])
+    expect(said).toMatch(/^[1-9]\d* histories, \d+ failed, 0\.\d{6} simulated years, 0 minutes$/m)
+  },
+  patienceMilliseconds,
+)
+
 test("every mutation still breaks what is there", () => {
   expect(outdated(mutations)).toEqual([])
 })

@@ -1,0 +1,77 @@
+import { availableParallelism } from "node:os"
+import { join } from "node:path"
+
+/** What one process plays before another one takes its place: enough that it is warm, and not so much that it is full. */
+const perProcess = 500
+const tellMilliseconds = 60_000
+
+type Tally = { histories: number; failed: number; simulated_seconds: number; since: number }
+
+/**
+ * Plays fresh histories from a seed on for some hours, on every core. Tells at once which fail, each minute how far it
+ * is, and at the end what there was; answers whether all held.
+ */
+export async function playFresh(first: bigint, hours: number): Promise<boolean> {
+  const now = performance.now()
+  const tally: Tally = { histories: 0, failed: 0, simulated_seconds: 0, since: now }
+  const until = now + hours * 3_600_000
+  let next = first
+  let told = now
+
+  function take(line: string): void {
+    if (count(tally, line)) process.stdout.write(`fails: ${line.slice(0, 600)}\n`)
+    if (performance.now() - told < tellMilliseconds) return
+    told = performance.now()
+    process.stdout.write(`${inWords(tally)}\n`)
+  }
+
+  async function playOn(): Promise<void> {
+    while (performance.now() < until) {
+      const seed = next
+      next += BigInt(perProcess)
+      const broken = await playFrom(seed, until, take)
+      if (!broken) continue
+      tally.failed += 1
+      process.stdout.write(`${broken}\n`)
+    }
+  }
+
+  process.stdout.write(`histories from seed ${first} on\n`)
+  await Promise.all(Array.from({ length: availableParallelism() }, playOn))
+  process.stdout.write(`${inWords(tally)}\n`)
+  return tally.failed === 0
+}
+
+/** Plays in a process of its own until it has played all or time is up; answers how the process itself broke. */
+async function playFrom(seed: bigint, until: number, take: (line: string) => void): Promise<string | null> {
+  const options = ["--json", "--keep-going", "--seed", String(seed), "--count", String(perProcess)]
+  const command = [process.execPath, join(import.meta.dir, "simulate.ts"), ...options]
+  const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "inherit" })
+  const decoder = new TextDecoder()
+  let text = ""
+  for await (const bytes of child.stdout) {
+    const lines = (text + decoder.decode(bytes, { stream: true })).split("\n")
+    text = lines.pop() ?? ""
+    for (const line of lines) take(line)
+    if (lines.length > 0 && performance.now() > until) child.kill()
+  }
+  const code = await child.exited
+  if (child.killed || code === 0 || code === 1) return null
+  return `the process that played from seed ${seed} on ended with ${code}`
+}
+
+/** Adds a line of `simulate --json`; answers whether its history fails. */
+function count(tally: Tally, line: string): boolean {
+  const { found, simulated_seconds } = JSON.parse(line) as { found?: string[]; simulated_seconds: number }
+  if (!found) return false
+  tally.histories += 1
+  tally.simulated_seconds += simulated_seconds
+  if (found.length > 0) tally.failed += 1
+  return found.length > 0
+}
+
+function inWords({ histories, failed, simulated_seconds, since }: Tally): string {
+  const years = (simulated_seconds / 31_557_600).toFixed(6)
+  const minutes = Math.round((performance.now() - since) / 60_000)
+  return `${histories} histories, ${failed} failed, ${years} simulated years, ${minutes} minutes`
+}
