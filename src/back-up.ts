@@ -8,7 +8,7 @@ import { StartError } from "./platform/start-error.ts"
 
 /**
  * Copies a SQLite database as it is at this moment into a new file, beside a service that goes on writing. To restore
- * is to put the file in the database's place while no service runs.
+ * is to put the file in the database's place while no service runs, and to say so by `operator restored`.
  */
 function backUp(databaseUrl: string, file: string): void {
   const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1]
@@ -23,7 +23,9 @@ try {
   const [file] = process.argv.slice(2)
   if (!file) throw new StartError("usage: bun src/back-up.ts FILE")
   backUp(loadConfig(withDevEnvironment(processEnvironment)).database_url, file)
-  say(`The database is copied to ${file}. Keep SERVICE_SECRET beside it: without, chip keys cannot be read.`)
+  say(
+    `The database is copied to ${file}. Keep SERVICE_SECRET beside it: without, chip keys cannot be read. Once it is restored, run: operator restored`,
+  )
 } catch (error) {
   if (!(error instanceof StartError || error instanceof ConfigError)) throw error
   complain(error.message)

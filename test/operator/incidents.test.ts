@@ -41,7 +41,7 @@ const stops: Incident[] = [
   ["paused", `${signer} has 0.001 ETH, and its next transaction may cost 0.01 ETH`],
   [
     "halted",
-    `the chain has 9 transactions of ${signer}, the database knows 7: stop whoever else uses the key`,
+    `the chain has 9 transactions of ${signer}, the database knows 7: where a back-up was restored, run: operator restored`,
   ],
   ["halted", `the chain has 5 transactions of ${signer} and had 6 at a depth of 12 blocks`],
   ["halted", "chain 31337 replaced block 990, which was final at a depth of 12 blocks"],
