@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { chips, lanes, units } from "../../src/db/schema.ts"
+import { chips, lanes, transactionAttempts, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
@@ -49,11 +49,23 @@ describe("once an operator has said that a back-up was restored", () => {
     await until(async () => (await confirmedFillers()).length === 32)
     expect(await hand.transactionsOf("deployCollection")).toEqual([])
     await settleAll()
-    const [deployment] = await hand.transactionsOf("deployCollection")
-    const last = Math.max(...(await usedUp()).map(({ block_number }) => block_number ?? 0))
-    expect((deployment?.block_number ?? 0) - last).toBeGreaterThanOrEqual(depths.finality_depth)
+    expect(await blocksBetween()).toBeGreaterThanOrEqual(depths.finality_depth)
     for (const lane of await allLanes())
       expect(lane).toMatchObject({ status: "open", reason: null, restored_at: null })
+  }, 30_000)
+
+  test("they are waited for anew where a reorganization puts them into other blocks", async () => {
+    await hand.turn(noteRestored)
+    await newCollection(hand)
+    await until(async () => (await confirmedFillers()).length === 32)
+    const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [4, []] })
+    // They are in blocks again before anybody looks.
+    for (const { raw } of await hand.world.context.db.read.select().from(transactionAttempts))
+      await hand.stage.anvil.client.sendRawTransaction({ serializedTransaction: raw as Hex }).catch(() => {})
+    await hand.mine()
+    await settleAll()
+    expect(await blocksBetween()).toBeGreaterThanOrEqual(depths.finality_depth)
   }, 30_000)
 
   test("what was forgotten is mined rather than used up where a block takes it in time", async () => {
@@ -127,6 +139,13 @@ async function allLanes() {
 
 async function issuingLaneId(): Promise<string> {
   return (await issuingLane(hand)).id
+}
+
+/** From the last nonce that was used up to the deployment. */
+async function blocksBetween(): Promise<number> {
+  const [deployment] = await hand.transactionsOf("deployCollection")
+  const last = Math.max(...(await usedUp()).map(({ block_number }) => block_number ?? 0))
+  return (deployment?.block_number ?? 0) - last
 }
 
 async function confirmedFillers() {

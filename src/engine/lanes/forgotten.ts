@@ -1,5 +1,6 @@
 import { and, eq, inArray, isNotNull } from "drizzle-orm"
 import { type LaneRow, lanes } from "../../db/schema.ts"
+import { ChainUnreachable } from "../chain/rpc.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane, type LaneMemory } from "./held-lane.ts"
 import { fillHoles } from "./holes.ts"
@@ -17,14 +18,19 @@ export async function outliveForgotten(
 ): Promise<Findings> {
   if (restored_at === null) return nothing
   if (next_nonce === null) return { ...nothing, pause: waitsFor(lane.signer) }
-  // Whose key is gone can use up nothing.
-  const isOver = lane.signer.account === null || (await areAllUsed(lane, next_nonce, memory))
-  if (isOver) {
-    await inLane(lane, (turn) => noteOutlived(turn, lane.lease, next_nonce))
-    return nothing
+  try {
+    // Whose key is gone can use up nothing.
+    if (lane.signer.account === null || (await areAllUsed(lane, next_nonce, memory))) {
+      await inLane(lane, (turn) => noteOutlived(turn, lane.lease, next_nonce))
+      return nothing
+    }
+    const filled = await fillHoles(lane, { nonce: next_nonce, created_at: restored_at })
+    return { ...filled, pause: waitsFor(lane.signer) }
+  } catch (error) {
+    // What is known of the others counts all the same.
+    if (!(error instanceof ChainUnreachable)) throw error
+    return { ...nothing, pause: waitsFor(lane.signer), failure: error }
   }
-  const filled = await fillHoles(lane, { nonce: next_nonce, created_at: restored_at })
-  return { ...filled, pause: waitsFor(lane.signer) }
 }
 
 /** Why nothing new may be sent on the chain: what one lane's forgotten transactions do, another's would do again. */
