@@ -118,9 +118,23 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
   },
   {
+    name: "what a restored back-up has forgotten is not waited for",
+    file: "src/engine/lanes/forgotten.ts",
+    replace: [
+      ["  if (restored_at === null) return nothing", "  if (restored_at === null || lane) return nothing"],
+      ["return restored ? waitsFor(restored) : null", "return restored ? null : null"],
+    ],
+    noticed_by: {
+      file: "test/engine/restored.test.ts",
+      test: "a chip that a forgotten transaction may yet issue is bound to one serial",
+    },
+  },
+  {
     name: "adopted nonces begin where the chain is",
     file: nonces,
-    replace: [["...(await pendingNonces(lane)), await nonceAfterLast(read, lane_id))", "0)"]],
+    replace: [
+      ["    ...(await pendingNonces(lane)),\n    await nonceAfterLast(read, lane_id),\n", "    0,\n"],
+    ],
     noticed_by: {
       file: lanes,
       test: "that it gave out before, when it takes its nonces from the chain anew",
