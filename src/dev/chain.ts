@@ -3,12 +3,12 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { type Address, createTestClient, type Hex, http, publicActions, toHex, walletActions } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
-import { foundry } from "viem/chains"
 import { factoryAbi } from "../engine/chain/contracts.generated.ts"
 import { planDeployment } from "../engine/chain/deployment.ts"
 import { untilNextBeat } from "../platform/beat.ts"
 import { StartError } from "../platform/start-error.ts"
 import { startChainGuard } from "./chain-guard.ts"
+import { localChain } from "./local-chain.ts"
 
 export type DevChain = {
   chain_id: number
@@ -50,7 +50,7 @@ export async function startDevChain(options: {
     const producer = startBlockProducer(client, stateFile, options.isAwaited)
     const guard = startChainGuard(options.port, anvilUrl, producer.noteSend)
     return {
-      chain_id: foundry.id,
+      chain_id: localChain.id,
       rpc_url: `http://127.0.0.1:${guard.port}`,
       ...contracts,
       signer_keys: [keyAt(1), keyAt(2)],
@@ -133,7 +133,7 @@ function anvilPath(): string {
 }
 
 function createDevClient(rpcUrl: string) {
-  return createTestClient({ mode: "anvil", chain: foundry, transport: http(rpcUrl, { retryCount: 0 }) })
+  return createTestClient({ mode: "anvil", chain: localChain, transport: http(rpcUrl, { retryCount: 0 }) })
     .extend(publicActions)
     .extend(walletActions)
 }

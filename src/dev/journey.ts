@@ -9,7 +9,6 @@ import {
   publicActions,
 } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
-import { foundry } from "viem/chains"
 import { createClient, dataOf, type Schemas, type ServiceClient } from "../../clients/typescript/client.ts"
 import {
   waitForChipReplacement,
@@ -19,6 +18,7 @@ import {
   waitForUnit,
 } from "../../clients/typescript/wait-for.ts"
 import { collectionAbi } from "../engine/chain/contracts.generated.ts"
+import { localChain } from "./local-chain.ts"
 import type { DevService } from "./start.ts"
 
 const unitCount = 6
@@ -174,7 +174,7 @@ async function sendFromWallet(
   const deadline = performance.now() + patienceMilliseconds
   for (let attempt = 1; performance.now() < deadline; attempt++) {
     const { chain } = await find()
-    const wallet = createWalletClient({ account, chain: foundry, transport: http(chain.rpc_url) })
+    const wallet = createWalletClient({ account, chain: localChain, transport: http(chain.rpc_url) })
     try {
       const hash = await wallet.sendTransaction({
         to: transaction.to as Hex,
@@ -194,7 +194,7 @@ async function sendFromWallet(
 }
 
 async function readChain(service: DevService, address: Hex) {
-  const client = createPublicClient({ chain: foundry, transport: http(service.chain.rpc_url) })
+  const client = createPublicClient({ chain: localChain, transport: http(service.chain.rpc_url) })
   const logs = await client.getLogs({ address, fromBlock: 0n })
   const transfers = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs })
   const issuances = transfers.filter(({ args }) => BigInt(args.from) === 0n)

@@ -1,6 +1,6 @@
 import { createWalletClient, type Hex, http, isHex } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
-import { foundry } from "viem/chains"
+import { localChain } from "./local-chain.ts"
 
 type TestWallet = {
   wallets: { address: string; private_key: string }[]
@@ -20,7 +20,7 @@ export async function sendFromTestWallet(
   const wallet = wallets.find(({ address }) => address.toLowerCase() === String(from).toLowerCase())
   if (!wallet || !isHex(to) || !isHex(data)) return refusal(400, "the test wallet cannot send this")
   const account = privateKeyToAccount(wallet.private_key as Hex)
-  const client = createWalletClient({ account, chain: foundry, transport: http(chain.rpc_url) })
+  const client = createWalletClient({ account, chain: localChain, transport: http(chain.rpc_url) })
   try {
     return Response.json({ hash: await client.sendTransaction({ to, data, value: 0n }) })
   } catch {
