@@ -3,14 +3,8 @@ import { type Address, createPublicClient, custom, type Hex } from "viem"
 import { foundry } from "viem/chains"
 import type { Database } from "../../src/db/database.ts"
 import { openDatabase } from "../../src/db/open.ts"
-import {
-  actorEvents,
-  actors,
-  effects,
-  lanes,
-  transactionAttempts,
-  transactions,
-} from "../../src/db/schema.ts"
+import { query } from "../../src/db/query.ts"
+import { actorEvents, actors, effects, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
 import { apiNames, type Cast, createCast, workerNames } from "./cast.ts"
@@ -22,7 +16,7 @@ import { unlessForgotten } from "./errands.ts"
 import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { findFaults } from "./judge.ts"
-import { createOperator } from "./operator.ts"
+import { createOperator, haltedLanes } from "./operator.ts"
 import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
 import { askForRefresh } from "./refreshes.ts"
@@ -242,16 +236,19 @@ async function still(simulation: Simulation, store: Store, chain: SimulatedChain
 const stillBlocks = 4
 
 async function isBusy({ read }: Database, chain: SimulatedChain): Promise<boolean> {
-  const open = await read.select({ id: effects.id }).from(effects).where(eq(effects.status, "open"))
-  if (open.length > 0) return true
-  const stopped = await read.select({ id: lanes.id }).from(lanes).where(eq(lanes.status, "halted"))
-  if (stopped.length > 0) return true
-  return (await read.select().from(transactions)).some(({ status, block_number, block_hash }) => {
+  if ((await openEffects(read, {})).length > 0) return true
+  if ((await haltedLanes(read, {})).length > 0) return true
+  return (await allTransactions(read, {})).some(({ status, block_number, block_hash }) => {
     if (status === "final" && block_hash === null) return false
     const isSettled = status === "confirmed" || status === "reverted" || status === "final"
     return !isSettled || chain.blocks[block_number ?? -1]?.hash !== block_hash
   })
 }
+
+const openEffects = query((db) =>
+  db.select({ id: effects.id }).from(effects).where(eq(effects.status, "open")),
+)
+const allTransactions = query((db) => db.select().from(transactions))
 
 function clientOf(chain: SimulatedChain) {
   const request = ({ method, params }: { method: string; params?: readonly unknown[] }) =>

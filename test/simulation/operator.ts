@@ -2,6 +2,7 @@ import { eq, like, ne } from "drizzle-orm"
 import { encodeFunctionData, type Hex } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
 import { DatabaseUnavailable, type Queries } from "../../src/db/database.ts"
+import { query } from "../../src/db/query.ts"
 import { actors, lanes, transactions } from "../../src/db/schema.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { World } from "../../src/engine/world.ts"
@@ -121,11 +122,11 @@ export function createOperator(
   async function watchLanes(): Promise<void> {
     for (;;) {
       await sleep(simulation, watchMilliseconds)
-      for (const { id, reason } of await haltedLanes(store)) {
+      for (const { id, reason } of await haltedLanes(store.db.read, {})) {
         operator.halts.push(`${id}: ${reason}`)
         await run(retry, [id])
       }
-      const asking = await store.db.read.select().from(lanes).where(like(lanes.reason, "%: add it until%"))
+      const asking = await lanesWithoutKey(store.db.read, {})
       if (asking.length > 0 && cast.config.signer_keys.length < everySignerKey.length)
         await giveKeys({ signer_keys: everySignerKey }, 1)
     }
@@ -141,9 +142,10 @@ export function createOperator(
   return operator
 }
 
-async function haltedLanes({ db }: Store) {
-  return await db.read.select().from(lanes).where(eq(lanes.status, "halted"))
-}
+/** The lanes that a person has to look at. */
+export const haltedLanes = query((db) => db.select().from(lanes).where(eq(lanes.status, "halted")))
+
+const lanesWithoutKey = query((db) => db.select().from(lanes).where(like(lanes.reason, "%: add it until%")))
 
 async function targetOf(
   read: Queries,

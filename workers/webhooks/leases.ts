@@ -83,20 +83,34 @@ const dueEndpoints = query((db, { at }: Given<{ at: Date }>) => {
 })
 
 /** Takes an endpoint whose lease is still as it was found; nothing where another one was quicker. */
-async function takeLease(turn: Turn, owner: string, found: Lease): Promise<{ id: string }[]> {
+async function takeLease(
+  turn: Turn,
+  owner: string,
+  { id, lease_owner, leased_until }: Lease,
+): Promise<{ id: string }[]> {
+  const seen = {
+    ...(lease_owner !== null && { lease_owner }),
+    ...(leased_until !== null && { leased_until }),
+  }
+  return await takeWhereSeen(turn.tx, { id, owner, until: leaseEnd(turn), ...seen })
+}
+
+type Wanted = { id: string; owner: string; until: Date; lease_owner?: string; leased_until?: Date }
+
+const takeWhereSeen = query((db, { id, owner, until, ...seen }: Given<Wanted>) => {
   const { lease_owner, leased_until } = webhookEndpoints
-  return await turn.tx
+  return db
     .update(webhookEndpoints)
-    .set({ lease_owner: owner, leased_until: leaseEnd(turn) })
+    .set({ lease_owner: owner, leased_until: until })
     .where(
       and(
-        eq(webhookEndpoints.id, found.id),
-        found.lease_owner === null ? isNull(lease_owner) : eq(lease_owner, found.lease_owner),
-        found.leased_until === null ? isNull(leased_until) : eq(leased_until, found.leased_until),
+        eq(webhookEndpoints.id, id),
+        seen.lease_owner ? eq(lease_owner, seen.lease_owner) : isNull(lease_owner),
+        seen.leased_until ? eq(leased_until, seen.leased_until) : isNull(leased_until),
       ),
     )
     .returning({ id: webhookEndpoints.id })
-}
+})
 
 async function keepLeases(turn: Turn, owner: string, ids: string[]): Promise<{ id: string }[]> {
   if (ids.length === 0) return []

@@ -126,9 +126,13 @@ function markOf({ lease_epoch, leased_until }: LaneRow): string {
 export type LeasedLane = { lease: Lease; row: LaneRow }
 
 /** Gives a lease back, so that the next holder need not wait. */
-export async function releaseLease(turn: Turn, lease: Lease): Promise<void> {
-  await turn.tx.update(lanes).set({ lease_owner: null, leased_until: null }).where(heldBy(lease))
+export async function releaseLease(turn: Turn, { lane_id, owner, epoch }: Lease): Promise<void> {
+  await dropLease(turn.tx, { lane_id, owner, epoch })
 }
+
+const dropLease = query((db, held: Given<Held>) =>
+  db.update(lanes).set({ lease_owner: null, leased_until: null }).where(heldBy(held)),
+)
 
 /** The condition under which a holder may write for its lane. */
 function heldBy(lease: Held | Given<Held>) {

@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, isNull } from "drizzle-orm"
 import type { TransactionReceipt } from "viem"
 import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
 import { collections, effects, type LaneRow, lanes, transactions } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { laneQueue } from "../../platform/queues.ts"
@@ -40,28 +41,22 @@ const rowsAtOnce = 1_000
 
 async function moveEffects(lane: Lane, lease: Lease): Promise<void> {
   const { chain, context } = lane
-  const isWaiting = and(
-    eq(effects.queue, laneQueue(lease.lane_id)),
-    eq(effects.status, "open"),
-    isNull(effects.transaction_id),
-  )
-  const rows = await context.db.read
-    .select()
-    .from(effects)
-    .where(isWaiting)
-    .orderBy(asc(effects.id))
-    .limit(rowsAtOnce)
+  const rows = await waitingIn(context.db.read, { queue: laneQueue(lease.lane_id) })
   const byLane = Map.groupBy(effectsIn(rows), (effect) => laneOf(chain, effect))
   for (const [laneId, moved] of byLane) await moveTo(lane, lease, laneId, moved)
 }
 
+const waitingIn = query((db, { queue }: Given<{ queue: string }>) =>
+  db
+    .select()
+    .from(effects)
+    .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isNull(effects.transaction_id)))
+    .orderBy(asc(effects.id))
+    .limit(rowsAtOnce),
+)
+
 async function moveCollections(lane: Lane, lease: Lease): Promise<void> {
-  const isOfLane = eq(collections.lane_id, lease.lane_id)
-  const rows = await lane.context.db.read
-    .select({ id: collections.id })
-    .from(collections)
-    .where(isOfLane)
-    .limit(rowsAtOnce)
+  const rows = await collectionsOf(lane.context.db.read, { lane_id: lease.lane_id })
   const byLane = Map.groupBy(rows, ({ id }) => lane.chain.issuanceLaneId(id))
   for (const [lane_id, moved] of byLane) {
     const ids = moved.map(({ id }) => id)
@@ -70,10 +65,18 @@ async function moveCollections(lane: Lane, lease: Lease): Promise<void> {
       await turn.tx
         .update(collections)
         .set({ lane_id })
-        .where(and(isOfLane, inArray(collections.id, ids)))
+        .where(and(eq(collections.lane_id, lease.lane_id), inArray(collections.id, ids)))
     })
   }
 }
+
+const collectionsOf = query((db, { lane_id }: Given<{ lane_id: string }>) =>
+  db
+    .select({ id: collections.id })
+    .from(collections)
+    .where(eq(collections.lane_id, lane_id))
+    .limit(rowsAtOnce),
+)
 
 /** What has a nonce and was never signed can be known to nobody: the nonce is given back with what it counted on. */
 async function takeBackUnsigned(lane: Lane, lease: Lease): Promise<void> {
