@@ -31,7 +31,16 @@ export type Fault =
   | ({ kind: "repeat"; probability: number } & Lasting)
   | ({ kind: "wake-ups"; mood: "lost" | "doubled" | "late" } & Lasting)
   | ({ kind: "provider"; provider: number; mood: ProviderMood } & Lasting)
-  | { kind: "reorganize"; at: Seconds; depth: number; kept: number; delay: number; salt: number }
+  | {
+      kind: "reorganize"
+      at: Seconds
+      depth: number
+      kept: number
+      delay: number
+      salt: number
+      /** The signer whose transactions no pool has any more, so that those of others are mined before them. */
+      without?: number
+    }
   | { kind: "evict"; at: Seconds; count: number }
   | ({ kind: "prices"; gwei: number; then_gwei: number } & Lasting)
   | ({ kind: "blocks"; mood: "none" | "empty" | "fast" } & Lasting)
@@ -43,6 +52,8 @@ export type Fault =
   | { kind: "rotate"; at: Seconds; signer: number; pause_seconds: Seconds }
   /** The processes take another key, once the factory's admin has named it. */
   | { kind: "authorizer"; at: Seconds; pause_seconds: Seconds }
+  /** What is in a block is taken for confirmed, so that a reorganization undoes much that was built on. */
+  | { kind: "hasty"; at: 0 }
   /** Nothing that goes wrong, but beside the story. */
   | { kind: "refresh"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
@@ -73,7 +84,28 @@ export function drawFaults(seed: bigint, processes: readonly string[], providers
   const faults = Array.from({ length: count }, () => {
     return drawFault(stream, kinds.length > 0 ? kinds : weights, processes, providers)
   })
-  return faults.sort((one, other) => one.at - other.at)
+  // A database that was put back may issue a chip once more behind such a reorganization, which is not mended yet.
+  const isRestored = faults.some(({ kind }) => kind === "restore")
+  const undoing = count > 0 && !isRestored && stream.happens(0.5) ? drawUndoing(stream) : []
+  return [...faults, ...undoing].sort((one, other) => one.at - other.at)
+}
+
+/**
+ * A reorganization that loses what was deployed and issued, and keeps what was built on it: claims and replacements, or
+ * issuances of another key. They are mined where no contract is, and succeed without any effect.
+ */
+function drawUndoing(stream: Stream): Fault[] {
+  const salt = stream.word()
+  const reorganize = { kind: "reorganize", depth: deepest, kept: 1, delay: 0, salt, without: 1 } as const
+  const isHasty = stream.happens(0.6)
+  const hasty: Fault[] = isHasty ? [{ kind: "hasty", at: 0 }] : []
+  if (stream.happens(0.4)) {
+    const at = rounded(isHasty ? stream.between(3.2, 5.4) : stream.between(6.5, 11))
+    const before = rounded(at - stream.between(2, 3))
+    return [...hasty, { kind: "rotate", at: before, signer: 1, pause_seconds: 0 }, { ...reorganize, at }]
+  }
+  const at = rounded(isHasty ? stream.between(11, 19) : stream.between(14, 20))
+  return [...hasty, { ...reorganize, at }]
 }
 
 function harshnessOf(stream: Stream): Harshness {
@@ -164,6 +196,8 @@ function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[]
     }
     case "operator":
       return { kind, at, act: stream.pick(["retry", "cancel", "explain", "stuck"] as const), salt }
+    case "hasty":
+      return { kind, at: 0 }
     case "rotate":
       return { kind, at, signer: stream.below(2), pause_seconds: rounded(stream.between(0, 6)) }
     case "restore":
@@ -190,6 +224,8 @@ export function lengthOf(fault: Fault): number {
     case "refresh":
     case "hostile":
       return settlingSeconds
+    case "hasty":
+      return 0
     case "clock":
       return skewedSeconds
     case "rotate":
@@ -256,7 +292,7 @@ function wordsOf(fault: Fault): string {
     case "provider":
       return `provider ${fault.provider}: ${fault.mood.replaceAll("_", " ")}${lasts}`
     case "reorganize":
-      return `the last ${fault.depth} blocks are replaced, ${Math.round(fault.kept * 100)} % of their transactions return, after ${fault.delay} blocks`
+      return `the last ${fault.depth} blocks are replaced, ${Math.round(fault.kept * 100)} % of their transactions return${fault.without === undefined ? "" : `, none of signer ${fault.without}`}, after ${fault.delay} blocks`
     case "evict":
       return `the pool forgets ${fault.count} transactions`
     case "prices":
@@ -275,6 +311,8 @@ function wordsOf(fault: Fault): string {
       return `the database is put back to what it is now, ${fault.for_seconds} s later, and nothing runs for ${fault.rest_seconds} s`
     case "authorizer":
       return `the authorizer gets another key, with ${fault.pause_seconds} s between one process and the next`
+    case "hasty":
+      return "what is in a block is taken for confirmed"
     case "refresh":
       return "a brand says that what its tokens show has changed"
     case "hostile":

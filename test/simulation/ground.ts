@@ -79,7 +79,10 @@ type Plot = {
   secrets: string[]
 }
 
-export async function preparePlot(ground: Ground, providers: number): Promise<Plot> {
+export async function preparePlot(
+  ground: Ground,
+  { providers, confirmation_depth }: { providers: number; confirmation_depth: number },
+): Promise<Plot> {
   const urls = Array.from({ length: providers }, (_each, index) => `http://provider${index}.test/`)
   const database = join(ground.folder, "service.db")
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${database}${suffix}`, { force: true })
@@ -92,6 +95,7 @@ export async function preparePlot(ground: Ground, providers: number): Promise<Pl
     block_time_seconds: blockSeconds,
     max_fee_per_gas_gwei: maxFeePerGasGwei,
     ...depths,
+    confirmation_depth,
   }
   writeFileSync(chainsFile, JSON.stringify({ [chainId]: settings }))
   const serviceSecret = "not a secret: 0123456789 abcdefghij"

@@ -68,7 +68,11 @@ export async function playHistory(
   isTraced = false,
 ): Promise<Outcome> {
   const simulation = createSimulation(seed, epoch, isTraced)
-  const plot = await preparePlot(ground, providersOf(seed))
+  const isHasty = faults.some(({ kind }) => kind === "hasty")
+  const plot = await preparePlot(ground, {
+    providers: providersOf(seed),
+    confirmation_depth: isHasty ? 1 : depths.confirmation_depth,
+  })
   const { chain, config } = plot
   serve(simulation)
   const store: Store = { db: openDatabase(config.database_url) }
@@ -189,7 +193,7 @@ function lastsUntil(faults: readonly Fault[]): number {
 function mostSkew(faults: readonly Fault[]): number {
   return faults.reduce((most, fault) => {
     return fault.kind === "clock" ? Math.max(most, 2 * Math.abs(fault.by_seconds)) : most
-  }, 1)
+  }, 0)
 }
 
 async function isStored({ db }: Store, hash: Hex): Promise<boolean> {

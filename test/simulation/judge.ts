@@ -21,7 +21,7 @@ import { findFaultsInAnswers } from "./answers.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
 import type { Fault, ProviderMood } from "./faults.ts"
-import { depths, maxFeePerGasGwei } from "./ground.ts"
+import { maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
 import { findFaultsAfterRestoring } from "./judge-restored.ts"
 import type { Operator } from "./operator.ts"
@@ -230,7 +230,9 @@ async function toldTooEarly({
   restoration,
 }: Remains): Promise<string[]> {
   if (faults.some(({ kind }) => kind === "reorganize")) return []
-  const { read } = world.context.db
+  const { config, db } = world.context
+  const { read } = db
+  const least = config.chains[0]?.confirmation_depth ?? 0
   const told = new Map<string, number>()
   for (const exchange of clients.exchanges) {
     if (restoration && isForgotten(restoration, exchange)) continue
@@ -249,7 +251,7 @@ async function toldTooEarly({
       const { blockNumber } = await anvil.client.getTransactionReceipt({ hash: hash as Hex })
       const head = made.findLast((block) => block.at <= at)?.number ?? 0
       const depth = head - Number(blockNumber) + 1
-      if (depth < depths.confirmation_depth) found.push(`${id} was told of at a depth of ${depth}`)
+      if (depth < least) found.push(`${id} was told of at a depth of ${depth}`)
     }
   return found
 }

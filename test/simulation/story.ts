@@ -243,8 +243,10 @@ type Person = Stage & {
   asking: Asking
 }
 
-/** Taps until a value is taken, now and then twice with the same one, and answers a session token. */
-async function tap(person: Person, ttl = 3_600): Promise<string | null> {
+type Session = { token: string; expires_at: string }
+
+/** Taps until a value is taken, now and then twice with the same one, and answers the session that begins. */
+async function tap(person: Person, ttl = 3_600): Promise<Session | null> {
   const { chance, key, chip_id, clients, asking } = person
   for (let attempt = 0; attempt < 10; attempt++) {
     const e = await emit(person)
@@ -257,9 +259,9 @@ async function tap(person: Person, ttl = 3_600): Promise<string | null> {
     )
     const taken = answers.find(({ status }) => status === 201)
     if (!taken) continue
-    const { token } = (taken.body as { session_token: { token: string } }).session_token
-    asking.secrets.push(token)
-    return token
+    const { session_token } = taken.body as { session_token: Session }
+    asking.secrets.push(session_token.token)
+    return session_token
   }
   return null
 }
@@ -282,7 +284,7 @@ async function claim(
   const session = await tap(person)
   if (session === null) return
   const path = `/v1/units/${unit_id}/claims`
-  const made = await tryMake<Made>(person, { token: session, path, body: { execution, recipient } })
+  const made = await tryMake<Made>(person, { token: session.token, path, body: { execution, recipient } })
   if (!made) return
   played.claims.push({ id: made.id, unit_id, recipient })
   await submitUntilEnded(person, `${path}/${made.id}`, wallet, made)
@@ -294,19 +296,25 @@ async function transfer(person: Person, owner: number, friend: number): Promise<
   const session = await tap(person)
   if (session === null) return
   const path = `/v1/units/${unit_id}/transfers`
-  const made = await tryMake<Made>(person, { token: session, path, body: { recipient } })
+  const made = await tryMake<Made>(person, { token: session.token, path, body: { recipient } })
   if (!made) return
   played.transfers.push({ id: made.id, unit_id, recipient })
   await submitUntilEnded(person, `${path}/${made.id}`, owner, made)
 }
 
-/** The shortest session there is, used when it is over by any clock of a process. */
+/** The shortest session there is, used at once and as soon as it is over by any clock of a process. */
 async function linger(person: Person): Promise<void> {
-  const { clients, simulation, unit_id, asking, most_skew_seconds } = person
+  const { clients, simulation, asking, most_skew_seconds } = person
   const session = await tap(person, shortestSessionSeconds)
   if (session === null) return
-  await sleep(simulation, (shortestSessionSeconds + most_skew_seconds) * 1_000)
-  const { status } = await clients.ask({ method: "GET", path: `/v1/units/${unit_id}`, token: session })
+  const asked = { method: "GET", path: "/v1/session-tokens/current", token: session.token } as const
+  const over = Date.parse(session.expires_at) - simulation.epoch
+  const skew = most_skew_seconds * 1_000
+  const first = await clients.ask(asked)
+  if (first.status !== 200 && first.answered_at < over - skew && !person.isRestored())
+    asking.breaches.push(`a session of ${shortestSessionSeconds} s is refused before`)
+  await sleep(simulation, over + skew - simulation.now)
+  const { status } = await clients.ask(asked)
   if (status < 300) asking.breaches.push(`a session of ${shortestSessionSeconds} s is good for longer`)
 }
 

@@ -75,11 +75,14 @@ async function sendNext(
   await offer(chain, raw)
 }
 
-/** Whether the chain has one of these transactions. */
+/** Whether the chain has one of these transactions, and it had an effect: where no contract is, every call succeeds. */
 export function hasSucceeded({ blocks }: SimulatedChain, sent: ReadonlyMap<number, Hex>): boolean {
   const hashes = new Set([...sent.values()].map((raw) => keccak256(raw)))
   return blocks.some(({ transactions, receipts }) =>
-    transactions.some(({ hash }, index) => hashes.has(hash) && receipts[index]?.is_success),
+    transactions.some(({ hash }, index) => {
+      const receipt = receipts[index]
+      return hashes.has(hash) && receipt?.is_success && receipt.logs.length > 0
+    }),
   )
 }
 

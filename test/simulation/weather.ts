@@ -169,6 +169,8 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
       return () => {
         receiver.mood = "well"
       }
+    case "hasty":
+      return null
     case "operator":
     case "rotate":
     case "restore":
@@ -198,8 +200,10 @@ function reorganize(
   if (depth <= 0) return
   const times = chain.blocks.slice(-depth).map(({ timestamp }) => timestamp)
   miner.reorganizations += 1
+  const forgotten = fault.without === undefined ? null : signer(fault.without).address.toLowerCase()
   forgetBlocks(chain, headOf(chain).number - depth, (transaction) => {
-    return isStolen(miner, transaction) || chance.happens(fault.kept)
+    if (isStolen(miner, transaction)) return true
+    return transaction.from !== forgotten && chance.happens(fault.kept)
   })
   miner.empty_blocks = Math.max(miner.empty_blocks, fault.delay)
   aside(simulation, async () => {
@@ -269,10 +273,15 @@ function othersGas(chain: SimulatedChain, { gwei }: Miner): bigint {
   return difference < 0 ? blockGasLimit : 0n
 }
 
+/** The account whose key is a signer's at first. */
+function signer(place: number) {
+  return account(1 + place)
+}
+
 /** Who uses a nonce instead of the service waits for one that it has used. */
 function stealInTime(around: Surroundings, fault: Extract<Fault, { kind: "steal" }>): void {
   const { simulation, chain } = around
-  const address = account(1 + fault.signer).address.toLowerCase()
+  const address = signer(fault.signer).address.toLowerCase()
   const isTime = !fault.is_instead || chain.pool.holds(address, accountOf(chain, address).nonce)
   if (isTime) aside(simulation, () => steal(around, fault))
   else if (simulation.now < rageSeconds * 1_000)
@@ -286,7 +295,7 @@ async function steal(
   { chain, miner }: Surroundings,
   fault: Extract<Fault, { kind: "steal" }>,
 ): Promise<void> {
-  const thief = account(1 + fault.signer)
+  const thief = signer(fault.signer)
   const address = thief.address.toLowerCase()
   let { nonce } = accountOf(chain, address)
   while (!fault.is_instead && chain.pool.holds(address, nonce)) nonce += 1
