@@ -118,7 +118,9 @@ export const mutations: BrokenRule[] = [
   {
     name: "a reverted issuance final at once",
     file: "workers/jobs/issue-units.ts",
-    replace: [["serials === null && (await canSucceedLater(chain, mined.transaction, batch))", "false"]],
+    replace: [
+      ["serials === null && (await canSucceedLater(chain, queries, mined.transaction, batch))", "false"],
+    ],
   },
   {
     name: "serials of a reverted batch not given back",

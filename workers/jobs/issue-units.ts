@@ -7,6 +7,7 @@ import {
   type CollectionRow,
   collections,
   effects,
+  lanes,
   type TransactionRow,
   transactions,
 } from "../../src/db/schema.ts"
@@ -66,7 +67,7 @@ export const issueUnits: Job<"issueUnit"> = {
     const judged = new Map<string, JobResult<"issueUnit">>()
     for (const batch of await batchesOf(queries, mined)) {
       const serials = await serialsOf(chain, mined, batch)
-      const isToCome = serials === null && (await canSucceedLater(chain, mined.transaction, batch))
+      const isToCome = serials === null && (await canSucceedLater(chain, queries, mined.transaction, batch))
       for (const { id, input } of batch.effects) {
         const serial = serials?.[batch.chip_ids.indexOf(input.chip_id)]
         const { transactionHash: transaction_hash } = mined.receipt
@@ -262,12 +263,14 @@ async function closeBulkPairings(turn: Turn, settled: Effect<"issueUnit">[]): Pr
  */
 async function canSucceedLater(
   chain: ConnectedChain,
+  queries: Queries,
   { lane_id }: TransactionRow,
   { contract: to, data, effects }: Batch,
 ): Promise<boolean> {
-  const signer = chain.signers.find((each) => each.lane_id === lane_id)
-  if (!signer) return false
-  const verdict = await tryCall(chain, signer.address, { to, data })
+  // The lane may be one whose key is gone.
+  const [lane] = await queries.select({ address: lanes.address }).from(lanes).where(eq(lanes.id, lane_id))
+  if (!lane) throw new Error(`there is no lane ${lane_id} that issued`)
+  const verdict = await tryCall(chain, lane.address as Address, { to, data })
   // What goes before it is still to come.
   if (verdict instanceof CallReverted && verdict.reason === "SerialGap") return true
   if (effects.some(({ attempts }) => attempts >= maxPlans)) return false

@@ -6,16 +6,19 @@ import type { Queries } from "../../src/db/database.ts"
 import { collections } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+import { isContractLost } from "./lost-contract.ts"
 
 /** Lets a contract say that what its tokens show has changed (ERC-4906, ERC-7572); to say it twice does no harm. */
 export const refreshMetadata: Job<"refreshMetadata"> = {
   submittedEvent: "SUBMITTED",
 
-  async plan(_chain, queries, [effect]) {
+  async plan(chain, queries, [effect]) {
+    const contract = await contractOf(queries, effect)
+    if (await isContractLost(chain, contract, [effect])) return { do: "wait", effects: [effect] }
     return {
       do: "call",
       members: [effect],
-      to: await contractOf(queries, effect),
+      to: contract,
       data: encodeFunctionData({
         abi: collectionAbi,
         functionName: "refreshMetadata",
@@ -27,7 +30,7 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
 
   refusal: () => null,
 
-  /** Success is the contract's own word. */
+  /** Success is the contract's own word: without it nobody was called, as after the chain lost the deployment. */
   async results(_chain, queries, { effects, receipt }) {
     const { logs, transactionHash: transaction_hash } = receipt
     const said = parseEventLogs({ abi: collectionAbi, eventName: "ContractURIUpdated", logs })
@@ -36,6 +39,7 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
         const contract = await contractOf(queries, effect)
         if (said.some(({ address }) => isAddressEqual(address, contract)))
           return { output: { transaction_hash } }
+        if (receipt.status === "success" && effect.attempts < maxPlans) return "again"
         return { error: failure("metadata_refresh.reverted", transaction_hash) }
       }),
     )
@@ -46,6 +50,8 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
     await tx.update(metadataRefreshes).set(change).where(eq(metadataRefreshes.id, actor_id))
   },
 }
+
+const maxPlans = 5
 
 async function contractOf(queries: Queries, { input }: Effect<"refreshMetadata">): Promise<Address> {
   const [collection] = await queries

@@ -11,6 +11,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import type { Effect, Wait, Write } from "../../src/engine/jobs/job.ts"
+import { isContractLost } from "./lost-contract.ts"
 
 type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
 
@@ -22,8 +23,8 @@ const serialsAtOnce = 20
 /**
  * Takes up serials that the chain has issued and the database does not know, as after an older back-up was restored:
  * each with the chip it is bound to, so that it goes to the unit that this chip is paired to, and nobody is issued a
- * second one. Null where there are none; what waits for the collection waits on while they are above the confirmation depth. Nothing of the
- * collection may be on its way.
+ * second one. Null where there are none; what waits for the collection waits on while they are above the confirmation
+ * depth, and what failed before also while the chain has lost the contract. Nothing of the collection may be on its way.
  */
 export async function takeUpSerials(
   chain: ConnectedChain,
@@ -33,7 +34,8 @@ export async function takeUpSerials(
 ): Promise<Write<"issueUnit"> | Wait<"issueUnit"> | null> {
   const { id: collection_id, next_serial: first } = collection
   const address = collection.address as Address
-  if ((await issuedOn(chain, address)) < first) return null
+  if ((await issuedOn(chain, address)) < first)
+    return (await isContractLost(chain, address, waiting)) ? { do: "wait", effects: waiting } : null
   const block = (await chain.headers.follow()).number - BigInt(chain.config.confirmation_depth) + 1n
   const confirmed = block < 0n ? 0 : await issuedOn(chain, address, block)
   if (confirmed < first) return { do: "wait", effects: waiting }
