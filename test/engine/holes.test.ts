@@ -87,6 +87,31 @@ describe("nonces that were left out for what the pools had", () => {
     expect(await fillers()).toEqual([{ nonce: 0, status: "final" }])
     expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
   }, 30_000)
+
+  test("and that a reorganization undoes, once what would have used them up came too late, are used up after all", async () => {
+    hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    const forgotten = await sendByHand()
+    await newCollection(hand)
+    await hand.tick()
+    await drop([forgotten])
+    proxy.faults.swallows = true
+    await until(async () => (await fillers()).length > 0)
+    await hand.tick()
+    const late = await sendByHand(0)
+    await until(async () => (await fillers()).every(({ status }) => status === "final"))
+    const { client } = hand.stage.anvil
+    const { blockNumber } = await client.getTransactionReceipt({ hash: late })
+    const depth = Number((await client.getBlockNumber({ cacheTime: 0 })) - blockNumber) + 1
+    await (client.request as (call: object) => Promise<unknown>)({
+      ...{ method: "anvil_reorg", params: [depth, []] },
+    })
+    await client.dropTransaction({ hash: late }).catch(() => {})
+    proxy.faults.swallows = false
+    await until(async () => (await collectionStatuses()).includes("active"))
+    expect((await fillers())[0]?.status).toMatch(/mined|confirmed/)
+  }, 30_000)
 })
 
 /** What the issuing signer's key sends past the service: its hash. */

@@ -46,7 +46,7 @@ describe("once an operator has said that a back-up was restored", () => {
     await newCollection(hand)
     await hand.tick()
     expect(await issuingLane(hand)).toMatchObject({ status: "paused", next_nonce: 16 })
-    await until(async () => (await confirmedFillers()).length === 32)
+    await until(async () => (await minedFillers()).length === 32)
     expect(await hand.transactionsOf("deployCollection")).toEqual([])
     await settleAll()
     expect(await blocksBetween()).toBeGreaterThanOrEqual(depths.finality_depth)
@@ -57,7 +57,7 @@ describe("once an operator has said that a back-up was restored", () => {
   test("they are waited for anew where a reorganization puts them into other blocks", async () => {
     await hand.turn(noteRestored)
     await newCollection(hand)
-    await until(async () => (await confirmedFillers()).length === 32)
+    await until(async () => (await minedFillers()).length === 32)
     const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
     await request({ method: "anvil_reorg", params: [4, []] })
     // They are in blocks again before anybody looks.
@@ -148,8 +148,8 @@ async function blocksBetween(): Promise<number> {
   return (deployment?.block_number ?? 0) - last
 }
 
-async function confirmedFillers() {
-  return (await usedUp()).filter(({ status }) => status === "confirmed")
+async function minedFillers() {
+  return (await usedUp()).filter(({ status }) => ["mined", "confirmed", "final"].includes(status))
 }
 
 async function usedUp() {

@@ -2,10 +2,12 @@ import { and, eq, gte, lt } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { transactions } from "../../db/schema.ts"
 import { firstFees } from "../chain/fees.ts"
+import { useUpNonce } from "../jobs/job.ts"
 import { emptyGas } from "./broadcast.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
-import { allocateFiller, type WatchedTransaction } from "./transactions.ts"
+import { nowhere } from "./nonces.ts"
+import { allocateFiller, updateTransaction, type WatchedTransaction } from "./transactions.ts"
 import { maxInFlight } from "./turns.ts"
 
 /**
@@ -22,35 +24,45 @@ export async function fillHoles(
   const patience = config.bump_after_blocks * config.block_time_seconds * 1_000
   if (lane.context.clock().getTime() - lowest.created_at.getTime() < patience) return nothing
   const { lane_id } = lane.lease
-  const missing = await missingNonces(lane.context.db.read, lane_id, {
+  const { missing, revived } = await holesIn(lane.context.db.read, lane_id, {
     from: lane.used_nonces,
     below: Math.min(lowest.nonce, lane.used_nonces + maxInFlight),
   })
-  if (missing.length === 0) return nothing
+  if (missing.length + revived.length === 0) return nothing
   const gas = await emptyGas(lane)
   const fees = firstFees(gas, await lane.market(), lane.limits)
   const { address } = lane.signer
   await inLane(lane, async (turn) => {
     for (const nonce of missing)
       await allocateFiller(turn, lane.lease, { nonce, chain_id, address, gas, fees })
+    for (const { id } of revived)
+      await updateTransaction(turn, lane.lease, id, { status: "signed", ...nowhere })
   })
-  const why = `no block takes what has nonce ${missing.join(", ")} of ${address}, of which nothing is known here: used up by nothing`
-  lane.context.log.warn({ lane_id, nonces: missing }, why)
+  const nonces = [...missing, ...revived.map(({ nonce }) => nonce)]
+  const why = `no block takes what has nonce ${nonces.join(", ")} of ${address}, of which nothing is known here: used up by nothing`
+  lane.context.log.warn({ lane_id, nonces }, why)
   return { ...nothing, notices: [why] }
 }
 
-/** Those that no transaction of the lane has. */
-async function missingNonces(
+/**
+ * Nonces that no transaction of the lane has, and those whose empty transaction came too late for one that a
+ * reorganization has undone since.
+ */
+async function holesIn(
   queries: Queries,
   laneId: string,
   { from, below }: { from: number; below: number },
-): Promise<number[]> {
+): Promise<{ missing: number[]; revived: { id: string; nonce: number }[] }> {
+  const { id, nonce, kind, status, block_hash } = transactions
   const rows = await queries
-    .select({ nonce: transactions.nonce })
+    .select({ id, nonce, kind, status, block_hash })
     .from(transactions)
     .where(
       and(eq(transactions.lane_id, laneId), gte(transactions.nonce, from), lt(transactions.nonce, below)),
     )
   const known = new Set(rows.map(({ nonce }) => nonce))
-  return Array.from({ length: below - from }, (_, index) => from + index).filter((nonce) => !known.has(nonce))
+  const all = Array.from({ length: below - from }, (_, index) => from + index)
+  const isTooLate = (row: (typeof rows)[number]) =>
+    row.kind === useUpNonce && row.status === "final" && row.block_hash === null
+  return { missing: all.filter((each) => !known.has(each)), revived: rows.filter(isTooLate) }
 }
