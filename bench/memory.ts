@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
@@ -27,6 +27,8 @@ try {
   const made = await fillDatabase(folder, `sqlite:${join(folder, "service.db")}`, 500)
   const service = await startChild("src/main.ts", {
     ...made.environment,
+    // As in the images, whatever memory this machine has.
+    BUN_JSC_forceRAMSize: /BUN_JSC_forceRAMSize=(\d+)/.exec(readFileSync("Dockerfile", "utf8"))?.[1] ?? "",
     LOG_FILE: join(folder, "service.log"),
   })
   const nextRequest = () => wireRequest("POST", "/v1/taps", made.api_key, made.nextTap())
