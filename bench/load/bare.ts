@@ -89,23 +89,30 @@ function oneInsert(db: Database): (tap: Tap) => void {
 
 /** The statements of a tap in the tables of the service, with the values they would have, but without a check. */
 function sameStatements(db: Database): (tap: Tap) => void {
-  const reads = {
-    chip: db.prepare(`select chip_id, organization_id, is_test, uid, wrapped_keys, key_version, counter, emitted_counter,
-      scan_count, unit_id, reserved_for, paired_at, retired_at, created_at from chips where chip_id = ? and organization_id = ?`),
-    unit: db.prepare(`select id, organization_id, collection_id, product_id, external_id, name, attributes, redirect_url,
-      token_status, serial, claimed, created_at from units where id = ?`),
-    collection: db.prepare(
-      "select id, name, external_id, chain_id, address, status, redirect_url from collections where id = ?",
-    ),
-    organization: db.prepare(
-      "select default_redirect_url, quota_taps_per_month from organizations where id = ?",
-    ),
-  }
+  // A plus hides a parameter from SQLite's planner, which would compile the statement anew for each value.
+  const readTag =
+    db.prepare(`select c.unit_id, c.chip_id, c.organization_id, c.is_test, c.uid, c.wrapped_keys, c.key_version,
+      c.counter, c.emitted_counter, c.scan_count, c.reserved_for, c.paired_at, c.retired_at, c.created_at, c.key_set_id,
+      c.next_key_version, c.mac_input, c.has_mac, c.tamper,
+      u.id, u.organization_id, u.collection_id, u.product_id, u.external_id, u.name, u.attributes, u.redirect_url,
+      u.token_status, u.serial, u.claimed, u.created_at, u.description, u.image_url, u.metadata, u.owner,
+      u.ownership_updated_at, u.owner_block,
+      l.id, l.name, l.external_id, l.redirect_url, l.chain_id, l.address, l.status,
+      o.id, o.name, o.default_chain_id, o.allowed_chain_ids, o.default_redirect_url, o.cors_origins, o.quota_units,
+      o.quota_collections, o.quota_chips, o.quota_taps_per_month, o.identity, o.created_at, o.suspended_at,
+      p.redirect_url
+    from chips c join organizations o on o.id = c.organization_id left join units u on u.id = c.unit_id
+    left join products p on p.id = u.product_id left join collections l on l.id = u.collection_id
+    where c.chip_id = +? and c.organization_id = +?`)
   const move = db.prepare(
     "update chips set counter = counter + 1, scan_count = scan_count + 1 where chip_id = ? and unit_id = ? returning counter",
   )
   const insertTap = db.prepare(
     "insert into taps values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning id",
+  )
+  const insertEvent = db.prepare(
+    `insert into events (id, organization_id, type, unit_id, collection_id, is_test, data, created_at)
+     values (?, ?, 'tap.recorded', ?, ?, ?, ?, ?)`,
   )
   const insertSession = db.prepare(
     `insert into session_tokens (id, organization_id, tap_id, chip_id, unit_id, hash, status, expires_at, created_at)
@@ -113,15 +120,22 @@ function sameStatements(db: Database): (tap: Tap) => void {
   )
   const organizationId = String(environment.ORGANIZATION_ID)
   return ({ chip_id }) => {
-    const chip = reads.chip.values(chip_id, organizationId)[0] as unknown[]
-    const unitId = chip[9] as string
-    const unit = reads.unit.values(unitId)[0] as unknown[]
-    reads.collection.values(unit[2] as string)
-    reads.organization.values(organizationId)
+    const tag = readTag.values(chip_id, organizationId)[0] as unknown[]
+    const unitId = tag[0] as string
     const at = new Date().toISOString()
     const [counter] = move.values(chip_id, unitId)[0] as [number]
     const tapId = Bun.randomUUIDv7()
     insertTap.values(tapId, organizationId, chip_id, unitId, 0, 1, counter, 0, at)
+    const told = { id: tapId, chip_id, unit_id: unitId, is_test: false, counter, skipped: 0, created_at: at }
+    insertEvent.run(
+      Bun.randomUUIDv7(),
+      organizationId,
+      unitId,
+      tag[21] as string,
+      0,
+      JSON.stringify(told),
+      at,
+    )
     const hash = createHash("sha256").update(tapId).digest("hex")
     insertSession.run(Bun.randomUUIDv7(), organizationId, tapId, chip_id, unitId, hash, "valid", at, at)
   }
