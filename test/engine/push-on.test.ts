@@ -234,11 +234,7 @@ describe("a lane whose key is gone", () => {
   test("sends what it signed again as it is, and says what it has not signed", async () => {
     faults.swallows = true
     const [, own] = hand.lanes
-    const keyless: Lane = {
-      ...own,
-      chain: { ...hand.chain, signers: [] },
-      signer: { ...own.signer, account: null },
-    }
+    const keyless = withoutKey(own)
     await newCollection(hand)
     await expect(tickLane({ ...own, checkpoint: dyingAt("allocate") })).rejects.toThrow("the process dies")
     await nextBlock(1, keyless)
@@ -252,7 +248,29 @@ describe("a lane whose key is gone", () => {
     const { lease_owner, reason } = await issuingLane(hand)
     expect([lease_owner, reason]).toEqual([null, null])
   }, 30_000)
+
+  test("says that what it signed is too cheap, which nobody can raise, for as long as it is", async () => {
+    const { client } = hand.stage.anvil
+    faults.swallows = true
+    await newCollection(hand)
+    await nextBlock()
+    const [signed] = await attemptsOf(0)
+    await client.setNextBlockBaseFeePerGas({ baseFeePerGas: BigInt(signed?.max_fee_per_gas ?? 0) + 1_000n })
+    const keyless = withoutKey(hand.lanes[1])
+    await nextBlock(1, keyless)
+    expect((await issuingLane(hand)).reason).toContain(
+      "nonce 0 (deployCollection) was signed for lower fees than there are, and the key of",
+    )
+
+    await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n })
+    await nextBlock(1, keyless)
+    expect((await issuingLane(hand)).reason).toBeNull()
+  }, 30_000)
 })
+
+function withoutKey(lane: Lane): Lane {
+  return { ...lane, chain: { ...hand.chain, signers: [] }, signer: { ...lane.signer, account: null } }
+}
 
 /** New blocks, and a round after them. */
 async function nextBlock(blocks = 1, lane = hand.lanes[1]): Promise<void> {

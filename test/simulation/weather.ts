@@ -57,21 +57,32 @@ export function createMiner(): Miner {
 /** The base fee of the first blocks. */
 const firstGwei = 1
 
+/** How what goes wrong now ends. */
+type Ends = Set<() => void>
+
 /** Makes each fault happen at its time, and an end to it. Faults of one kind that overlap end with the first. */
-export function unleash(around: Surroundings, faults: readonly Fault[]): void {
+export function unleash(around: Surroundings, faults: readonly Fault[]): Ends {
   const { simulation } = around
+  const ends: Ends = new Set()
   for (const fault of faults)
     scheduleIn(simulation, fault.at * 1_000, null, () => {
       note(simulation, `fault ${JSON.stringify(fault)}`)
       const end = begin(around, fault)
-      if (end && "for_seconds" in fault) scheduleIn(simulation, fault.for_seconds * 1_000, null, end)
+      if (!end || !("for_seconds" in fault)) return
+      ends.add(end)
+      scheduleIn(simulation, fault.for_seconds * 1_000, null, () => {
+        if (ends.delete(end)) end()
+      })
     })
+  return ends
 }
 
 /** Ends whatever still goes wrong. */
-export function calm(around: Surroundings, faults: readonly Fault[]): void {
+export function calm(around: Surroundings, faults: readonly Fault[], ends: Ends): void {
   const { simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner } = around
   note(simulation, "calm")
+  for (const end of ends) end()
+  ends.clear()
   simulation.seam_milliseconds = usualSeamMilliseconds
   simulation.disk = "well"
   cast.repeat_probability = 0

@@ -2,7 +2,7 @@ import type { Address, Hex } from "viem"
 import type { AttemptRow } from "../../db/schema.ts"
 import { inCoin } from "../chain/coin.ts"
 import { most } from "../chain/extremes.ts"
-import { costOf, type FeeLimits } from "../chain/fees.ts"
+import { costOf, type FeeLimits, isPricedOut } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { useUpNonce } from "../jobs/job.ts"
@@ -80,7 +80,8 @@ async function pushOn(
     is_missed || transaction.status === "signed" || blocksSince(transaction.sent_block) >= resendBlocks
   if (transaction.nonce < lane.used_nonces || !lane.signer.account) {
     const again = last ?? (transaction.attempts.at(-1) as AttemptRow)
-    return isDue ? await sendAttempt(lane, transaction, again) : nothing
+    const stuck = lane.signer.account ? nothing : await tooCheapForGood(lane, transaction)
+    return isDue ? join(stuck, await sendAttempt(lane, transaction, again)) : stuck
   }
 
   const planned = await withEnoughGas(lane, transaction)
@@ -100,6 +101,17 @@ async function pushOn(
   if (!isDue) return capped
   const lack = await lackOf(lane, last, costOf(gasOf(move.attempt), feesOf(move.attempt)))
   return join(capped, lack ?? (await sendAttempt(lane, transaction, move.attempt)))
+}
+
+/** A key that is gone offers no better price, and what was built on it waits for it. */
+async function tooCheapForGood(
+  { market, signer }: HeldLane,
+  { nonce, kind, attempts }: WatchedTransaction,
+): Promise<Findings> {
+  const now = await market()
+  if (attempts.some((each) => !isPricedOut(feesOf(each), now))) return nothing
+  const notice = `nonce ${nonce} (${kind}) was signed for lower fees than there are, and the key of ${signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open, or wait for lower fees`
+  return { ...nothing, notices: [notice] }
 }
 
 function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
