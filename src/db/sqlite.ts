@@ -78,8 +78,6 @@ export function openSqlite(path: string): Database {
 
 const closedMessage = "the database is closed"
 const groupSize = 256
-/** 40 MB of log before it is carried into the file, which costs two more waits for the disk. */
-const checkpointPages = 10_000
 const busyPatienceMilliseconds = 5_000
 
 /**
@@ -176,7 +174,6 @@ function connect(path: string): Connection {
     connection.exec("pragma journal_mode = wal")
     connection.exec("pragma synchronous = full")
     connection.exec("pragma foreign_keys = on")
-    connection.exec(`pragma wal_autocheckpoint = ${checkpointPages}`)
     connection.exec("pragma trusted_schema = off")
     return connection
   } catch (error) {
