@@ -26,8 +26,7 @@ const made = await fillDatabase(folder, `sqlite:${path}`, groupSize * groups * 2
 const world = await openWorld(loadConfig({ ...made.environment, LOG_LEVEL: "silent" }), tell)
 const { context } = world
 const file = new File(path)
-for (const setting of ["synchronous = full", "foreign_keys = on", "wal_autocheckpoint = 10000"])
-  file.exec(`pragma ${setting}`)
+for (const setting of ["synchronous = full", "foreign_keys = on"]) file.exec(`pragma ${setting}`)
 
 const { organization_id, collection_id } = made
 const input = { collection_id, lane_id: "bench" }
