@@ -60,6 +60,7 @@ function openFile(): Database {
   const db = new Database(String(environment.DATABASE_URL).replace("sqlite:", ""))
   for (const setting of ["journal_mode = wal", "synchronous = full", "foreign_keys = on"])
     db.exec(`pragma ${setting}`)
+  db.exec("pragma wal_autocheckpoint = 1000")
   db.exec("create table if not exists bare_taps (chip_id text not null, e text not null primary key)")
   return db
 }
