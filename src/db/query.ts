@@ -82,7 +82,7 @@ type Field = { path: string[]; field: unknown }
 
 /**
  * Writes what is the same each time into the text, and answers which parameters are left. A status leads to the index
- * of its rows then; SQLite, which plans by limits and such values, would plan anew each time it is given them.
+ * of its rows then, as no parameter does on SQLite.
  */
 function withConstants(queryString: string, params: unknown[]): { text: string; left: unknown[] } {
   const left: unknown[] = []

@@ -188,10 +188,10 @@ function connect(path: string): Connection {
 function statementsOf(connection: Connection) {
   const statements = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
   return {
-    run({ text }: Statement, params: unknown[]): unknown[][] {
+    run({ text, name }: Statement, params: unknown[]): unknown[][] {
       let statement = statements.get(text)
       if (!statement) {
-        statement = connection.prepare(withHiddenParameters(text))
+        statement = connection.prepare(name ? withHiddenParameters(text) : text)
         statements.set(text, statement)
       }
       return statement.values(...(params as SQLQueryBindings[])) as unknown[][]
@@ -205,9 +205,10 @@ function statementsOf(connection: Connection) {
 /**
  * A parameter with a plus before it is the same value, but none that the planner looks at. It would look at a bare one
  * to see whether a partial index fits, and then compile the statement anew for each value that is bound
- * (sqlite.org/c3ref/prepare.html), which takes five times as long as a join of three tables.
+ * (sqlite.org/c3ref/prepare.html), which takes five times as long as a join of three tables. Only for what is built once:
+ * there a status stands in the text and leads to the index of its rows; elsewhere it is a parameter, and has to be seen.
  */
-function withHiddenParameters(text: string): string {
+export function withHiddenParameters(text: string): string {
   return text.replaceAll(/'[^']*'|\$\d+/g, (part) => (part.startsWith("'") ? part : `+${part}`))
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import pg from "pg"
 import { createApp } from "../../src/api/app.ts"
 import { routes } from "../../src/api/routes.ts"
+import { withHiddenParameters } from "../../src/db/sqlite.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Context } from "../../src/platform/context.ts"
@@ -362,7 +363,9 @@ function explainOnSqlite(url: string): Explain {
   const file = new File(url.replace("sqlite:", ""), { readonly: true })
   return {
     async stepsWithoutIndex({ text, params }) {
-      const steps = file.prepare(`explain query plan ${text}`).all(...(params as never[])) as {
+      const steps = file
+        .prepare(`explain query plan ${withHiddenParameters(text)}`)
+        .all(...(params as never[])) as {
         detail: string
       }[]
       const sorts = sortsFew.test(text) ? [] : [/^USE TEMP B-TREE/]

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fillWithActors } from "../../bench/many-actors.ts"
 import { type Queries, queriesOver } from "../../src/db/database.ts"
+import { withHiddenParameters } from "../../src/db/sqlite.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
 import { consolePages } from "../../src/operator/console/routes.ts"
 import { type OperatorServer, startOperatorServer } from "../../src/operator/port/server.ts"
@@ -86,6 +87,8 @@ test("every statement of every page goes through an index", async () => {
 })
 
 function planOf(sql: string, params: unknown[]): string[] {
-  const steps = file.prepare(`explain query plan ${sql}`).all(...(params as never[])) as { detail: string }[]
+  const steps = file
+    .prepare(`explain query plan ${withHiddenParameters(sql)}`)
+    .all(...(params as never[])) as { detail: string }[]
   return steps.map(({ detail }) => `${detail} (${sql.slice(0, 120)})`)
 }
