@@ -7,7 +7,9 @@ import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { accountAt, keyAt, signers } from "../faults/stage.ts"
 import { activeCollection, type ByHand, openByHand, pairedUnit } from "../harness/by-hand.ts"
@@ -56,6 +58,37 @@ test("a collection follows the keys as soon as nothing of it is on its way by th
   const serials = new Map(rows.map((unit) => [unit.id, unit.serial]))
   expect([serials.get(first), serials.get(second)]).toEqual([1, 2])
   expect((await sent()).map(({ lane_id }) => lane_id)).toEqual([`31337:${signers[1]}`, `31337:${signers[0]}`])
+}, 30_000)
+
+test("a unit that was asked for under other keys keeps its place before one that was asked for under these", async () => {
+  const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6 })
+  closers.push(hand.close)
+  const { context } = hand.world
+  await giveAllRoles(hand)
+  const { id: collection_id } = await activeCollection(hand)
+  const older = await hand.turn((t) => createUnit(t, hand.caller, { collection_id }))
+  const lanes = await exchangedLanes(hand)
+  const newLane = lanes.find(({ signer }) => signer.purpose === "issuance") as Lane
+  await context.db.transaction((tx) => tx.update(collections).set({ lane_id: newLane.signer.lane_id }))
+  const younger = await hand.turn((t) => createUnit(t, hand.caller, { collection_id }))
+  for (const { id: unit_id } of [older, younger])
+    await hand.turn((t) =>
+      pairChip(t, context.config.service_secret, hand.caller, { unit_id, is_test: true }),
+    )
+  const waiting = await context.db.read.select().from(effects).where(eq(effects.src, "issueUnit"))
+  expect(new Set(waiting.map(({ queue }) => queue)).size).toBe(2)
+
+  await tickLane(newLane)
+  expect(await hand.transactionsOf("issueUnit")).toEqual([])
+
+  const others = lanes.filter((lane) => lane !== newLane)
+  for (let round = 0; round < 8; round++) {
+    for (const lane of [...others, newLane]) await tickLane(lane)
+    await hand.mine()
+  }
+  const rows = await context.db.read.select().from(units).where(eq(units.collection_id, collection_id))
+  const serials = new Map(rows.map((unit) => [unit.id, unit.serial]))
+  expect([serials.get(older.id), serials.get(younger.id)]).toEqual([1, 2])
 }, 30_000)
 
 async function giveAllRoles(hand: ByHand): Promise<void> {

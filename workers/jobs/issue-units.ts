@@ -1,7 +1,8 @@
-import { and, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
+import { and, asc, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs, type TransactionReceipt } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
 import {
   bulkPairings,
   type CollectionRow,
@@ -43,6 +44,7 @@ export const issueUnits: Job<"issueUnit"> = {
     const collection = await collectionOf(queries, waiting[0])
     const ofCollection = waiting.filter((effect) => effect.input.collection_id === collection.id)
     const members = nextBatch(ofCollection)
+    if (await isOvertaking(queries, members)) return { do: "wait", effects: ofCollection }
     const found = await settleFound(queries, collection, members)
     if (found) return found
     const last = await lastOnItsWay(queries, collection)
@@ -128,6 +130,7 @@ async function callsOfOthers(
     if (!next || id === first.input.collection_id || !isForDesk(chain, members)) continue
     if (members.length > room) continue
     const collection = await collectionOf(queries, next)
+    if (await isOvertaking(queries, members)) continue
     if (await settleFound(queries, collection, members)) continue
     if (await lastOnItsWay(queries, collection)) continue
     if (await takeUpSerials(chain, queries, collection, ofCollection)) continue
@@ -146,6 +149,34 @@ async function collectionOf(
   if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
   return collection
 }
+
+/**
+ * Whether older units of the collection wait in another lane, to which they were given while it was theirs, and are still
+ * to be moved to this one. The collection is read before: whoever takes serials back later makes this plan void.
+ */
+async function isOvertaking(queries: Queries, members: Effect<"issueUnit">[]): Promise<boolean> {
+  const [first] = members
+  if (!first) return false
+  const ids = new Set(members.map(({ id }) => id))
+  const oldest = await inLine(queries, { collection_id: first.input.collection_id, limit: members.length })
+  return oldest.some(({ id }) => !ids.has(id))
+}
+
+const inLine = query((db, { collection_id, limit }: Given<{ collection_id: string; limit: number }>) =>
+  db
+    .select({ id: effects.id })
+    .from(effects)
+    .where(
+      and(
+        sql`${effects.input} ->> 'collection_id' = ${collection_id}`,
+        eq(effects.src, "issueUnit"),
+        eq(effects.status, "open"),
+        isNull(effects.transaction_id),
+      ),
+    )
+    .orderBy(asc(effects.id))
+    .limit(limit),
+)
 
 /** Gives units the serials that the chain has for their chips already; null where there are none. */
 async function settleFound(
