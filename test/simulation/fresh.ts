@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
+import { tellFailure } from "./report.ts"
 
 /** What one process plays before another one takes its place: enough that it is warm, and not so much that it is full. */
 const perProcess = 500
@@ -19,7 +20,8 @@ export async function playFresh(first: bigint, hours: number): Promise<boolean> 
   let told = now
 
   function take(line: string): void {
-    if (count(tally, line)) process.stdout.write(`fails: ${line.slice(0, 600)}\n`)
+    const failure = count(tally, line)
+    if (failure) process.stdout.write(failure)
     if (performance.now() - told < tellMilliseconds) return
     told = performance.now()
     process.stdout.write(`${inWords(tally)}\n`)
@@ -60,14 +62,19 @@ async function playFrom(seed: bigint, until: number, take: (line: string) => voi
   return `the process that played from seed ${seed} on ended with ${code}`
 }
 
-/** Adds a line of `simulate --json`; answers whether its history fails. */
-function count(tally: Tally, line: string): boolean {
-  const { found, simulated_seconds } = JSON.parse(line) as { found?: string[]; simulated_seconds: number }
-  if (!found) return false
+/** Adds a line of `simulate --json`; answers how its history fails, null where it holds. */
+function count(tally: Tally, line: string): string | null {
+  const { seed, found, simulated_seconds } = JSON.parse(line) as {
+    seed: string
+    found?: string[]
+    simulated_seconds: number
+  }
+  if (!found) return null
   tally.histories += 1
   tally.simulated_seconds += simulated_seconds
-  if (found.length > 0) tally.failed += 1
-  return found.length > 0
+  if (found.length === 0) return null
+  tally.failed += 1
+  return tellFailure(seed, found)
 }
 
 function inWords({ histories, failed, simulated_seconds, since }: Tally): string {

@@ -34,3 +34,17 @@ export function tellStory(shortest: Outcome, whole: Outcome): string {
     `  to see it again, in a file for --faults: ${JSON.stringify(writtenPlan(shortest))}\n\n`,
   ].join("\n")
 }
+
+/** A failed history in a few lines, for a run of many: what was found first, and how it is told whole. */
+export function tellFailure(seed: string, found: readonly string[]): string {
+  const first = found.slice(0, toldAtOnce).map((fault) => fault.split("\n")[0]?.slice(0, 300))
+  const more = found.length - first.length
+  return [
+    `fails: ${seed}`,
+    ...first.map((fault) => `  found  ${fault}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+    `  again  bun run simulate --seed ${seed}\n`,
+  ].join("\n")
+}
+
+const toldAtOnce = 4
