@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import type { Hex } from "viem"
+import { type Hex, parseEventLogs } from "viem"
 import { collections, lanes, type UnitRow, units } from "../../src/db/schema.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
+import { retryById } from "../../src/operator/verbs/retry.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
@@ -101,18 +103,69 @@ describe("nonces that were left out for what the pools had", () => {
     await hand.tick()
     const late = await sendByHand(0)
     await until(async () => (await fillers()).every(({ status }) => status === "final"))
-    const { client } = hand.stage.anvil
-    const { blockNumber } = await client.getTransactionReceipt({ hash: late })
-    const depth = Number((await client.getBlockNumber({ cacheTime: 0 })) - blockNumber) + 1
-    await (client.request as (call: object) => Promise<unknown>)({
-      ...{ method: "anvil_reorg", params: [depth, []] },
-    })
-    await client.dropTransaction({ hash: late }).catch(() => {})
+    await undo(late)
     proxy.faults.swallows = false
     await until(async () => (await collectionStatuses()).includes("active"))
     expect((await fillers())[0]?.status).toMatch(/mined|confirmed/)
   }, 30_000)
 })
+
+describe("a nonce that somebody else has used", () => {
+  test("is used up where a reorganization undoes that, and what had lost it is done at its new one", async () => {
+    hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
+    await loseNonceAndBlock()
+    await until(async () => (await collectionStatuses()).includes("active"))
+    expect((await fillers())[0]?.nonce).toBe(0)
+    const [deployment, ...others] = await hand.transactionsOf("deployCollection")
+    expect([deployment?.nonce, others]).toEqual([1, []])
+    expect(await deploymentsOnChain()).toBe(1)
+  }, 30_000)
+
+  test("makes a lane without its key ask for it where a reorganization undoes that", async () => {
+    hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
+    await loseNonceAndBlock()
+    const [, issuing] = hand.lanes
+    const signer = { ...issuing.signer, account: null }
+    hand.lanes[1] = { ...issuing, signer }
+    await until(async () => ((await issuingLane(hand)).reason ?? "").includes("add it until"))
+    expect((await issuingLane(hand)).reason).toContain("no block takes what has nonce 0 ")
+    hand.lanes[1] = issuing
+    await until(async () => (await collectionStatuses()).includes("active"))
+  }, 30_000)
+})
+
+/** Somebody else uses the nonce of a deployment, which goes on with the next one; then no block has that any more. */
+async function loseNonceAndBlock(): Promise<void> {
+  const [proxy] = hand.stage.proxies
+  if (!proxy) throw new Error("there is a provider")
+  proxy.faults.swallows = true
+  await newCollection(hand)
+  await hand.tick()
+  const stolen = await sendByHand(0)
+  await until(async () => (await issuingLane(hand)).status === "halted")
+  const { id } = await issuingLane(hand)
+  await hand.turn((t) => retryById(t, id))
+  await hand.tick()
+  await undo(stolen)
+  proxy.faults.swallows = false
+}
+
+async function undo(hash: Hex): Promise<void> {
+  const { client } = hand.stage.anvil
+  const { blockNumber } = await client.getTransactionReceipt({ hash })
+  const depth = Number((await client.getBlockNumber({ cacheTime: 0 })) - blockNumber) + 1
+  await (client.request as (call: object) => Promise<unknown>)({
+    ...{ method: "anvil_reorg", params: [depth, []] },
+  })
+  await client.dropTransaction({ hash }).catch(() => {})
+}
+
+async function deploymentsOnChain(): Promise<number> {
+  const logs = await hand.stage.anvil.client.getLogs({
+    ...{ address: hand.chain.config.factory_address, fromBlock: 0n },
+  })
+  return parseEventLogs({ abi: factoryAbi, eventName: "CollectionDeployed", logs }).length
+}
 
 /** What the issuing signer's key sends past the service: its hash. */
 async function sendByHand(nonce?: number): Promise<Hex> {

@@ -13,7 +13,7 @@ import {
   transactions,
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
-import type { Effect, Mined } from "../../src/engine/jobs/job.ts"
+import { type Effect, type Mined, useUpNonce } from "../../src/engine/jobs/job.ts"
 import { compareFinalBlock, followFinalBlock } from "../../src/engine/lanes/final-block.ts"
 import type { HeldLane, Lane } from "../../src/engine/lanes/held-lane.ts"
 import {
@@ -30,6 +30,7 @@ import {
 } from "../../src/engine/lanes/leases.ts"
 import { keepOwn } from "../../src/engine/lanes/moves.ts"
 import {
+  allocateFiller,
   allocateTransaction,
   dearest,
   displaceTransaction,
@@ -452,6 +453,26 @@ describe.each(engines)("on $name", (engine) => {
         .from(effects)
         .where(eq(effects.id, effect?.id ?? ""))
       expect(rows).toMatchObject([{ transaction_id: null, attempts: 1, status: "open" }])
+    })
+
+    test("that lost its nonce makes room for an empty one, which nothing that was signed before gives up", async () => {
+      const lane = await openWithNonce()
+      const { turn, lease, read, lane_id } = lane
+      const old = await newTransaction(lane, { cancel_requested_at: startOfTime })
+      const cancel = { hash: `0x0c${lane_id}`, raw: "0x0c", kind: "cancel", fees } as const
+      await turn((t) => storeAttempt(t, lease, old, cancel))
+      await turn((t) => displaceTransaction(t, lease, old, { status: "final" }))
+      const { nonce, chain_id } = old
+      const address = "0x00000000000000000000000000000000000000aa"
+      await turn((t) => allocateFiller(t, lease, { nonce, chain_id, address, gas: 21_000n, fees }))
+      const [filler, moved] = await openTransactions(read, lane_id)
+      expect(filler).toMatchObject({
+        ...{ id: old.id, nonce, kind: useUpNonce, status: "allocated" },
+        ...{ to: address, call: "0x", gas: 21_000, cancel_requested_at: null },
+      })
+      expect(filler?.attempts).toHaveLength(2)
+      expect(filler && isCancelled(filler, cancel.hash)).toBe(false)
+      expect(moved).toMatchObject({ nonce: nonce + 1, kind: old.kind, call: old.call })
     })
 
     test("counts with its dearest attempt, or with its first price, among what may be spent", async () => {

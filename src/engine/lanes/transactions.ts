@@ -54,7 +54,10 @@ export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewT
   return id
 }
 
-/** An empty transaction for a nonce that nobody here gave out. Throws `LeaseLost`. */
+/**
+ * An empty transaction for a nonce that nobody here gave out, or in the place of what lost its nonce to somebody else
+ * and whose effects are elsewhere: older bytes of it are still watched. Throws `LeaseLost`.
+ */
 export async function allocateFiller(
   turn: Turn,
   lease: Lease,
@@ -63,7 +66,11 @@ export async function allocateFiller(
   await assertLease(turn, lease)
   const { nonce, chain_id, address } = wanted
   const content = { kind: useUpNonce, chain_id, to: address, call: "0x", ...priceOf(wanted) }
-  await insertAllocated(turn, lease, nonce, content)
+  const set = { ...content, status: "allocated", cancel_requested_at: null, updated_at: turn.at } as const
+  await turn.tx
+    .insert(transactions)
+    .values(allocated(turn, lease, nonce, content))
+    .onConflictDoUpdate({ target: [transactions.lane_id, transactions.nonce], set })
 }
 
 type Content = Pick<
@@ -72,16 +79,15 @@ type Content = Pick<
 >
 
 /** What is to be signed for a nonce; answers its id. */
-async function insertAllocated(
-  turn: Turn,
-  { lane_id }: Lease,
-  nonce: number,
-  content: Content,
-): Promise<string> {
-  const id = newId()
-  const times = { created_at: turn.at, updated_at: turn.at }
-  await turn.tx.insert(transactions).values({ ...content, id, lane_id, nonce, status: "allocated", ...times })
-  return id
+async function insertAllocated(turn: Turn, lease: Lease, nonce: number, content: Content): Promise<string> {
+  const row = allocated(turn, lease, nonce, content)
+  await turn.tx.insert(transactions).values(row)
+  return row.id
+}
+
+function allocated({ at }: Turn, { lane_id }: Lease, nonce: number, content: Content) {
+  const status = "allocated" as const
+  return { ...content, id: newId(), lane_id, nonce, status, created_at: at, updated_at: at }
 }
 
 function priceOf({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
@@ -344,9 +350,9 @@ export function isGivenUp({ cancel_requested_at, status }: TransactionRow): bool
   return cancel_requested_at !== null && status !== "confirmed"
 }
 
-/** Whether what a block holds of a transaction is its cancel. */
-export function isCancelled({ attempts }: WatchedTransaction, hash: string): boolean {
-  return attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
+/** Whether what a block holds of a transaction is its cancel, and something is still to be done. */
+export function isCancelled({ kind, attempts }: WatchedTransaction, hash: string): boolean {
+  return kind !== useUpNonce && attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
 }
 
 /**
