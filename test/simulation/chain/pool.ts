@@ -62,7 +62,8 @@ export function createPool(): Pool {
       if (present && !isRaised(present, transaction))
         throw new PoolRefusal("replacement transaction underpriced")
       const own = [...places.values()].filter((each) => each.from === from).length
-      if (!present && own >= placesPerSender)
+      // Public pools always let in what the others wait for, or none of those would ever leave.
+      if (!present && own >= placesPerSender && nonce > sender.nonce)
         throw new PoolRefusal(`account limit exceeded: pooled ${own} txs`)
       for (let below = sender.nonce; below < nonce; below++)
         if (!places.has(placeOf(from, below)))
