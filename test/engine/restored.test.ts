@@ -54,6 +54,22 @@ describe("once an operator has said that a back-up was restored", () => {
       expect(lane).toMatchObject({ status: "open", reason: null, restored_at: null })
   }, 30_000)
 
+  test("what is in the way of using them up is said with that, until it is no more", async () => {
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    proxy.faults.says_to_sends = "txpool is full"
+    await hand.turn(noteRestored)
+    const reason = async () => (await issuingLane(hand)).reason ?? ""
+    await until(async () => (await reason()).includes("nonce 0 has to wait for room: txpool is full"))
+    const said = await reason()
+    expect(said).toStartWith("a back-up was restored: nothing new is sent before")
+    await hand.tick()
+    expect(await reason()).toBe(said)
+    proxy.faults.says_to_sends = null
+    await settleAll()
+    expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
+  }, 30_000)
+
   test("they are waited for anew where a reorganization puts them into other blocks", async () => {
     await hand.turn(noteRestored)
     await newCollection(hand)

@@ -99,7 +99,7 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   const pushed = looked ? await pushOnTransactions(held, looked) : nothing
   const filled = looked ? await fillBelow(held, looked) : nothing
   if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(held, pushed.halt)
-  const outlived = await outliveForgotten(held, row, memory)
+  const outlived = inTheWay(await outliveForgotten(held, row, memory), join(pushed, filled))
   const before = join(
     compared,
     looked?.findings ?? nothing,
@@ -123,11 +123,18 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
 
   const found = join(before, sent, given)
   rememberCost(lane, held.head, found)
-  const isNews = looked !== null || found.pause !== null || row.status === "paused"
+  // What is in the way of what was forgotten was said by the round that looked.
+  const isNews = looked !== null || (!outlived.pause && (found.pause !== null || row.status === "paused"))
   if (isNews && !isHalted) await noteStatus(held, row, found)
   // A provider that fails to take something new does not keep back the results of what it took.
   if (sent.failure) throw sent.failure
   return "at work"
+}
+
+/** Says, too, what is in the way of outliving what was forgotten, which nobody else waits for. */
+function inTheWay(outlived: Findings, { notices: [first] }: Findings): Findings {
+  if (outlived.pause === null || first === undefined) return outlived
+  return { ...outlived, pause: `${outlived.pause}; in the way now: ${first}` }
 }
 
 async function fillBelow(lane: HeldLane, { lowest_open: lowest }: Looked): Promise<Findings> {
