@@ -15,10 +15,9 @@ export type Chain = {
   issuanceLaneId(collectionId: string): string
   /** The lane of a unit's claims and chip replacements, the same as long as the keys are. Pure. */
   ownershipLaneId(unitId: string): string
-  /**
-   * Who owns a serial at the newest block, and the nonce its next authorization must carry. `owner` is null while
-   * the token is in the service's custody. Throws `ChainUnreachable`.
-   */
+  /** Who owns a serial at the newest block; null while the token is in the service's custody. Throws `ChainUnreachable`. */
+  ownerOf(contract: Address, serial: number): Promise<Address | null>
+  /** The same, with the nonce that the serial's next authorization must carry at that block. Throws `ChainUnreachable`. */
   ownershipOf(contract: Address, serial: number): Promise<Ownership>
   /** Whether a collection's contract can announce that its metadata changed. Throws `ChainUnreachable`. */
   announcesMetadata(contract: Address): Promise<boolean>

@@ -55,6 +55,10 @@ export function contextWithChain(service: TestService, says: ChainSays): Context
   const silent = service.context.chains.get(chainId) as Chain
   const chain: Chain = {
     ...silent,
+    async ownerOf() {
+      if (!says.isReachable) throw new ChainUnreachable("nobody answers")
+      return says.owner
+    },
     async ownershipOf() {
       if (!says.isReachable) throw new ChainUnreachable("nobody answers")
       return { owner: says.owner, authorization_nonce: says.owner ? 1 : 0 }

@@ -255,6 +255,7 @@ const chain: Chain = {
     collectionAddress(2, { factory, implementation, salt: collectionSalt(id), name, symbol }),
   issuanceLaneId: () => laneId,
   ownershipLaneId: () => laneId,
+  ownerOf: noChain,
   ownershipOf: noChain,
   announcesMetadata: async () => true,
   authorizeClaim: noChain,

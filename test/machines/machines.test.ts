@@ -14,6 +14,7 @@ import {
 import type { JournalEvent } from "../../src/db/schema.ts"
 import { lifecycles, type MachineName } from "../../src/engine/actors/lifecycles.ts"
 import { pathOf } from "../../src/engine/actors/runtime.ts"
+import { firstStep, nextStep } from "../../src/engine/actors/steps.ts"
 
 type Lifecycle = {
   machine: AnyStateMachine
@@ -257,6 +258,29 @@ describe("what a machine keeps", () => {
   for (const [name, { machine, inputs }] of Object.entries(tables))
     test(`${name} of what it is started with`, () => {
       for (const input of inputs) expect(initialTransition(machine, input)[0].context).toMatchObject(input)
+    })
+})
+
+describe("the runtime takes the very steps that XState takes", () => {
+  for (const [name, lifecycle] of Object.entries(tables))
+    test(`of ${name}, from each state with each event`, () => {
+      const { machine, inputs } = lifecycle
+      const plain = ([snapshot, actions]: ReturnType<typeof nextStep>) => ({
+        snapshot: JSON.parse(JSON.stringify(machine.getPersistedSnapshot(snapshot))),
+        // Each child that is asked for has a number of its own.
+        actions: actions.map(({ type, params }) => ({ type, ...Object(params), actorRef: null })),
+      })
+      for (const input of inputs)
+        expect(plain(firstStep(machine, input))).toEqual(plain(initialTransition(machine, input) as never))
+      const { events } = readTable(lifecycle.table)
+      for (const snapshot of reach(lifecycle, events).values())
+        for (const label of events) {
+          const event = eventOf(lifecycle, label)
+          if (snapshot.status === "active")
+            expect(plain(nextStep(machine, snapshot, event))).toEqual(
+              plain(transition(machine, snapshot, event) as never),
+            )
+        }
     })
 })
 

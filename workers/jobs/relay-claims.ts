@@ -40,7 +40,7 @@ export const relayClaims: Job<"relayClaim"> = {
           (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
         )
         if (here) return { output: { transaction_hash: receipt.transactionHash } }
-        const { owner } = await chain.ownershipOf(claim.contract, claim.serial)
+        const owner = await chain.ownerOf(claim.contract, claim.serial)
         const isTheirs = owner && isAddressEqual(owner, claim.recipient)
         const earlier = isTheirs && (await claimedBefore(chain, claim, receipt.blockNumber))
         if (earlier) return { output: { transaction_hash: earlier } }

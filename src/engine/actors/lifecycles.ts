@@ -117,13 +117,15 @@ async function projectUnitToken(
   turn: Turn,
   { id, status, state, context }: ProjectedActor<typeof unitTokenMachine>,
 ): Promise<void> {
+  // Until the chain has issued it, its row is as it was created.
+  if (status === "pending") return
   const { serial } = context
   const claimed = state === "active.claimed"
   const change = { id, token_status: status, serial, claimed }
-  await updateUnit(turn.tx, status === "active" ? { ...change, issued_at: turn.at } : change)
+  await updateUnit(turn.tx, { ...change, issued_at: turn.at })
 }
 
-type UnitChange = Pick<UnitRow, "id" | "token_status" | "serial" | "claimed"> & { issued_at?: Date }
+type UnitChange = Pick<UnitRow, "id" | "token_status" | "serial" | "claimed"> & { issued_at: Date }
 
 /** From its issuance on it is in custody; what is known of its owner since stays. */
 const updateUnit = query((db, { id, issued_at, ...changed }: Given<UnitChange>) =>
@@ -131,7 +133,7 @@ const updateUnit = query((db, { id, issued_at, ...changed }: Given<UnitChange>) 
     .update(units)
     .set({
       ...changed,
-      ...(issued_at && { ownership_updated_at: sql`coalesce(${units.ownership_updated_at}, ${issued_at})` }),
+      ownership_updated_at: sql`coalesce(${units.ownership_updated_at}, ${issued_at})`,
     })
     .where(eq(units.id, id)),
 )

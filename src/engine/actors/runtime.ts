@@ -1,4 +1,4 @@
-import { type AnyMachineSnapshot, type AnyStateMachine, initialTransition, transition } from "xstate"
+import type { AnyMachineSnapshot, AnyStateMachine } from "xstate"
 import { Outrun, type Queries } from "../../db/database.ts"
 import type { ActorRow, JournalEvent } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -18,6 +18,7 @@ import {
   removeTimer,
   saveActor,
 } from "./rows.ts"
+import { firstStep, nextStep } from "./steps.ts"
 import { currentSnapshot } from "./versions.ts"
 
 type StartActor = {
@@ -29,10 +30,10 @@ type StartActor = {
 
 type ActorState = { status: string; state: string }
 
-/** Starts an actor; the row it governs exists already and has the same id. */
+/** Starts an actor; the row it governs exists already, as the machine's first state has it, and has the same id. */
 export async function startActor(turn: Turn, actor: StartActor): Promise<ActorState> {
   const lifecycle: Lifecycle = lifecycles[actor.machine]
-  const [snapshot, actions] = initialTransition(lifecycle.machine, actor.input)
+  const [snapshot, actions] = firstStep(lifecycle.machine, actor.input)
   await insertActor(turn.tx, firstRow(actor, snapshot, turn.at))
   const stored = { id: actor.id, organization_id: actor.organization_id, version: 1, state: null }
   return await recordStep(turn, lifecycle, stored, { type: initEvent, input: actor.input }, snapshot, actions)
@@ -62,7 +63,7 @@ export async function findActor(queries: Queries, id: string): Promise<ActorRow 
   const implied = await impliedActor(queries, id)
   if (!implied) return null
   const { machine }: Lifecycle = lifecycles[implied.machine]
-  return firstRow(implied, initialTransition(machine, implied.input)[0], implied.started_at)
+  return firstRow(implied, firstStep(machine, implied.input)[0], implied.started_at)
 }
 
 /** Gives an actor its timers that are due; one that is not stored yet is stored first. */
@@ -164,7 +165,7 @@ export function replaySteps(
   let snapshot = firstSnapshot(machine, journal[begin])
   const steps: (AnyMachineSnapshot | null)[] = [...journal.slice(0, begin).map(() => null), snapshot]
   for (const event of journal.slice(begin + 1)) {
-    const [next] = transition(machine, restore(machine, machine.getPersistedSnapshot(snapshot)), event)
+    const [next] = nextStep(machine, restore(machine, machine.getPersistedSnapshot(snapshot)), event)
     snapshot = next
     steps.push(snapshot)
   }
@@ -173,7 +174,7 @@ export function replaySteps(
 
 function firstSnapshot(machine: AnyStateMachine, entry: JournalEvent | undefined): AnyMachineSnapshot {
   if (entry?.type === migrateEvent) return restore(machine, entry.snapshot)
-  return initialTransition(machine, entry?.input)[0]
+  return firstStep(machine, entry?.input)[0]
 }
 
 async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
@@ -190,7 +191,7 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
   const state = pathOf(current.value)
   // XState would still take an event that the root of a finished machine has a transition for.
   if (current.status !== "active") return { status: statusOf(current), state, accepted: false }
-  const [next, actions] = transition(machine, current, event)
+  const [next, actions] = nextStep(machine, current, event)
   if (next === current && actions.length === 0) return { status: statusOf(current), state, accepted: false }
   if (next.status === "error") throw new Error(`${row.machine} ${actorId} has no answer to ${event.type}`)
 
@@ -229,7 +230,9 @@ async function recordStep(
   const state = pathOf(snapshot.value)
   await journal(turn, lifecycle, actor, event, state)
   for (const action of actions) await performAction(turn, lifecycle.machine, actor, action)
-  await lifecycle.project(turn, { id: actor.id, status, state, context: snapshot.context }, sendEvent)
+  // The row that an actor governs is made as its machine starts.
+  if (actor.state !== null)
+    await lifecycle.project(turn, { id: actor.id, status, state, context: snapshot.context }, sendEvent)
   if (state !== actor.state)
     await turn.tell(turn, { machine: lifecycle.machine.id, id: actor.id, from: actor.state, to: state })
   return { status, state }

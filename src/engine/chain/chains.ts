@@ -1,11 +1,13 @@
 import {
   type Address,
+  decodeFunctionResult,
   encodeFunctionData,
   getAddress,
   getContractAddress,
   hashTypedData,
   isAddressEqual,
   type LocalAccount,
+  prepareEncodeFunctionData,
 } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
 import type { TransactionPayload } from "../../db/schema.ts"
@@ -77,6 +79,7 @@ function createChain(
       }),
     issuanceLaneId: (collectionId) => issuanceLaneId(signers, collectionId),
     ownershipLaneId: (unitId) => ownershipLaneId(signers, unitId),
+    ownerOf: (contract, serial) => ownerOf(rpc, contract, serial),
     ownershipOf: (contract, serial) => ownershipOf(rpc, contract, serial),
     announcesMetadata: async (contract) => (await generations.originOf(contract)).generation > 1,
     authorizeClaim: (claim) => authorizeClaim(chain, requireAuthorizer(authorizer), claim),
@@ -108,6 +111,17 @@ function requireAuthorizer(authorizer: LocalAccount | null): LocalAccount {
   return authorizer
 }
 
+/** Every claim asks this once: the call is put together beforehand, and nothing else is asked with it. */
+async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Address | null> {
+  const question = { to: contract, data: encodeFunctionData({ ...ownerCall, args: [BigInt(serial)] }) }
+  return await reach(async () => {
+    const data = await rpc.request({ method: "eth_call", params: [question, "latest"] })
+    return ownerIn(contract, decodeFunctionResult({ abi: collectionAbi, functionName: "ownerOf", data }))
+  })
+}
+
+const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
+
 /** Both at one block: who is asked for the one may lag behind who is asked for the other. */
 async function ownershipOf(rpc: Rpc, contract: Address, serial: number): Promise<Ownership> {
   const args = [BigInt(serial)] as const
@@ -119,8 +133,12 @@ async function ownershipOf(rpc: Rpc, contract: Address, serial: number): Promise
       rpc.readContract({ ...token, functionName: "authorizationNonce" }),
     ])
   })
-  // The collection itself stands for the service's custody.
-  return { owner: isAddressEqual(owner, contract) ? null : owner, authorization_nonce: Number(nonce) }
+  return { owner: ownerIn(contract, owner), authorization_nonce: Number(nonce) }
+}
+
+/** The collection itself stands for the service's custody. */
+function ownerIn(contract: Address, holder: Address): Address | null {
+  return isAddressEqual(holder, contract) ? null : holder
 }
 
 /** EIP-712 types of the collection contract's authorizations. */

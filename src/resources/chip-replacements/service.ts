@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
 import { type ChipReplacementRow, type ChipRow, chipReplacements, chips } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -42,26 +43,24 @@ export async function createChipReplacement(
   const id = newId()
   const place: ChipPlace = { unit_id: null, reserved_for: id }
   if (!encoded) requireTestChipOn(unit)
-  const chip_id = encoded
+  const { chip_id } = encoded
     ? await takeEncodedChip(turn, secret, await findReplacement(turn, unit, encoded), {
         message: encoded,
         place,
       })
     : await createTestChip(turn, secret, caller, place)
-  const [replacement] = await turn.tx
-    .insert(chipReplacements)
-    .values({
-      id,
-      organization_id: caller.organization_id,
-      unit_id: unit.id,
-      status: "prepared",
-      previous_chip_id: unit.chip_id,
-      chip_id,
-      created_at: turn.at,
-      updated_at: turn.at,
-    })
-    .onConflictDoNothing()
-    .returning()
+  const [replacement] = await insertReplacement(turn.tx, {
+    id,
+    organization_id: caller.organization_id,
+    unit_id: unit.id,
+    status: "prepared",
+    previous_chip_id: unit.chip_id,
+    chip_id,
+    transaction_hash: null,
+    failure: null,
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
   if (!replacement) throw new ApiError("chip_replacement.in_progress")
   await startActor(turn, {
     id,
@@ -72,6 +71,10 @@ export async function createChipReplacement(
   return replacement
 }
 
+const insertReplacement = query((db, row: Given<ChipReplacementRow>) =>
+  db.insert(chipReplacements).values(row).onConflictDoNothing().returning(),
+)
+
 /** Those of one unit, newest first. */
 export const listChipReplacements = listOf(chipReplacements)
 
@@ -79,45 +82,31 @@ export const listChipReplacements = listOf(chipReplacements)
 export const getChipReplacement = getOf(chipReplacements, "chip_replacement.not_found")
 
 /** An issued unit whose chip may change now. */
-type ReplaceableUnit = IssuedUnit & { has_test_chip: boolean }
-
-async function requireReplaceable(
-  queries: Queries,
-  caller: Caller,
-  unitId: string,
-): Promise<ReplaceableUnit> {
+async function requireReplaceable(queries: Queries, caller: Caller, unitId: string): Promise<IssuedUnit> {
   const unit = requireIssued(await getUnitForCaller(queries, caller, unitId))
   if (unit.claimed) throw new ApiError("chip_replacement.locked")
   if (await hasRelayedClaim(queries, unit.id)) throw new ApiError("claim.in_progress")
   if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")
-  const [chip] = await queries
-    .select({ is_test: chips.is_test })
-    .from(chips)
-    .where(eq(chips.chip_id, unit.chip_id))
-  return { ...unit, has_test_chip: chip?.is_test === true }
+  return unit
 }
 
-function requireTestChipOn({ has_test_chip }: ReplaceableUnit): void {
-  if (!has_test_chip)
+function requireTestChipOn({ is_test }: IssuedUnit): void {
+  if (!is_test)
     throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and takes another one")
 }
 
 /** The chip that is to take over: free, and of the kind that the unit has. */
-async function findReplacement(
-  turn: Turn,
-  unit: ReplaceableUnit,
-  { chip_id }: EncodedChip,
-): Promise<ChipRow> {
+async function findReplacement(turn: Turn, unit: IssuedUnit, { chip_id }: EncodedChip): Promise<ChipRow> {
   const [chip] = await turn.tx
     .select()
     .from(chips)
     .where(and(eq(chips.chip_id, chip_id), eq(chips.organization_id, unit.organization_id)))
   if (!chip) throw new ApiError("chip.not_found")
   requireFree(chip)
-  if (chip.is_test !== unit.has_test_chip)
+  if (chip.is_test !== unit.is_test)
     throw fieldError(
       "chip_id",
-      unit.has_test_chip
+      unit.is_test
         ? "is an encoded chip: this unit has a test chip and takes another one, with is_test true"
         : "is a test chip: this unit has an encoded chip and takes another one",
     )

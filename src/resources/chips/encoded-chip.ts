@@ -8,7 +8,7 @@ import { isAhead, isOpening, lastCounter, proveMessage, provenColumns } from "./
 import type { ChipPlace } from "./test-chip.ts"
 
 /**
- * Takes a free chip that proves itself to its place. One statement takes it and consumes the counter that proved it.
+ * Takes a free chip that proves itself to its place, and answers what it is then. One statement takes it and consumes the counter that proved it.
  * Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
  */
 export async function takeEncodedChip(
@@ -16,7 +16,7 @@ export async function takeEncodedChip(
   secret: Secret,
   chip: ChipRow,
   { message, place }: { message: SunMessage; place: ChipPlace },
-): Promise<string> {
+): Promise<ChipRow> {
   requireFree(chip)
   const proof = await proveMessage(turn.tx, secret, chip, message)
   const [taken] = await turn.tx
@@ -30,13 +30,13 @@ export async function takeEncodedChip(
         isAhead(proof),
       ),
     )
-    .returning({ chip_id: chips.chip_id })
+    .returning()
   if (!taken)
     throw new ApiError(
       proof.counter > lastCounter(chip, proof) ? "chip.already_paired" : "chip.already_scanned",
     )
   if (isOpening(chip, proof)) await turn.tell(turn, { opened: chip })
-  return taken.chip_id
+  return taken
 }
 
 /** Throws `chip.already_paired` for a chip that has a unit, is retired or is reserved. */

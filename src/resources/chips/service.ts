@@ -21,7 +21,13 @@ import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
-import { type CollectionOfUnit, collectionColumns, findUnits, type UnitView } from "../units/service.ts"
+import {
+  type CollectionOfUnit,
+  collectionColumns,
+  findUnits,
+  type UnitView,
+  unitViewOf,
+} from "../units/service.ts"
 import { requireFree, takeEncodedChip } from "./encoded-chip.ts"
 import type { PairChipBody, PairChipsInBulkBody } from "./model.ts"
 import { type EncodedChip, type Pairing, pairingOf } from "./pairing.ts"
@@ -113,7 +119,7 @@ function selectChips(db: Builder) {
 type Found = { chip: Omit<ChipView, "unit">; unit: UnitRow | null; collection: CollectionOfUnit | null }
 
 function viewOf({ chip, unit, collection }: Found): ChipView {
-  return { ...chip, unit: unit && { ...unit, collection, chip_id: chip.chip_id } }
+  return { ...chip, unit: unit && unitViewOf({ unit, collection, chip }) }
 }
 
 export async function listChips(
@@ -196,21 +202,21 @@ async function openBulkPairing(
   collectionId: string,
   size: number,
 ): Promise<string> {
-  const [opened] = await turn.tx
-    .insert(bulkPairings)
-    .values({
-      id: newId(),
-      organization_id: caller.organization_id,
-      collection_id: collectionId,
-      size,
-      created_at: turn.at,
-      issued_at: null,
-    })
-    .onConflictDoNothing()
-    .returning({ id: bulkPairings.id })
+  const [opened] = await insertBulkPairing(turn.tx, {
+    id: newId(),
+    organization_id: caller.organization_id,
+    collection_id: collectionId,
+    size,
+    created_at: turn.at,
+    issued_at: null,
+  })
   if (!opened) throw new ApiError("chip.bulk_pending")
   return opened.id
 }
+
+const insertBulkPairing = query((db, row: Given<typeof bulkPairings.$inferSelect>) =>
+  db.insert(bulkPairings).values(row).onConflictDoNothing().returning({ id: bulkPairings.id }),
+)
 
 async function pairInOrder(
   turn: Turn,
@@ -224,19 +230,20 @@ async function pairInOrder(
   }
   await holdToQuota(turn, await organizationOf(turn.tx, caller), "chips", pairings.length)
 
-  const chipIds: string[] = []
+  const paired: ChipView[] = []
   for (const { unit, encoded } of pairings) {
     const place: ChipPlace = { unit_id: unit.id, reserved_for: null }
-    const chip_id = encoded
+    const { uid, wrapped_keys, ...chip } = encoded
       ? await takeEncodedChip(turn, secret, encoded.chip, { message: encoded.message, place })
       : await createTestChip(turn, secret, caller, place)
+    const { chip_id, is_test } = chip
     const event = { type: "PAIRED", chip_id, bulk_pairing_id }
     const { accepted } = await sendEvent(turn, unit.id, event)
     // A unit that was issued with a chip before takes another one by a chip replacement only.
     if (!accepted) throw new ApiError("chip.already_paired")
-    chipIds.push(chip_id)
+    paired.push({ ...chip, unit: { ...unit, chip_id, is_test } })
   }
-  return await Promise.all(chipIds.map((chipId) => getChip(turn.tx, caller, chipId)))
+  return paired
 }
 
 const { uid: _uid, wrapped_keys: _wrapped_keys, ...shownColumns } = getTableColumns(chips)

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { type Given, query } from "../../db/query.ts"
-import { chips } from "../../db/schema.ts"
+import { type ChipRow, chips } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { wrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { createVirtualChip } from "../../engine/sun/virtual-chip.ts"
@@ -13,13 +13,13 @@ export type ChipPlace = { unit_id: string; reserved_for: null } | { unit_id: nul
 
 const drawsAtMost = 8
 
-/** Makes a virtual chip with an id, UID and keys of its own and answers its chip id. */
+/** Makes a virtual chip with an id, UID and keys of its own. */
 export async function createTestChip(
   turn: Turn,
   secret: Secret,
   caller: Caller,
   place: ChipPlace,
-): Promise<string> {
+): Promise<ChipRow> {
   for (let draw = 1; draw <= drawsAtMost; draw++) {
     const chip_id = upperHex(randomBytes(5))
     const tag = createVirtualChip()
@@ -38,15 +38,11 @@ export async function createTestChip(
       retired_at: null,
       created_at: turn.at,
     })
-    if (chip) return chip.chip_id
+    if (chip) return chip
   }
   throw new Error(`no free chip id in ${drawsAtMost} draws: the source of random numbers repeats itself`)
 }
 
 const insertChip = query((db, row: Given<typeof chips.$inferInsert>) =>
-  db
-    .insert(chips)
-    .values(row)
-    .onConflictDoNothing({ target: chips.chip_id })
-    .returning({ chip_id: chips.chip_id }),
+  db.insert(chips).values(row).onConflictDoNothing({ target: chips.chip_id }).returning(),
 )

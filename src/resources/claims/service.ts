@@ -1,5 +1,6 @@
-import { isAddressEqual } from "viem"
+import { type Address, isAddressEqual } from "viem"
 import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
 import { type ClaimRow, claims } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -12,10 +13,10 @@ import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../ide
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
 import {
+  askOfToken,
   type HandOver,
   hasOpenReplacement,
   type IssuedUnit,
-  readOwnership,
   requireHandable,
   requireRecipient,
   requireRoom,
@@ -41,18 +42,28 @@ export async function prepareClaim(
   const unit = await requireClaimable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
   if (body.execution === "client_broadcast") await requireRoomFor(context.db.read, caller, unit)
   const proof = await checkIdentityToken(context, caller, body.identity_token)
-  const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
-  if (ownership.owner && isAddressEqual(ownership.owner, recipient))
-    throw new ApiError("claim.already_to_recipient")
-  if (ownership.owner) throw new ApiError("claim.already_claimed")
-  if (unit.claimed) throw new ApiError("claim.owner_unknown")
-  if (body.execution !== "client_broadcast") return { chain, proof, authorization: null }
+  const ask = <Said>(question: (chain: Chain, contract: Address) => Promise<Said>) =>
+    askOfToken(context.chains, unit, "claim.owner_unknown", question)
+  if (body.execution !== "client_broadcast") {
+    const { chain, said: owner } = await ask((chain, contract) => chain.ownerOf(contract, unit.serial))
+    requireCustody(unit, owner, recipient)
+    return { chain, proof, authorization: null }
+  }
 
+  const { chain, said: ownership } = await ask((chain, contract) => chain.ownershipOf(contract, unit.serial))
+  requireCustody(unit, ownership.owner, recipient)
   const { authorization_nonce } = ownership
   const authorization = await authorizeFrom(context, unit, ownership, (token) =>
     chain.authorizeClaim({ ...token, recipient, authorization_nonce }),
   )
   return { chain, proof, authorization }
+}
+
+/** Refuses a unit that the chain, or this service, knows to be somebody's. */
+function requireCustody({ claimed }: IssuedUnit, owner: Address | null, recipient: Address): void {
+  if (owner && isAddressEqual(owner, recipient)) throw new ApiError("claim.already_to_recipient")
+  if (owner) throw new ApiError("claim.already_claimed")
+  if (claimed) throw new ApiError("claim.owner_unknown")
 }
 
 /** Records a prepared claim and starts it, after checking the rows once more. */
@@ -69,25 +80,23 @@ export async function createClaim(
   if (unit.claimed) throw new ApiError("claim.owner_unknown")
   if (proof) await useIdentityToken(turn, caller, proof)
 
-  const [claim] = await turn.tx
-    .insert(claims)
-    .values({
-      id: newId(),
-      organization_id: caller.organization_id,
-      unit_id: unit.id,
-      session_token_id: caller.session && caller.credential_id,
-      status: "claiming",
-      execution: body.execution ?? "service_relay",
-      recipient,
-      customer_id: proof?.customer_id ?? null,
-      transaction: authorization?.transaction ?? null,
-      authorization_digest: authorization?.authorization_digest ?? null,
-      expires_at: authorization?.deadline_at ?? null,
-      created_at: turn.at,
-      updated_at: turn.at,
-    })
-    .onConflictDoNothing()
-    .returning()
+  const [claim] = await insertClaim(turn.tx, {
+    id: newId(),
+    organization_id: caller.organization_id,
+    unit_id: unit.id,
+    session_token_id: caller.session && caller.credential_id,
+    status: "claiming",
+    execution: body.execution ?? "service_relay",
+    recipient,
+    customer_id: proof?.customer_id ?? null,
+    transaction: authorization?.transaction ?? null,
+    authorization_digest: authorization?.authorization_digest ?? null,
+    transaction_hash: null,
+    failure: null,
+    expires_at: authorization?.deadline_at ?? null,
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
   if (!claim) throw new ApiError(in_progress)
   await startActor(turn, {
     id: claim.id,
@@ -102,6 +111,10 @@ export async function createClaim(
   })
   return claim
 }
+
+const insertClaim = query((db, row: Given<ClaimRow>) =>
+  db.insert(claims).values(row).onConflictDoNothing().returning(),
+)
 
 /** Those of one unit, newest first. */
 export const listClaims = listOf(claims)

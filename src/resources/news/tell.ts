@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm"
 import { type EventRow, webhookEndpoints } from "../../db/event-schema.ts"
-import { chipReplacements, chips, claims, collections, transfers } from "../../db/schema.ts"
+import { type Given, query } from "../../db/query.ts"
+import { chipReplacements, claims, collections, transfers } from "../../db/schema.ts"
 import type { News, StepNews, TamperNews, TapNews, Turn } from "../../db/turn.ts"
 import { recordEvent } from "../../engine/events/record.ts"
 import type { EventType } from "../../engine/events/types.ts"
@@ -96,25 +97,32 @@ async function tellOfChip(turn: Turn, type: EventType, chip: ChipView): Promise<
 /** An event whose data is the unit itself. */
 async function tellOfUnit(turn: Turn, unitId: string, type: EventType): Promise<void> {
   const unit = await findUnit(turn, unitId)
-  const place = await placeOf(turn, unit)
-  await recordEvent(turn, { ...place, type, data: presentUnit(unit), endpoint_id: null })
+  await recordEvent(turn, { ...placeOf(unit), type, data: presentUnit(unit), endpoint_id: null })
 }
 
 async function tellClaim(turn: Turn, { id, from, to }: StepNews): Promise<void> {
   const type = from === null ? "claim.created" : claimTypes[to]
   if (!type) return
-  const [claim] = await turn.tx.select().from(claims).where(eq(claims.id, id))
+  const [claim] = await claimOfId(turn.tx, { id })
   await tellAboutUnit(turn, type, there(claim).unit_id, presentClaim(there(claim)))
 }
+
+const claimOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(claims).where(eq(claims.id, id)),
+)
 
 const claimTypes: Types = { claimed: "claim.claimed", expired: "claim.expired", failed: "claim.failed" }
 
 async function tellTransfer(turn: Turn, { id, from, to }: StepNews): Promise<void> {
   const type = from === null ? "transfer.created" : transferTypes[to]
   if (!type) return
-  const [transfer] = await turn.tx.select().from(transfers).where(eq(transfers.id, id))
+  const [transfer] = await transferOfId(turn.tx, { id })
   await tellAboutUnit(turn, type, there(transfer).unit_id, presentTransfer(there(transfer)))
 }
+
+const transferOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(transfers).where(eq(transfers.id, id)),
+)
 
 const transferTypes: Types = {
   confirmed: "transfer.confirmed",
@@ -125,9 +133,13 @@ const transferTypes: Types = {
 async function tellChipReplacement(turn: Turn, { id, from, to }: StepNews): Promise<void> {
   const type = from === null ? "chip_replacement.created" : chipReplacementTypes[to]
   if (!type) return
-  const [row] = await turn.tx.select().from(chipReplacements).where(eq(chipReplacements.id, id))
+  const [row] = await replacementOfId(turn.tx, { id })
   await tellAboutUnit(turn, type, there(row).unit_id, presentChipReplacement(there(row)))
 }
+
+const replacementOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(chipReplacements).where(eq(chipReplacements.id, id)),
+)
 
 const chipReplacementTypes: Types = {
   confirmed: "chip_replacement.confirmed",
@@ -157,7 +169,7 @@ async function tellAboutUnit(
   unitId: string,
   data: Record<string, unknown>,
 ): Promise<void> {
-  const place = await placeOf(turn, await findUnit(turn, unitId))
+  const place = placeOf(await findUnit(turn, unitId))
   await recordEvent(turn, { ...place, type, data, endpoint_id: null })
 }
 
@@ -167,13 +179,8 @@ async function findUnit(turn: Turn, unitId: string): Promise<UnitView> {
 
 type Place = Pick<EventRow, "organization_id" | "unit_id" | "collection_id" | "is_test">
 
-/** A unit is a test unit while its chip is a test chip. */
-async function placeOf(turn: Turn, unit: UnitView): Promise<Place> {
-  const { organization_id, id: unit_id, collection_id, chip_id } = unit
-  const [chip] = chip_id
-    ? await turn.tx.select({ is_test: chips.is_test }).from(chips).where(eq(chips.chip_id, chip_id))
-    : []
-  return { organization_id, unit_id, collection_id, is_test: chip?.is_test ?? false }
+function placeOf({ organization_id, id: unit_id, collection_id, is_test }: UnitView): Place {
+  return { organization_id, unit_id, collection_id, is_test }
 }
 
 function there<Row>(row: Row | null | undefined): Row {

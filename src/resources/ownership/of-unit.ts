@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Page, type PageOf, pagesOf } from "../../db/page.ts"
-import type { Given } from "../../db/query.ts"
+import { type Given, query } from "../../db/query.ts"
 import type { chipReplacements, claims, transfers } from "../../db/schema.ts"
 import type { Caller } from "../../platform/caller.ts"
 import { ApiError, type ErrorCode } from "../../platform/errors.ts"
@@ -14,14 +14,18 @@ export function getOf<Table extends OfUnit>(
   not_found: ErrorCode,
 ): (queries: Queries, caller: Caller, unitId: string, id: string) => Promise<Table["$inferSelect"]> {
   const { id, unit_id, organization_id }: OfUnit = table
+  const rowOf = query((db, given: Given<{ id: string; unit_id: string; organization_id: string }>) =>
+    db
+      .select()
+      .from<OfUnit>(table)
+      .where(and(eq(id, given.id), eq(unit_id, given.unit_id), eq(organization_id, given.organization_id))),
+  )
   return async (queries, caller, unitId, rowId) => {
     const unit = await getUnitForCaller(queries, caller, unitId)
     const asked = parseId(rowId)
     if (!asked) throw new ApiError(not_found)
-    const [row] = await queries
-      .select()
-      .from<OfUnit>(table)
-      .where(and(eq(id, asked), eq(unit_id, unit.id), eq(organization_id, caller.organization_id)))
+    const { organization_id } = caller
+    const [row] = await rowOf(queries, { id: asked, unit_id: unit.id, organization_id })
     if (!row) throw new ApiError(not_found)
     return row
   }

@@ -1,10 +1,11 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { type Address, getAddress, isAddress, isAddressEqual, zeroAddress } from "viem"
 import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
 import { chipReplacements, claims, transfers } from "../../db/schema.ts"
 import { CallReverted, ChainUnreachable } from "../../engine/chain/rpc.ts"
 import type { Caller } from "../../platform/caller.ts"
-import type { Chain, Chains, Ownership } from "../../platform/chain.ts"
+import type { Chain, Chains } from "../../platform/chain.ts"
 import { within } from "../../platform/deadline.ts"
 import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
 import { type CollectionOfUnit, getUnit, type UnitView } from "../units/service.ts"
@@ -84,16 +85,8 @@ export async function requireRoom(
   caller: Caller,
   { table, unit_id, in_progress }: AuthorizationKind & { unit_id: string },
 ): Promise<void> {
-  const open = await queries
-    .select({ id: table.id })
-    .from(table)
-    .where(
-      and(
-        eq(table.unit_id, unit_id),
-        table === claims ? eq(claims.status, "claiming") : eq(transfers.status, "prepared"),
-        eq(table.session_token_id, caller.credential_id),
-      ),
-    )
+  const asked = { unit_id, session_token_id: caller.credential_id }
+  const open = await (table === claims ? claimsOfSession(queries, asked) : transfersOfSession(queries, asked))
   if (open.length >= mostAuthorizations)
     throw new LastingRefusal(
       in_progress,
@@ -103,6 +96,34 @@ export async function requireRoom(
 
 const mostAuthorizations = 5
 
+type OfSession = { unit_id: string; session_token_id: string }
+
+const claimsOfSession = query((db, given: Given<OfSession>) =>
+  db
+    .select({ id: claims.id })
+    .from(claims)
+    .where(
+      and(
+        eq(claims.unit_id, given.unit_id),
+        eq(claims.status, "claiming"),
+        eq(claims.session_token_id, given.session_token_id),
+      ),
+    ),
+)
+
+const transfersOfSession = query((db, given: Given<OfSession>) =>
+  db
+    .select({ id: transfers.id })
+    .from(transfers)
+    .where(
+      and(
+        eq(transfers.unit_id, given.unit_id),
+        eq(transfers.status, "prepared"),
+        eq(transfers.session_token_id, given.session_token_id),
+      ),
+    ),
+)
+
 type AuthorizationKind = {
   table: typeof claims | typeof transfers
   in_progress: HandOver["in_progress"]
@@ -110,38 +131,46 @@ type AuthorizationKind = {
 
 /** Whether a claim is on its way that the service itself sends. One that a wallet may send stands in nobody's way. */
 export async function hasRelayedClaim(queries: Queries, unitId: string): Promise<boolean> {
-  const open = await queries
+  const open = await relayedClaims(queries, { unit_id: unitId })
+  return open.length > 0
+}
+
+const relayedClaims = query((db, { unit_id }: Given<{ unit_id: string }>) =>
+  db
     .select({ id: claims.id })
     .from(claims)
     .where(
-      and(eq(claims.unit_id, unitId), eq(claims.status, "claiming"), eq(claims.execution, "service_relay")),
-    )
+      and(eq(claims.unit_id, unit_id), eq(claims.status, "claiming"), eq(claims.execution, "service_relay")),
+    ),
+)
+
+export async function hasOpenReplacement(queries: Queries, unitId: string): Promise<boolean> {
+  const open = await openReplacements(queries, { unit_id: unitId })
   return open.length > 0
 }
 
-export async function hasOpenReplacement(queries: Queries, unitId: string): Promise<boolean> {
-  const open = await queries
+const openReplacements = query((db, { unit_id }: Given<{ unit_id: string }>) =>
+  db
     .select({ id: chipReplacements.id })
     .from(chipReplacements)
     .where(
-      and(eq(chipReplacements.unit_id, unitId), inArray(chipReplacements.status, ["prepared", "submitted"])),
-    )
-  return open.length > 0
-}
+      and(eq(chipReplacements.unit_id, unit_id), inArray(chipReplacements.status, ["prepared", "submitted"])),
+    ),
+)
 
-/** The unit's chain and what it says of the owner now; throws the given code when the chain cannot tell. */
-export async function readOwnership(
+/** The unit's chain and what it says of the token now; throws the given code when the chain cannot tell. */
+export async function askOfToken<Said>(
   chains: Chains,
   unit: IssuedUnit,
   unknownCode: "claim.owner_unknown" | "transfer.owner_unknown",
-): Promise<{ chain: Chain; ownership: Ownership }> {
+  ask: (chain: Chain, contract: Address) => Promise<Said>,
+): Promise<{ chain: Chain; said: Said }> {
   const chain = chains.get(unit.collection.chain_id)
   if (!chain) throw new LastingRefusal(unknownCode, "The service is not configured for the unit's network.")
   const silent = () => new ApiError(unknownCode, "The chain did not answer in time: ask again.")
   try {
-    const asked = chain.ownershipOf(getAddress(unit.collection.address), unit.serial)
-    const ownership = await within(asked, chainPatienceMilliseconds, silent)
-    return { chain, ownership }
+    const asked = ask(chain, getAddress(unit.collection.address))
+    return { chain, said: await within(asked, chainPatienceMilliseconds, silent) }
   } catch (error) {
     if (error instanceof ChainUnreachable) throw silent()
     // A provider that lags behind does not know the token yet.

@@ -34,7 +34,7 @@ import {
 import type { ChipView } from "../chips/service.ts"
 import { checkQuota, holdToQuota } from "../quotas/service.ts"
 import { type IssuedSessionToken, issueSessionToken } from "../session-tokens/service.ts"
-import { collectionColumns, getUnit, type UnitView } from "../units/service.ts"
+import { collectionColumns, getUnit, type UnitView, unitViewOf } from "../units/service.ts"
 import type { CreateTapBody, CreateTestTapBody, TestTap } from "./model.ts"
 
 /** What a tap answers. `tap` and `session` are null for a dry run, which shows the chip as a tap would leave it. */
@@ -233,7 +233,7 @@ async function findTag(queries: Queries, caller: Caller, chipId: string): Promis
   const { chip, unit, collection, redirects, organization } = found
   return {
     chip,
-    unit: unit && { ...unit, collection, chip_id: chip.chip_id },
+    unit: unit && unitViewOf({ unit, collection, chip }),
     redirect_url: mostSpecific(redirects),
     organization,
   }

@@ -1,4 +1,5 @@
 import { type Address, isAddressEqual } from "viem"
+import { type Given, query } from "../../db/query.ts"
 import { type TransferRow, transfers } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -9,7 +10,7 @@ import { newId } from "../../platform/ids.ts"
 import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
-import { readOwnership, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
+import { askOfToken, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
 import type { CreateTransferBody } from "./model.ts"
 
 /** What `createTransfer` needs of the chain and of the customer's sign-in. */
@@ -33,7 +34,12 @@ export async function prepareTransfer(
   const unit = await requireHandable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
   await requireRoom(context.db.read, caller, { table: transfers, unit_id: unit.id, in_progress })
   const proof = await checkIdentityToken(context, caller, body.identity_token)
-  const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
+  const { chain, said: ownership } = await askOfToken(
+    context.chains,
+    unit,
+    "transfer.owner_unknown",
+    (chain, contract) => chain.ownershipOf(contract, unit.serial),
+  )
   const { owner: sender, authorization_nonce } = ownership
   // A reorganization took the claim, which comes back, or a provider lags behind it.
   if (!sender && unit.claimed) throw new ApiError("transfer.owner_unknown")
@@ -59,24 +65,23 @@ export async function createTransfer(
   await requireRoom(turn.tx, caller, { table: transfers, unit_id: unit.id, in_progress })
   if (proof) await useIdentityToken(turn, caller, proof)
 
-  const [transfer] = await turn.tx
-    .insert(transfers)
-    .values({
-      id: newId(),
-      organization_id: caller.organization_id,
-      unit_id: unit.id,
-      session_token_id: caller.session && caller.credential_id,
-      status: "prepared",
-      sender,
-      recipient,
-      customer_id: proof?.customer_id ?? null,
-      transaction: authorization.transaction,
-      authorization_digest: authorization.authorization_digest,
-      expires_at: authorization.deadline_at,
-      created_at: turn.at,
-      updated_at: turn.at,
-    })
-    .returning()
+  const [transfer] = await insertTransfer(turn.tx, {
+    id: newId(),
+    organization_id: caller.organization_id,
+    unit_id: unit.id,
+    session_token_id: caller.session && caller.credential_id,
+    status: "prepared",
+    sender,
+    recipient,
+    customer_id: proof?.customer_id ?? null,
+    transaction: authorization.transaction,
+    authorization_digest: authorization.authorization_digest,
+    transaction_hash: null,
+    failure: null,
+    expires_at: authorization.deadline_at,
+    created_at: turn.at,
+    updated_at: turn.at,
+  })
   if (!transfer) throw new Error("the database stored a transfer and did not return it")
   await startActor(turn, {
     id: transfer.id,
@@ -86,6 +91,8 @@ export async function createTransfer(
   })
   return transfer
 }
+
+const insertTransfer = query((db, row: Given<TransferRow>) => db.insert(transfers).values(row).returning())
 
 /** Those of one unit, newest first. */
 export const listTransfers = listOf(transfers)

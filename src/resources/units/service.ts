@@ -13,7 +13,15 @@ import {
   pageOf,
 } from "../../db/page.ts"
 import { type Given, query } from "../../db/query.ts"
-import { type CollectionRow, chips, collections, products, type UnitRow, units } from "../../db/schema.ts"
+import {
+  type ChipRow,
+  type CollectionRow,
+  chips,
+  collections,
+  products,
+  type UnitRow,
+  units,
+} from "../../db/schema.ts"
 import { ownershipStatuses } from "../../db/statuses.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -33,8 +41,12 @@ import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
 import type { CreateUnitBody, UpdateUnitBody } from "./model.ts"
 
-/** A unit with its collection and the chip that is paired to it now. */
-export type UnitView = UnitRow & { collection: CollectionOfUnit | null; chip_id: string | null }
+/** A unit with its collection and the chip that is paired to it now: it is a test unit while that is a test chip. */
+export type UnitView = UnitRow & {
+  collection: CollectionOfUnit | null
+  chip_id: string | null
+  is_test: boolean
+}
 
 /** What of a collection is read together with its units: each column costs every tap. */
 export const collectionColumns = {
@@ -87,7 +99,7 @@ export async function createUnit(turn: Turn, caller: Caller, body: CreateUnitBod
     organization_id: caller.organization_id,
     input: { collection_id: collection.id, lane_id: collection.lane_id },
   })
-  return { ...unit, collection, chip_id: null }
+  return { ...unit, collection, chip_id: null, is_test: false }
 }
 
 const insertUnit = query((db, row: Given<UnitRow>) =>
@@ -103,19 +115,24 @@ export async function getUnit(
   const id = parseId(unitId)
   const [found] = id ? await ownUnit(queries, { id, organization_id: caller.organization_id }) : []
   if (!found) throw new ApiError("unit.not_found")
-  return viewOf(found)
+  return unitViewOf(found)
 }
 
 /** A unit of whichever organization. */
 export async function unitOfId(queries: Queries, id: string): Promise<UnitView | null> {
   const [found] = await unitById(queries, { id })
-  return found ? viewOf(found) : null
+  return found ? unitViewOf(found) : null
 }
 
-type Found = { unit: UnitRow; collection: CollectionOfUnit | null; chip_id: string | null }
+type Found = {
+  unit: UnitRow
+  collection: CollectionOfUnit | null
+  chip: Pick<ChipRow, "chip_id" | "is_test"> | null
+}
 
-function viewOf({ unit, collection, chip_id }: Found): UnitView {
-  return { ...unit, collection, chip_id }
+/** A unit as it is shown, of the rows that a join found. */
+export function unitViewOf({ unit, collection, chip }: Found): UnitView {
+  return { ...unit, collection, chip_id: chip?.chip_id ?? null, is_test: chip?.is_test ?? false }
 }
 
 const unitById = query((db, { id }: Given<{ id: string }>) => selectUnits(db).where(eq(units.id, id)))
@@ -126,7 +143,11 @@ const ownUnit = query((db, given: Given<{ id: string; organization_id: string }>
 
 function selectUnits(db: Builder) {
   return db
-    .select({ unit: units, collection: collectionColumns, chip_id: chips.chip_id })
+    .select({
+      unit: units,
+      collection: collectionColumns,
+      chip: { chip_id: chips.chip_id, is_test: chips.is_test },
+    })
     .from(units)
     .leftJoin(collections, eq(collections.id, units.collection_id))
     .leftJoin(chips, eq(chips.unit_id, units.id))
@@ -244,7 +265,7 @@ export async function findUnits(queries: Queries, caller: Caller, unitIds: strin
   const found = await selectUnits(queries).where(
     and(inArray(units.id, unitIds), eq(units.organization_id, caller.organization_id)),
   )
-  return found.map(viewOf)
+  return found.map(unitViewOf)
 }
 
 /** The given fields as they are stored. */
