@@ -745,6 +745,50 @@ describe("a chip replacement that the contract refuses", () => {
     await hand.settle()
     expect(await replacementStatus(hand, replacement.id)).toBe("confirmed")
   }, 30_000)
+
+  const depths = { confirmation_depth: 3, finality_depth: 20 }
+  test.each([
+    ["is told with that one", depths.confirmation_depth],
+    ["and is not deep yet is told with one that had nothing to do", 1],
+  ])(
+    "and that another transaction made after it %s",
+    async (_what, blocks) => {
+      const hand = await open(depths)
+      const { unit_id, address } = await issuedUnit(hand)
+      const { client } = hand.stage.anvil
+      const [proxy] = hand.stage.proxies
+      const stranger = accountAt(8)
+      await grant(hand, stranger.address, 4n)
+      const swap = async (previous: number, chip: number) =>
+        await client.writeContract({
+          ...{ account: stranger, chain: null, address: address as Hex, abi: collectionAbi },
+          ...{ functionName: "replaceChip", args: [1n, previous, chip], gas: 300_000n },
+        })
+      if (proxy) proxy.faults.says_to_sends = "txpool is full"
+      const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+      await hand.tick()
+      await swap(Number.parseInt(previous_chip_id, 16), 99)
+      await hand.mine()
+      if (proxy) proxy.faults.says_to_sends = null
+      await hand.tick()
+      await hand.mine(3)
+      const made = await swap(99, Number.parseInt(chip_id, 16))
+      await hand.mine(blocks)
+      await hand.settle()
+      const [own, ...anew] = await hand.transactionsOf("replaceChip")
+      expect(await client.getTransactionReceipt({ hash: own?.hash as Hex })).toMatchObject({
+        status: "reverted",
+      })
+      const [row] = await hand.world.context.db.read
+        .select()
+        .from(chipReplacements)
+        .where(eq(chipReplacements.id, id))
+      const transaction_hash = anew[0]?.hash ?? made
+      expect(row).toMatchObject({ status: "confirmed", transaction_hash })
+      expect(anew).toHaveLength(blocks === 1 ? 1 : 0)
+    },
+    30_000,
+  )
 })
 
 describe("what is put off", () => {

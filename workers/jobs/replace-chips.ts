@@ -6,6 +6,7 @@ import { chipReplacements, collections, effects, transactions, units } from "../
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
+import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
 import type { Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
 
@@ -36,7 +37,7 @@ export const replaceChips: Job<"replaceChip"> = {
     return reason === "ChipMismatch" ? failure(reverted, reason) : null
   },
 
-  /** Success is the contract's own word, in this transaction or, where it had nothing to do, in its state. */
+  /** Success is the contract's own word, in this transaction or an earlier one, or its state where it had nothing to do. */
   async results(chain, queries, { effects: swaps, receipt }) {
     return await Promise.all(
       swaps.map(async (effect): Promise<JobResult<"replaceChip">> => {
@@ -51,7 +52,12 @@ export const replaceChips: Job<"replaceChip"> = {
         const { transactionHash: transaction_hash } = receipt
         if (isSwapped) return { output: { transaction_hash } }
         const now = await stateOf(chain, token, receipt.blockNumber)
-        if (now.chip === chip) return { output: { transaction_hash } }
+        if (now.chip === chip) {
+          if (receipt.status === "success") return { output: { transaction_hash } }
+          // What did it was sent before a back-up was restored, or by somebody else.
+          const other = await swapOf(chain, token, chip, receipt.blockNumber)
+          return other ? { output: { transaction_hash: other } } : "again"
+        }
         if (now.is_claimed) return { error: failure("chip_replacement.locked", transaction_hash) }
         const isAsBefore = now.chip === Number.parseInt(previous_chip_id, 16)
         // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
@@ -107,7 +113,25 @@ async function isPreviousSwapLost(
   return now === null || (!now.is_claimed && !chips.includes(now.chip))
 }
 
-type Token = { contract: Address; serial: bigint }
+/** The newest transaction that bound a token to a chip; null where no block has one that is deep enough. */
+async function swapOf(
+  chain: ConnectedChain,
+  { contract: address, serial, deployed_block }: Token,
+  chip: number,
+  seen: bigint,
+): Promise<string | null> {
+  const newest = await newestSince(chain.headers, seen)
+  const newest_block = newest - BigInt(chain.config.confirmation_depth) + 1n
+  const where = { address, deployed_block, newest_block }
+  const swaps = await searchCollectionLogs(
+    chain,
+    { ...where, event_name: "ChipReplaced", args: { serial } },
+    (found) => found.some(({ args }) => args.chip === chip),
+  )
+  return swaps.find(({ args }) => args.chip === chip)?.transactionHash ?? null
+}
+
+type Token = { contract: Address; serial: bigint; deployed_block: number | null }
 
 /** Both at one block, not below the one that was seen: who is asked for the one may lag behind who is asked for the other. */
 async function stateOf(chain: ConnectedChain, token: Token, seen: bigint) {
@@ -124,10 +148,15 @@ async function stateOf(chain: ConnectedChain, token: Token, seen: bigint) {
 
 async function tokenOf(queries: Queries, { input: { unit_id } }: Effect<"replaceChip">): Promise<Token> {
   const [row] = await queries
-    .select({ serial: units.serial, address: collections.address })
+    .select({
+      serial: units.serial,
+      address: collections.address,
+      deployed_block: collections.deployed_block,
+    })
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
     .where(eq(units.id, unit_id))
   if (!row?.serial) throw new Error(`the chip of unit ${unit_id} is replaced before the unit has a serial`)
-  return { contract: row.address as Address, serial: BigInt(row.serial) }
+  const { address, serial, deployed_block } = row
+  return { contract: address as Address, serial: BigInt(serial), deployed_block }
 }
