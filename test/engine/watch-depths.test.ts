@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { foundSerials } from "../../src/db/chain-schema.ts"
+import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { claims, units } from "../../src/db/schema.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -73,6 +73,25 @@ describe("an authorization", () => {
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("whose use was missed on another fork, for longer than blocks are read again, is found all the same", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine(8)
+    // As where the only provider that was asked had followed another fork since.
+    const { number } = await hand.stage.anvil.client.getBlock()
+    const hash = `0x${"ab".repeat(32)}`
+    const fork = { block_hash: hash, owners_block_number: Number(number), owners_block_hash: hash }
+    await hand.turn(({ tx }) => tx.update(chainCursors).set(fork))
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+    const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
+    expect(unit?.owner).toBe(accountAt(7).address)
   }, 30_000)
 })
 

@@ -51,15 +51,19 @@ export async function watchAuthorizations(
   const rangeSize = BigInt(chain.config.log_range_blocks)
   for (let first = from; first <= deepest; ) {
     const last = first <= final ? least(first + rangeSize - 1n, final) : first + blocksAtOnce - 1n
-    const span = { first, last: least(last, deepest), is_final: first <= final }
+    const is_doubtful = first === from && read?.is_lost === true
+    const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
     await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
     first = span.last + 1n
   }
   return "at work"
 }
 
-/** Blocks in a row that are read together; final ones cannot be replaced any more. */
-type Span = { first: bigint; last: bigint; is_final: boolean }
+/**
+ * Blocks in a row that are read together; final ones cannot be replaced any more. Doubtful: before them, too, blocks may
+ * have been read that are no longer part of the chain, as from a provider that followed another fork for long.
+ */
+type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
 
 type Watch = { effect_id: string; request_id: string | null; input: WatchAuthorizationInput }
 
@@ -81,11 +85,16 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   const changes = Map.groupBy(all, ({ address, serial }) => tokenKey(address, serial))
   const moves = all.flatMap(({ move }) => move ?? [])
   const outcomes: { watch: Watch; output: WatchAuthorizationOutput }[] = []
-  for (const watch of watched) {
-    const found = await outcomeOf(round, watch.input, changes, block)
-    if (!found) continue
-    outcomes.push({ watch, output: found.output })
-    if (found.newest) moves.push(found.newest)
+  const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
+  for (let first = 0; first < watched.length; first += watchesAtOnce) {
+    const some = watched.slice(first, first + watchesAtOnce)
+    const found = await Promise.all(some.map(({ input }) => outcomeOf(round, input, seen)))
+    for (const [index, watch] of some.entries()) {
+      const outcome = found[index]
+      if (!outcome) continue
+      outcomes.push({ watch, output: outcome.output })
+      if (outcome.newest) moves.push(outcome.newest)
+    }
   }
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
   await inTurn(context, null, async (turn) => {
@@ -101,6 +110,9 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
 }
+
+/** So that whoever has many is not asked about all of them at the same time. */
+const watchesAtOnce = 20
 
 /** What was told of and is in another transaction now. */
 function usedAnew(told: readonly ToldUse[], changes: Changes) {
@@ -201,18 +213,19 @@ function concerns(token: Token, contract: Address, serial: bigint): boolean {
   return serial === BigInt(token.serial) && isAddressEqual(contract, token.contract_address as Address)
 }
 
+type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
+
 async function outcomeOf(
   round: Round,
   watch: WatchAuthorizationInput,
-  changes: Changes,
-  block: { timestamp: bigint },
+  { changes, timestamp, is_doubtful }: SeenInBlocks,
 ): Promise<FoundOutcome | null> {
   const ofToken = changesOf(changes, watch)
   const use = ofToken.find(({ digest }) => digest === watch.authorization_digest)
   if (use) return { output: { outcome: "used", transaction_hash: use.transaction_hash }, newest: null }
   const deadline = BigInt(Math.floor(Date.parse(watch.deadline_at) / 1000))
-  const isOver = block.timestamp > deadline
-  if (ofToken.length === 0 && !isOver) return null
+  const isOver = timestamp > deadline
+  if (ofToken.length === 0 && !isOver && !is_doubtful) return null
   // Logs can be missing where a provider was behind, or be in blocks still to be read; the state here cannot.
   const nonce = await nonceAt(round, watch)
   if (nonce === null) return null
