@@ -5,6 +5,7 @@ import { collections, lanes, type UnitRow, units } from "../../src/db/schema.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
+import type { ProviderProxy } from "../faults/proxy.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
@@ -65,13 +66,7 @@ describe("nonces that were left out for what the pools had", () => {
 
   test("and that are mined after all halt no lane that would have used them up", async () => {
     hand = await openByHand()
-    const [proxy] = hand.stage.proxies
-    if (!proxy) throw new Error("there is a provider")
-    const forgotten = await sendByHand()
-    await newCollection(hand)
-    await hand.tick()
-    await drop([forgotten])
-    proxy.faults.swallows = true
+    const { faults } = await forgetUnheard()
     for (let round = 0; round < 40 && (await fillers()).length === 0; round++) {
       await hand.mine()
       await hand.tick()
@@ -79,7 +74,7 @@ describe("nonces that were left out for what the pools had", () => {
     await hand.tick()
     await sendByHand(0)
     await hand.mine()
-    proxy.faults.swallows = false
+    faults.swallows = false
     await hand.settle()
     expect(await collectionStatuses()).toEqual(["active"])
     for (let round = 0; round < 8; round++) {
@@ -92,19 +87,13 @@ describe("nonces that were left out for what the pools had", () => {
 
   test("and that a reorganization undoes, once what would have used them up came too late, are used up after all", async () => {
     hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
-    const [proxy] = hand.stage.proxies
-    if (!proxy) throw new Error("there is a provider")
-    const forgotten = await sendByHand()
-    await newCollection(hand)
-    await hand.tick()
-    await drop([forgotten])
-    proxy.faults.swallows = true
+    const { faults } = await forgetUnheard()
     await until(async () => (await fillers()).length > 0)
     await hand.tick()
     const late = await sendByHand(0)
     await until(async () => (await fillers()).every(({ status }) => status === "final"))
     await undo(late)
-    proxy.faults.swallows = false
+    faults.swallows = false
     await until(async () => (await collectionStatuses()).includes("active"))
     expect((await fillers())[0]?.status).toMatch(/mined|confirmed/)
   }, 30_000)
@@ -165,6 +154,18 @@ async function deploymentsOnChain(): Promise<number> {
     ...{ address: hand.chain.config.factory_address, fromBlock: 0n },
   })
   return parseEventLogs({ abi: factoryAbi, eventName: "CollectionDeployed", logs }).length
+}
+
+/** A pool forgets what nobody here knows, and the provider swallows what it is given from now on. */
+async function forgetUnheard(): Promise<ProviderProxy> {
+  const [proxy] = hand.stage.proxies
+  if (!proxy) throw new Error("there is a provider")
+  const forgotten = await sendByHand()
+  await newCollection(hand)
+  await hand.tick()
+  await drop([forgotten])
+  proxy.faults.swallows = true
+  return proxy
 }
 
 /** What the issuing signer's key sends past the service: its hash. */
