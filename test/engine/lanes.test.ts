@@ -791,6 +791,74 @@ describe("a chip replacement that the contract refuses", () => {
   )
 })
 
+describe("what reverted because it was done before", () => {
+  test("is done where a claim's holder has handed the unit over since", async () => {
+    const { hand, address, silence } = await openSilent()
+    const { client } = hand.stage.anvil
+    const holder = accountAt(6)
+    const claim = await relayClaim(hand, hand.unit_id, 6)
+    await hand.tick()
+    const call = { chain: null, address, abi: collectionAbi, gas: 300_000n } as const
+    const made = await client.writeContract({
+      ...{ ...call, account: stranger, functionName: "claim", args: [1n, holder.address] },
+    })
+    await hand.mine()
+    const { authorization_nonce } = await hand.chain.ownershipOf(address, 1)
+    const { transaction } = await hand.chain.authorizeTransfer({
+      ...{ contract: address, serial: 1, sender: holder.address, recipient: accountAt(7).address },
+      ...{ authorization_nonce, deadline_at: new Date(Date.now() + 600_000) },
+    })
+    const { to, data } = transaction as { to: Address; data: Hex }
+    await client.sendTransaction({ account: holder, chain: null, to, data, gas: 300_000n })
+    await hand.mine()
+    silence(null)
+    await hand.settle()
+    expect(await hand.chain.ownerOf(address, 1)).toBe(accountAt(7).address)
+    const [row] = await hand.world.context.db.read.select().from(claims).where(eq(claims.id, claim.id))
+    expect(row).toMatchObject({ status: "claimed", transaction_hash: made })
+  }, 30_000)
+
+  test("is done where a chip was replaced once more since", async () => {
+    const { hand, address, silence } = await openSilent()
+    const { id, previous_chip_id, chip_id } = await replaceChip(hand, hand.unit_id)
+    await hand.tick()
+    const swap = async (previous: number, chip: number) => {
+      const hash = await hand.stage.anvil.client.writeContract({
+        ...{ account: stranger, chain: null, address, abi: collectionAbi, gas: 300_000n },
+        ...{ functionName: "replaceChip", args: [1n, previous, chip] },
+      })
+      await hand.mine()
+      return hash
+    }
+    const wanted = Number.parseInt(chip_id, 16)
+    const made = await swap(Number.parseInt(previous_chip_id, 16), wanted)
+    await swap(wanted, 99)
+    silence(null)
+    await hand.settle()
+    const [row] = await hand.world.context.db.read
+      .select()
+      .from(chipReplacements)
+      .where(eq(chipReplacements.id, id))
+    expect(row).toMatchObject({ status: "confirmed", transaction_hash: made })
+  }, 30_000)
+
+  const stranger = accountAt(8)
+
+  /** A unit, a stranger who has every role, and a pool that takes nothing until it is told otherwise. */
+  async function openSilent() {
+    const opened = await open()
+    const { unit_id, address } = await issuedUnit(opened)
+    const [proxy] = opened.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    await grant(opened, stranger.address, 15n)
+    const silence = (words: string | null) => {
+      proxy.faults.says_to_sends = words
+    }
+    silence("txpool is full")
+    return { hand: { ...opened, unit_id }, address: address as Hex, silence }
+  }
+})
+
 describe("what is put off", () => {
   const now = new Date("2040-01-01T00:00:00.000Z")
   /** One effect after a round of every lane at this time, in which it had been tried so often before. */

@@ -41,11 +41,11 @@ export const relayClaims: Job<"relayClaim"> = {
         )
         if (here) return { output: { transaction_hash: receipt.transactionHash } }
         const owner = await chain.ownerOf(claim.contract, claim.serial)
-        const isTheirs = owner && isAddressEqual(owner, claim.recipient)
-        const earlier = isTheirs && (await claimedBefore(chain, claim, receipt.blockNumber))
-        if (earlier) return { output: { transaction_hash: earlier } }
         // Still in custody, as after the chain lost the issuance for a while: nothing stands against the claim.
         if (!owner) return "again"
+        // Whoever claimed it may have handed it over since.
+        const earlier = await claimedBefore(chain, claim, receipt.blockNumber)
+        if (earlier) return { output: { transaction_hash: earlier } }
         return { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
     )

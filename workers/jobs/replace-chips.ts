@@ -52,14 +52,13 @@ export const replaceChips: Job<"replaceChip"> = {
         const { transactionHash: transaction_hash } = receipt
         if (isSwapped) return { output: { transaction_hash } }
         const now = await stateOf(chain, token, receipt.blockNumber)
-        if (now.chip === chip) {
-          if (receipt.status === "success") return { output: { transaction_hash } }
-          // What did it was sent before a back-up was restored, or by somebody else.
-          const other = await swapOf(chain, token, chip, receipt.blockNumber)
-          return other ? { output: { transaction_hash: other } } : "again"
-        }
-        if (now.is_claimed) return { error: failure("chip_replacement.locked", transaction_hash) }
+        if (now.chip === chip && receipt.status === "success") return { output: { transaction_hash } }
         const isAsBefore = now.chip === Number.parseInt(previous_chip_id, 16)
+        // What did it was sent before a back-up was restored, or came back with a reorganization, or somebody else sent it.
+        const other = isAsBefore ? null : await swapOf(chain, token, chip, receipt.blockNumber)
+        if (other) return { output: { transaction_hash: other } }
+        if (now.chip === chip) return "again"
+        if (now.is_claimed) return { error: failure("chip_replacement.locked", transaction_hash) }
         // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
         if (isAsBefore ? effect.attempts < maxPlans : await followsOpenSwap(queries, effect)) return "again"
         return { error: failure(reverted, transaction_hash) }

@@ -75,7 +75,7 @@ async function confirm(
   const results = await judgeReverted(lane, job, mined, judged)
   // What fails for good is said when no reorganization can turn it into a success any more.
   if (isFailure(mined, results) && !(await isFinal(lane, place))) return nothing
-  const status = receipt.status === "success" ? "confirmed" : "reverted"
+  const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
@@ -146,7 +146,7 @@ async function takeBack(
   const queries = lane.context.db.read
   const job = jobFor(lane.jobs, kind)
   const mined = { transaction, effects: await effectsOf(queries, id), receipt }
-  const results = receipt.status === "success" ? await job.results(lane.chain, queries, mined) : []
+  const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, transaction, place)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, id, { status, ...place })
@@ -155,10 +155,16 @@ async function takeBack(
   return nothing
 }
 
-/** Whether something that was done has to be done again, and can be: not what somebody else came before. */
+/**
+ * Whether something that was done has to be done again, and can be: not what somebody else came before, nor what older
+ * bytes have done that a reorganization brought back.
+ */
 function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
   const isReverted = receipt.status === "reverted"
-  return effects.some(({ status }, index) => status === "done" && (isReverted || results[index] === "again"))
+  return effects.some(({ status }, index) => {
+    if (status !== "done") return false
+    return isReverted ? !isOutput(results[index]) : results[index] === "again"
+  })
 }
 
 /** What was done stays done, but maybe by another transaction than it was said to be. */
