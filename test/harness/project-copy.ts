@@ -38,7 +38,7 @@ export function outdated(rules: readonly BrokenRule[]): string[] {
   })
 }
 
-const root = join(import.meta.dir, "../..")
+export const root = join(import.meta.dir, "../..")
 const parts = [
   ...["src", "workers", "machines", "migrations", "contracts", "clients", "test"],
   ...["package.json", "tsconfig.json", "bunfig.toml", "README.md", "CHANGELOG.md", "LICENSE", ".env.example"],

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { type BrokenRule, breakRule, copyProject, removeCopy } from "../harness/project-copy.ts"
+import { type BrokenRule, breakRule, copyProject, removeCopy, root } from "../harness/project-copy.ts"
 
 const broadcast = "src/engine/lanes/broadcast.ts"
 const look = "src/engine/lanes/look.ts"
@@ -199,23 +199,38 @@ export const mutations: BrokenRule[] = [
 
 type Noticed = { name: string; seed: string | null; histories: number; found: string }
 
-/** Plays fresh histories in a copy of the tree whose rule is broken, until one fails. */
+/** Plays fresh histories in a copy of the tree whose rule is broken, until one fails that holds with the rule. */
 async function playMutation(mutation: BrokenRule, firstSeed: bigint, most: number): Promise<Noticed> {
   const folder = copyProject()
   try {
     breakRule(folder, mutation)
-    const asked = ["--json", "--seed", String(firstSeed), "--count", String(most)]
-    const command = [process.execPath, join(folder, "test/simulation/simulate.ts"), ...asked]
-    const child = Bun.spawn(command, { cwd: folder, stdout: "pipe", stderr: "inherit" })
-    const lines = (await new Response(child.stdout).text()).trim().split("\n")
-    const outcomes = lines.map((line) => JSON.parse(line) as { seed?: string; found?: string[] })
-    const last = outcomes.findLast(({ found }) => found !== undefined && found.length > 0)
-    const histories = outcomes.filter(({ found }) => found !== undefined).length
-    const found = last?.found?.[0]?.split("\n")[0] ?? ""
-    return { name: mutation.name, seed: last?.seed ?? null, histories, found }
+    const { name } = mutation
+    for (let histories = 0; histories < most; ) {
+      const seed = firstSeed + BigInt(histories)
+      const outcomes = await playFrom(folder, seed, most - histories)
+      histories += outcomes.length
+      const broken = outcomes.findLast(({ found }) => found.length > 0)
+      if (!broken) break
+      const [whole] = await playFrom(root, BigInt(broken.seed), 1)
+      const found = broken.found[0]?.split("\n")[0] ?? ""
+      if (whole?.found.length === 0) return { name, seed: broken.seed, histories, found }
+      process.stderr.write(`${broken.seed} fails without any broken rule\n`)
+    }
+    return { name, seed: null, histories: most, found: "" }
   } finally {
     removeCopy(folder)
   }
+}
+
+type Played = { seed: string; found: string[] }
+
+/** The outcomes of histories from a seed on, up to the first that fails. */
+async function playFrom(folder: string, seed: bigint, count: number): Promise<Played[]> {
+  const asked = ["--json", "--seed", String(seed), "--count", String(count)]
+  const command = [process.execPath, join(folder, "test/simulation/simulate.ts"), ...asked]
+  const child = Bun.spawn(command, { cwd: folder, stdout: "pipe", stderr: "inherit" })
+  const lines = (await new Response(child.stdout).text()).trim().split("\n")
+  return lines.map((line) => JSON.parse(line) as Played).filter(({ found }) => found !== undefined)
 }
 
 /** `bun test/simulation/mutations.ts [--only TEXT] [--seed S] [--most N] [--json]` */
