@@ -6,6 +6,7 @@ import {
   actorTimers,
   chipReplacements,
   claims,
+  collections,
   effects,
   lanes,
   transactionAttempts,
@@ -96,7 +97,17 @@ async function judgeCollection(remains: Remains, played: CollectionPlayed): Prom
     ...(await findFaultsAfterRestoring(remains, played)),
     ...(await judgeRows(remains, known, [...foreign, ...restoration.hashes])),
   ]
-  return { faults, duplicates: 0, missing: (await tally(remains, known)).missing }
+  const missing = (await isKnown(remains, played)) ? (await tally(remains, known)).missing : 0
+  return { faults, duplicates: 0, missing }
+}
+
+/** A collection that a restored back-up has forgotten is owed nothing, not even its deployment. */
+async function isKnown({ world }: Remains, { id }: CollectionPlayed): Promise<boolean> {
+  const rows = await world.context.db.read
+    .select({ id: collections.id })
+    .from(collections)
+    .where(eq(collections.id, id))
+  return rows.length > 0
 }
 
 /** What clients were told before a back-up was restored says nothing of what they were told after it, and the reverse. */
