@@ -18,18 +18,19 @@ const gas = 100_000n
 
 type Said = Partial<Pick<AttemptRow, "last_outcome" | "first_sent_block" | "is_cancel" | "send_count">> & {
   fee?: bigint
+  tip?: bigint
   gas?: bigint
 }
 
 async function attempt(said: Said): Promise<AttemptRow> {
-  const { fee = 1_300n, gas: limit = gas, ...rest } = said
+  const { fee = 1_300n, tip = 10n, gas: limit = gas, ...rest } = said
   const raw = await account.signTransaction({
     ...{ type: "eip1559", chainId: 1, nonce: 0, to: account.address, gas: limit },
-    ...{ maxFeePerGas: fee, maxPriorityFeePerGas: 10n },
+    ...{ maxFeePerGas: fee, maxPriorityFeePerGas: tip },
   })
   return {
     ...{ hash: keccak256(raw), transaction_id: "t", kind: "first", raw, number: 1 },
-    ...{ max_fee_per_gas: String(fee), max_priority_fee_per_gas: "10", first_sent_block: null },
+    ...{ max_fee_per_gas: String(fee), max_priority_fee_per_gas: String(tip), first_sent_block: null },
     ...{ send_count: 1, last_error: null, last_outcome: null, is_cancel: false, created_at: new Date(0) },
     ...rest,
   }
@@ -114,6 +115,13 @@ describe("the next move for a nonce", () => {
     })
     const ours = { ...refused, first_sent_block: 5 }
     expect(await moveFor([ours])).toEqual({ do: "keep", of: 0 })
+  })
+
+  test("is a higher tip there, too, where what was refused would have replaced what a pool once had of ours", async () => {
+    const ours = { fee: 900n, last_outcome: "known", first_sent_block: 5 } as const
+    const refused = { fee: limits.max_fee_per_gas, tip: 11n, last_outcome: "underpriced" } as const
+    expect(await moveFor([ours, refused])).toMatchObject({ do: "offer", max_priority_fee_per_gas: 13n })
+    expect(await moveFor([ours, { ...refused, tip: 10n }])).toEqual({ do: "keep", of: 1 })
   })
 
   test("is never dearer than what a node found too dear, and what a pool holds is kept", async () => {

@@ -100,6 +100,14 @@ export function outbiddingFees(
   return { max_fee_per_gas, max_priority_fee_per_gas: tip }
 }
 
+/** Whether every pool that holds the one would take the other instead. */
+export function isReplacement(held: Fees, offered: Fees): boolean {
+  return (
+    offered.max_fee_per_gas >= tenthMore(held.max_fee_per_gas) &&
+    offered.max_priority_fee_per_gas >= tenthMore(held.max_priority_fee_per_gas)
+  )
+}
+
 /** Whether no block takes it before the base fee falls: what is to be raised at once, whatever its nonce. */
 export function isPricedOut({ max_fee_per_gas }: Fees, { base_fee_per_gas }: FeeMarket): boolean {
   return max_fee_per_gas < base_fee_per_gas

@@ -5,6 +5,7 @@ import {
   type FeeMarket,
   firstFees,
   isPricedOut,
+  isReplacement,
   limitsBelow,
   outbiddingFees,
   replacementFees,
@@ -53,11 +54,14 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
       const isWell = held && !isPricedOut(feesOf(held), market) && !is_waiting_long
       return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
     }
-    case "underpriced":
-      // What a pool holds is ours, or nobody here knows its price.
-      return held
-        ? offer(raised(dearest(attempts) as AttemptRow, limits), last)
-        : offer(outbiddingFees(feesOf(dearest(attempts) as AttemptRow), gas, market, limits), last)
+    case "underpriced": {
+      const refused = dearest(attempts) as AttemptRow
+      // What a pool holds is ours, or nobody here knows its price: this would have replaced ours.
+      const isUnknown = !held || isReplacement(feesOf(held), feesOf(refused))
+      return isUnknown
+        ? offer(outbiddingFees(feesOf(refused), gas, market, limits), last)
+        : offer(raised(refused, limits), last)
+    }
     case "no_funds":
       return held
         ? { do: "resend", attempt: inTurn(last, held) }
