@@ -17,7 +17,7 @@ import {
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { paidOverOracle } from "../faults/bounds.ts"
-import { type Judged, judge, judgeRows, tally, type Verdict } from "../faults/judge.ts"
+import { eventsOf, type Judged, judge, judgeRows, tally, type Verdict } from "../faults/judge.ts"
 import { findFaultsInAnswers } from "./answers.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
@@ -92,7 +92,10 @@ async function judgeCollection(remains: Remains, played: CollectionPlayed): Prom
     replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
     refreshes: await refreshesOf(remains, played),
   }
-  if (!restoration) return await judge(remains, known, foreign)
+  if (!restoration) {
+    const verdict = await judge(remains, known, foreign)
+    return { ...verdict, duplicates: verdict.duplicates - (await announcedInVain(remains, known)) }
+  }
   const faults = [
     ...(await findFaultsAfterRestoring(remains, played)),
     ...(await judgeRows(remains, known, [...foreign, ...restoration.hashes])),
@@ -127,12 +130,27 @@ function contradictions({ clients, faults, asking, restoration }: Remains): stri
  * once more the contract refuses. After a back-up was restored, a lane believes them of what only uses up a nonce.
  */
 function isBelieved({ faults, operator, restoration }: Remains, fault: string): boolean {
-  const areEmpty = faults.some((each) => each.kind === "provider" && each.mood === "empty_answers")
   return (
-    areEmpty &&
+    hasEmptyAnswers(faults) &&
     (operator.halts.length > 0 || restoration !== null) &&
     fault.endsWith("was mined after it was given up")
   )
+}
+
+/** An announcement that is done once more for that is refused by nobody, and harms nobody. */
+async function announcedInVain(
+  remains: Remains,
+  known: { collection: { address: string }; refreshes: unknown[] },
+): Promise<number> {
+  if (!hasEmptyAnswers(remains.faults) || remains.operator.halts.length === 0) return 0
+  const announced = (await eventsOf(remains, known)).filter(
+    ({ eventName }) => eventName === "ContractURIUpdated",
+  )
+  return Math.max(announced.length - known.refreshes.length, 0)
+}
+
+function hasEmptyAnswers(faults: readonly Fault[]): boolean {
+  return faults.some((each) => each.kind === "provider" && each.mood === "empty_answers")
 }
 
 /** Where clocks of the API differed, the order is the one that was taken. */
