@@ -68,7 +68,7 @@ const statements: Record<string, number> = {
   createTransfer: 14,
   getTransfer: 3,
   listTransfers: 2,
-  createChipReplacement: 13,
+  createChipReplacement: 14,
   getChipReplacement: 2,
   listChipReplacements: 2,
   revokeCurrentSessionToken: 12,

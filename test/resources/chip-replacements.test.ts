@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { foundSerials } from "../../src/db/chain-schema.ts"
 import { chips } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
@@ -162,6 +163,20 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(replace(unit.id, { chip_id, ...emitSun(tag, 2) }))).toBe("chip.already_paired")
       await settle(service, id, { transaction_hash: "0x03" })
       expect(await codeWith(other.chip_id)).toBe("chip.already_paired")
+    })
+
+    test("with a chip that the chain has for a serial which a restored back-up had forgotten", async () => {
+      const unit = await encodedUnit()
+      const { chip_id, body } = await freshChip()
+      const found = { collection_id: unit.collection?.id ?? "", chip_id, transaction_hash: "0x04" }
+      await service.turn(({ tx, at }) =>
+        tx.insert(foundSerials).values({ ...found, serial: 7, found_at: at }),
+      )
+      await expect(replace(unit.id, body)).rejects.toMatchObject({
+        code: "chip.already_paired",
+        message: expect.stringContaining("for serial 7"),
+      })
+      expect(await chipRow(chip_id)).toMatchObject({ counter: 0, reserved_for: null })
     })
 
     test("with a message that the chip did not make, or a code that is wrong", async () => {

@@ -21,6 +21,7 @@ import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, encodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { CallReverted } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
+import { foundSerialsOf } from "../../src/engine/found-serials.ts"
 import {
   type Call,
   type Effect,
@@ -31,7 +32,7 @@ import {
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
-import { foundSerialsOf, issuedOn, takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
+import { issuedOn, takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
 const maxUnits = 100

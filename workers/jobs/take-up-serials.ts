@@ -1,4 +1,4 @@
-import { and, asc, between, eq, inArray, isNull } from "drizzle-orm"
+import { and, between, eq, inArray } from "drizzle-orm"
 import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
 import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
@@ -10,10 +10,9 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import type { FoundSerial } from "../../src/engine/found-serials.ts"
 import type { Effect, Wait, Write } from "../../src/engine/jobs/job.ts"
 import { isContractLost } from "./lost-contract.ts"
-
-type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
 
 /** The most serials that are taken up at once; there may be more. */
 const maxSerials = 100
@@ -56,23 +55,6 @@ export async function takeUpSerials(
             "the chain has serials that the database had lost: each goes to the unit its chip is paired to",
           ],
   }
-}
-
-/** The serials that the chain has for chips and no unit has yet, by chip id. */
-export async function foundSerialsOf(
-  queries: Queries,
-  collectionId: string,
-  chipIds: string[],
-): Promise<Map<string, FoundSerial>> {
-  const { serial, chip_id, transaction_hash } = foundSerials
-  const rows = await queries
-    .select({ serial, chip_id, transaction_hash })
-    .from(foundSerials)
-    .leftJoin(units, and(eq(units.collection_id, collectionId), eq(units.serial, serial)))
-    .where(and(eq(foundSerials.collection_id, collectionId), inArray(chip_id, chipIds), isNull(units.id)))
-    .orderBy(asc(serial))
-  // The lowest one, should the chain have bound a chip twice.
-  return new Map(rows.reverse().map((row) => [row.chip_id, row]))
 }
 
 /** Gives units of a collection that have just got their serials the owners that the chain had for these before. */

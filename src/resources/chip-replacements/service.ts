@@ -4,9 +4,10 @@ import { type Given, query } from "../../db/query.ts"
 import { type ChipReplacementRow, type ChipRow, chipReplacements, chips } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
+import { foundSerialsOf } from "../../engine/found-serials.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Chains } from "../../platform/chain.ts"
-import { ApiError, fieldError } from "../../platform/errors.ts"
+import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { requireFree, takeEncodedChip } from "../chips/encoded-chip.ts"
@@ -103,6 +104,7 @@ async function findReplacement(turn: Turn, unit: IssuedUnit, { chip_id }: Encode
     .where(and(eq(chips.chip_id, chip_id), eq(chips.organization_id, unit.organization_id)))
   if (!chip) throw new ApiError("chip.not_found")
   requireFree(chip)
+  await requireNoSerial(turn, unit, chip)
   if (chip.is_test !== unit.is_test)
     throw fieldError(
       "chip_id",
@@ -111,4 +113,14 @@ async function findReplacement(turn: Turn, unit: IssuedUnit, { chip_id }: Encode
         : "is a test chip: this unit has an encoded chip and takes another one",
     )
   return chip
+}
+
+/** A chip that the chain has for another unit, which a restored back-up had forgotten, would have two serials. */
+async function requireNoSerial(turn: Turn, unit: IssuedUnit, { chip_id }: ChipRow): Promise<void> {
+  const found = (await foundSerialsOf(turn.tx, unit.collection.id, [chip_id])).get(chip_id)
+  if (found)
+    throw new LastingRefusal(
+      "chip.already_paired",
+      `The chain has this chip for serial ${found.serial}, which no unit has: pair it to a unit, which gets that serial.`,
+    )
 }
