@@ -1,4 +1,4 @@
-import { eq, lt, ne } from "drizzle-orm"
+import { and, eq, lt, ne } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
 import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import {
@@ -137,16 +137,25 @@ function isBelieved({ faults, operator, restoration }: Remains, fault: string): 
   )
 }
 
-/** An announcement that is done once more for that is refused by nobody, and harms nobody. */
+/**
+ * Announcements that were made once more: where a person believed providers that answer with nothing, or where a
+ * reorganization brought older bytes back beside those that were sent anew. Nobody refuses them, and they harm nobody.
+ */
 async function announcedInVain(
   remains: Remains,
   known: { collection: { address: string }; refreshes: unknown[] },
 ): Promise<number> {
-  if (!hasEmptyAnswers(remains.faults) || remains.operator.halts.length === 0) return 0
+  const { faults, operator, world } = remains
+  const isUndone = faults.some(({ kind }) => kind === "reorganize")
+  if (!isUndone && !(hasEmptyAnswers(faults) && operator.halts.length > 0)) return 0
+  const sent = await world.context.db.read
+    .select({ id: transactions.id })
+    .from(transactions)
+    .where(and(eq(transactions.kind, "refreshMetadata"), eq(transactions.to, known.collection.address)))
   const announced = (await eventsOf(remains, known)).filter(
     ({ eventName }) => eventName === "ContractURIUpdated",
   )
-  return Math.max(announced.length - known.refreshes.length, 0)
+  return Math.max(Math.min(announced.length, sent.length) - known.refreshes.length, 0)
 }
 
 function hasEmptyAnswers(faults: readonly Fault[]): boolean {
