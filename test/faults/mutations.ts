@@ -190,7 +190,7 @@ export const mutations: Mutation[] = [
   {
     name: "an authorization expires in the second of its deadline",
     file: watch,
-    replace: [["block.timestamp > deadline", "block.timestamp >= deadline"]],
+    replace: [["const isOver = timestamp > deadline", "const isOver = timestamp >= deadline"]],
     noticed_by: { file: depths, test: "may be used in the very second of its deadline" },
   },
   {
