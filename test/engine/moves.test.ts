@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { and, eq, isNotNull } from "drizzle-orm"
 import { collections, effects, transactions, units } from "../../src/db/schema.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
@@ -60,7 +60,7 @@ test("a collection follows the keys as soon as nothing of it is on its way by th
   expect((await sent()).map(({ lane_id }) => lane_id)).toEqual([`31337:${signers[1]}`, `31337:${signers[0]}`])
 }, 30_000)
 
-test("a unit that was asked for under other keys keeps its place before one that was asked for under these", async () => {
+test("a unit that was asked for under other keys keeps its place among those that were asked for under these", async () => {
   const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6 })
   closers.push(hand.close)
   const { context } = hand.world
@@ -70,8 +70,11 @@ test("a unit that was asked for under other keys keeps its place before one that
   const lanes = await exchangedLanes(hand)
   const newLane = lanes.find(({ signer }) => signer.purpose === "issuance") as Lane
   await context.db.transaction((tx) => tx.update(collections).set({ lane_id: newLane.signer.lane_id }))
-  const younger = await hand.turn((t) => createUnit(t, hand.caller, { collection_id }))
-  for (const { id: unit_id } of [older, younger])
+  const [first, last] = [
+    await hand.turn((t) => createUnit(t, hand.caller, { collection_id })),
+    await hand.turn((t) => createUnit(t, hand.caller, { collection_id })),
+  ]
+  for (const { id: unit_id } of [first, older, last])
     await hand.turn((t) =>
       pairChip(t, context.config.service_secret, hand.caller, { unit_id, is_test: true }),
     )
@@ -79,7 +82,14 @@ test("a unit that was asked for under other keys keeps its place before one that
   expect(new Set(waiting.map(({ queue }) => queue)).size).toBe(2)
 
   await tickLane(newLane)
-  expect(await hand.transactionsOf("issueUnit")).toEqual([])
+  const [sent, ...more] = await hand.transactionsOf("issueUnit")
+  const bound = waiting.find(({ actor_id }) => actor_id === first?.id)
+  const [issuing] = await context.db.read
+    .select()
+    .from(effects)
+    .where(and(eq(effects.src, "issueUnit"), isNotNull(effects.transaction_id)))
+  expect(issuing).toMatchObject({ id: bound?.id, transaction_id: sent?.id })
+  expect(more).toEqual([])
 
   const others = lanes.filter((lane) => lane !== newLane)
   for (let round = 0; round < 8; round++) {
@@ -88,7 +98,7 @@ test("a unit that was asked for under other keys keeps its place before one that
   }
   const rows = await context.db.read.select().from(units).where(eq(units.collection_id, collection_id))
   const serials = new Map(rows.map((unit) => [unit.id, unit.serial]))
-  expect([serials.get(older.id), serials.get(younger.id)]).toEqual([1, 2])
+  expect([first, older, last].map(({ id }) => serials.get(id))).toEqual([1, 2, 3])
 }, 30_000)
 
 async function giveAllRoles(hand: ByHand): Promise<void> {

@@ -44,8 +44,8 @@ export const issueUnits: Job<"issueUnit"> = {
   async plan(chain, queries, waiting) {
     const collection = await collectionOf(queries, waiting[0])
     const ofCollection = waiting.filter((effect) => effect.input.collection_id === collection.id)
-    const members = nextBatch(ofCollection)
-    if (await isOvertaking(queries, members)) return { do: "wait", effects: ofCollection }
+    const members = await withoutOvertaking(queries, nextBatch(ofCollection))
+    if (members.length === 0) return { do: "wait", effects: ofCollection }
     const found = await settleFound(queries, collection, members)
     if (found) return found
     const last = await lastOnItsWay(queries, collection)
@@ -127,11 +127,12 @@ async function callsOfOthers(
   let room = maxUnits - units
   for (const [id, ofCollection] of Map.groupBy(waiting, ({ input }) => input.collection_id)) {
     const [next] = ofCollection
-    const members = nextBatch(ofCollection)
-    if (!next || id === first.input.collection_id || !isForDesk(chain, members)) continue
-    if (members.length > room) continue
+    const batch = nextBatch(ofCollection)
+    if (!next || id === first.input.collection_id || !isForDesk(chain, batch)) continue
+    if (batch.length > room) continue
     const collection = await collectionOf(queries, next)
-    if (await isOvertaking(queries, members)) continue
+    const members = await withoutOvertaking(queries, batch)
+    if (members.length === 0) continue
     if (await settleFound(queries, collection, members)) continue
     if (await lastOnItsWay(queries, collection)) continue
     if (await takeUpSerials(chain, queries, collection, ofCollection)) continue
@@ -152,15 +153,20 @@ async function collectionOf(
 }
 
 /**
- * Whether older units of the collection wait in another lane, to which they were given while it was theirs, and are still
- * to be moved to this one. The collection is read before: whoever takes serials back later makes this plan void.
+ * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
+ * it was given while the collection was that lane's, and is still to be moved to this one. The collection is read before:
+ * whoever takes serials back later makes this plan void.
  */
-async function isOvertaking(queries: Queries, members: Effect<"issueUnit">[]): Promise<boolean> {
-  const [first] = members
-  if (!first) return false
-  const ids = new Set(members.map(({ id }) => id))
-  const oldest = await inLine(queries, { collection_id: first.input.collection_id, limit: members.length })
-  return oldest.some(({ id }) => !ids.has(id))
+async function withoutOvertaking(
+  queries: Queries,
+  batch: Effect<"issueUnit">[],
+): Promise<Effect<"issueUnit">[]> {
+  const [first] = batch
+  if (!first) return []
+  const ids = new Set(batch.map(({ id }) => id))
+  const oldest = await inLine(queries, { collection_id: first.input.collection_id, limit: batch.length })
+  const missing = oldest.find(({ id }) => !ids.has(id))
+  return missing ? batch.filter(({ id }) => id < missing.id) : batch
 }
 
 const inLine = query((db, { collection_id, limit }: Given<{ collection_id: string; limit: number }>) =>
