@@ -53,15 +53,16 @@ export type ChainSays = { owner: Address | null; isReachable: boolean }
 /** The world of a service whose chain answers what `says` holds at that moment. */
 export function contextWithChain(service: TestService, says: ChainSays): Context {
   const silent = service.context.chains.get(chainId) as Chain
+  const ownerOf = async () => {
+    if (!says.isReachable) throw new ChainUnreachable("nobody answers")
+    return says.owner
+  }
   const chain: Chain = {
     ...silent,
-    async ownerOf() {
-      if (!says.isReachable) throw new ChainUnreachable("nobody answers")
-      return says.owner
-    },
+    ownerOf,
     async ownershipOf() {
-      if (!says.isReachable) throw new ChainUnreachable("nobody answers")
-      return { owner: says.owner, authorization_nonce: says.owner ? 1 : 0 }
+      const owner = await ownerOf()
+      return { owner, authorization_nonce: owner ? 1 : 0 }
     },
     async authorizeClaim({ contract, recipient }) {
       return authorization(recipient, contract)

@@ -121,13 +121,13 @@ async function swapOf(
 ): Promise<string | null> {
   const newest = await newestSince(chain.headers, seen)
   const newest_block = newest - BigInt(chain.config.confirmation_depth) + 1n
-  const where = { address, deployed_block, newest_block }
+  const isIts = ({ args }: { args: { chip?: number | undefined } }) => args.chip === chip
   const swaps = await searchCollectionLogs(
     chain,
-    { ...where, event_name: "ChipReplaced", args: { serial } },
-    (found) => found.some(({ args }) => args.chip === chip),
+    { address, deployed_block, newest_block, event_name: "ChipReplaced", args: { serial } },
+    (found) => found.some(isIts),
   )
-  return swaps.find(({ args }) => args.chip === chip)?.transactionHash ?? null
+  return swaps.find(isIts)?.transactionHash ?? null
 }
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }

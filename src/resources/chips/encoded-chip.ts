@@ -8,8 +8,8 @@ import { isAhead, isOpening, lastCounter, proveMessage, provenColumns } from "./
 import type { ChipPlace } from "./test-chip.ts"
 
 /**
- * Takes a free chip that proves itself to its place, and answers what it is then. One statement takes it and consumes the counter that proved it.
- * Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
+ * Takes a free chip that proves itself to its place, and answers what it is then. One statement takes it and consumes
+ * the counter that proved it. Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
  */
 export async function takeEncodedChip(
   turn: Turn,

@@ -236,12 +236,11 @@ async function pairInOrder(
     const { uid, wrapped_keys, ...chip } = encoded
       ? await takeEncodedChip(turn, secret, encoded.chip, { message: encoded.message, place })
       : await createTestChip(turn, secret, caller, place)
-    const { chip_id, is_test } = chip
-    const event = { type: "PAIRED", chip_id, bulk_pairing_id }
+    const event = { type: "PAIRED", chip_id: chip.chip_id, bulk_pairing_id }
     const { accepted } = await sendEvent(turn, unit.id, event)
     // A unit that was issued with a chip before takes another one by a chip replacement only.
     if (!accepted) throw new ApiError("chip.already_paired")
-    paired.push({ ...chip, unit: { ...unit, chip_id, is_test } })
+    paired.push(viewOf({ chip, unit, collection: unit.collection }))
   }
   return paired
 }

@@ -13,10 +13,11 @@ import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../ide
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
 import {
-  askOfToken,
   type HandOver,
   hasOpenReplacement,
   type IssuedUnit,
+  readOwner,
+  readOwnership,
   requireHandable,
   requireRecipient,
   requireRoom,
@@ -42,15 +43,13 @@ export async function prepareClaim(
   const unit = await requireClaimable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
   if (body.execution === "client_broadcast") await requireRoomFor(context.db.read, caller, unit)
   const proof = await checkIdentityToken(context, caller, body.identity_token)
-  const ask = <Said>(question: (chain: Chain, contract: Address) => Promise<Said>) =>
-    askOfToken(context.chains, unit, "claim.owner_unknown", question)
   if (body.execution !== "client_broadcast") {
-    const { chain, said: owner } = await ask((chain, contract) => chain.ownerOf(contract, unit.serial))
+    const { chain, owner } = await readOwner(context.chains, unit, "claim.owner_unknown")
     requireCustody(unit, owner, recipient)
     return { chain, proof, authorization: null }
   }
 
-  const { chain, said: ownership } = await ask((chain, contract) => chain.ownershipOf(contract, unit.serial))
+  const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
   requireCustody(unit, ownership.owner, recipient)
   const { authorization_nonce } = ownership
   const authorization = await authorizeFrom(context, unit, ownership, (token) =>

@@ -1,11 +1,11 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray, type SQL } from "drizzle-orm"
 import { type Address, getAddress, isAddress, isAddressEqual, zeroAddress } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { chipReplacements, claims, transfers } from "../../db/schema.ts"
 import { CallReverted, ChainUnreachable } from "../../engine/chain/rpc.ts"
 import type { Caller } from "../../platform/caller.ts"
-import type { Chain, Chains } from "../../platform/chain.ts"
+import type { Chain, Chains, Ownership } from "../../platform/chain.ts"
 import { within } from "../../platform/deadline.ts"
 import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
 import { type CollectionOfUnit, getUnit, type UnitView } from "../units/service.ts"
@@ -98,31 +98,18 @@ const mostAuthorizations = 5
 
 type OfSession = { unit_id: string; session_token_id: string }
 
-const claimsOfSession = query((db, given: Given<OfSession>) =>
-  db
-    .select({ id: claims.id })
-    .from(claims)
-    .where(
-      and(
-        eq(claims.unit_id, given.unit_id),
-        eq(claims.status, "claiming"),
-        eq(claims.session_token_id, given.session_token_id),
-      ),
-    ),
-)
+const claimsOfSession = ofSession(claims, eq(claims.status, "claiming"))
+const transfersOfSession = ofSession(transfers, eq(transfers.status, "prepared"))
 
-const transfersOfSession = query((db, given: Given<OfSession>) =>
-  db
-    .select({ id: transfers.id })
-    .from(transfers)
-    .where(
-      and(
-        eq(transfers.unit_id, given.unit_id),
-        eq(transfers.status, "prepared"),
-        eq(transfers.session_token_id, given.session_token_id),
-      ),
-    ),
-)
+function ofSession(table: AuthorizationKind["table"], isOpen: SQL) {
+  const { id, unit_id, session_token_id } = table
+  return query((db, given: Given<OfSession>) =>
+    db
+      .select({ id })
+      .from<AuthorizationKind["table"]>(table)
+      .where(and(eq(unit_id, given.unit_id), isOpen, eq(session_token_id, given.session_token_id))),
+  )
+}
 
 type AuthorizationKind = {
   table: typeof claims | typeof transfers
@@ -158,11 +145,36 @@ const openReplacements = query((db, { unit_id }: Given<{ unit_id: string }>) =>
     ),
 )
 
-/** The unit's chain and what it says of the token now; throws the given code when the chain cannot tell. */
-export async function askOfToken<Said>(
+/** The unit's chain and what it says of the owner now; throws the given code when the chain cannot tell. */
+export async function readOwner(
   chains: Chains,
   unit: IssuedUnit,
-  unknownCode: "claim.owner_unknown" | "transfer.owner_unknown",
+  unknownCode: UnknownCode,
+): Promise<{ chain: Chain; owner: Address | null }> {
+  const { chain, said: owner } = await askOfToken(chains, unit, unknownCode, (chain, contract) =>
+    chain.ownerOf(contract, unit.serial),
+  )
+  return { chain, owner }
+}
+
+/** The same, with the nonce that an authorization must carry. */
+export async function readOwnership(
+  chains: Chains,
+  unit: IssuedUnit,
+  unknownCode: UnknownCode,
+): Promise<{ chain: Chain; ownership: Ownership }> {
+  const { chain, said: ownership } = await askOfToken(chains, unit, unknownCode, (chain, contract) =>
+    chain.ownershipOf(contract, unit.serial),
+  )
+  return { chain, ownership }
+}
+
+type UnknownCode = "claim.owner_unknown" | "transfer.owner_unknown"
+
+async function askOfToken<Said>(
+  chains: Chains,
+  unit: IssuedUnit,
+  unknownCode: UnknownCode,
   ask: (chain: Chain, contract: Address) => Promise<Said>,
 ): Promise<{ chain: Chain; said: Said }> {
   const chain = chains.get(unit.collection.chain_id)

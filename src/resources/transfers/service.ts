@@ -10,7 +10,7 @@ import { newId } from "../../platform/ids.ts"
 import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
-import { askOfToken, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
+import { readOwnership, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
 import type { CreateTransferBody } from "./model.ts"
 
 /** What `createTransfer` needs of the chain and of the customer's sign-in. */
@@ -34,12 +34,7 @@ export async function prepareTransfer(
   const unit = await requireHandable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
   await requireRoom(context.db.read, caller, { table: transfers, unit_id: unit.id, in_progress })
   const proof = await checkIdentityToken(context, caller, body.identity_token)
-  const { chain, said: ownership } = await askOfToken(
-    context.chains,
-    unit,
-    "transfer.owner_unknown",
-    (chain, contract) => chain.ownershipOf(contract, unit.serial),
-  )
+  const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
   const { owner: sender, authorization_nonce } = ownership
   // A reorganization took the claim, which comes back, or a provider lags behind it.
   if (!sender && unit.claimed) throw new ApiError("transfer.owner_unknown")

@@ -99,7 +99,7 @@ export async function createUnit(turn: Turn, caller: Caller, body: CreateUnitBod
     organization_id: caller.organization_id,
     input: { collection_id: collection.id, lane_id: collection.lane_id },
   })
-  return { ...unit, collection, chip_id: null, is_test: false }
+  return unitViewOf({ unit, collection, chip: null })
 }
 
 const insertUnit = query((db, row: Given<UnitRow>) =>
