@@ -262,7 +262,7 @@ describe("a lane", () => {
     const next = await turn((t) => takeLease(t, laneId, { owner: "next", lease_milliseconds: 60_000 }))
     expect(next?.lease.epoch).toBe(frozen.lease.epoch + 1)
     const write = turn((t) => assertLease(t, frozen.lease))
-    expect(write).rejects.toBeInstanceOf(LeaseLost)
+    await expect(write).rejects.toBeInstanceOf(LeaseLost)
     expect(await turn((t) => takeLease(t, laneId, { owner: "third", lease_milliseconds: 1 }))).toBeNull()
   })
 

@@ -151,5 +151,5 @@ test("the client lists what happened, and watches what happens", async () => {
   }
   expect(watched[0]).toBe(String(listed.at(-1)))
   expect(watched.length).toBe(2)
-  expect(api.events.stream({ after: newId() }).next()).rejects.toThrow("validation.failed")
+  await expect(api.events.stream({ after: newId() }).next()).rejects.toThrow("validation.failed")
 })
