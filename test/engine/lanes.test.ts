@@ -29,6 +29,7 @@ import {
   newCollection,
   newUnit,
   openByHand,
+  outwaitNewestBlock,
   pairedUnit,
   replaceChip,
 } from "../harness/by-hand.ts"
@@ -75,7 +76,7 @@ describe("a result is given", () => {
     const woken: string[] = []
     // Its time is over before it begins.
     const hurried = { ...chain, config: { ...chain.config, block_time_seconds: -1 } }
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     await tickLane({
       ...lane,
       chain: hurried,
@@ -299,7 +300,7 @@ describe("a lane without money", () => {
     await newCollection(hand)
     for (let round = 0; round < 4; round++) {
       await hand.mine()
-      await Bun.sleep(25)
+      await outwaitNewestBlock()
       await tickLane(lane)
       const [row] = await hand.world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
       reasons.add(row?.reason)
@@ -379,7 +380,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
       providers: { ...chain.providers, askAll },
       rpc: { ...chain.rpc, request } as typeof chain.rpc,
     }
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     await tickLane({ ...own[1], chain: half })
     const row = await issuingLane(hand)
     expect(row.status).not.toBe("halted")
@@ -486,7 +487,7 @@ describe("a transaction that went out at two prices", () => {
         throw new Error("internal error")
       return await chain.rpc.request(question as never)
     }
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, request } as typeof chain.rpc } })
     const [mined] = await hand.transactionsOf("deployCollection")
     expect([attempts.length, mined?.status, mined?.hash === cheap?.hash]).toEqual([2, "mined", false])
@@ -567,7 +568,7 @@ describe("a chain that replaces what was final", () => {
     await hand.mine()
     const { chain, lanes: own } = hand
     const at = async (number: bigint) => ({ ...(await chain.headers.at(number)), hash: "0x00" as const })
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     const round = tickLane({ ...own[1], chain: { ...chain, headers: { ...chain.headers, at } } })
     await expect(round).rejects.toThrow("the providers disagree")
     const row = await issuingLane(hand)
@@ -587,7 +588,7 @@ describe("a key that somebody else uses too", () => {
     const [, lane] = hand.lanes
     const said: unknown[] = []
     const log = { ...lane.context.log, error: (fields: object) => void said.push(fields) }
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     await tickLane({ ...lane, context: { ...lane.context, log } })
     const { status, reason, id: laneId } = await issuingLane(hand)
     expect(status).toBe("halted")
@@ -866,7 +867,7 @@ describe("what is put off", () => {
     const { read } = hand.world.context.db
     await hand.turn(({ tx }) => tx.update(effects).set({ attempts, due_at: now }).where(eq(effects.id, id)))
     await hand.mine()
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     for (const lane of hand.lanes) {
       const chain = { ...lane.chain, config: { ...lane.chain.config, confirmation_depth: 25 } }
       await tickLane({ ...lane, chain, context: { ...lane.context, clock: () => now } })
@@ -1045,7 +1046,7 @@ async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
     getCode: (question: object) => rpc.getCode({ blockNumber: behind, ...question } as never),
     readContract: (question: object) => rpc.readContract({ blockNumber: behind, ...question } as never),
   } as typeof rpc
-  await Bun.sleep(25)
+  await outwaitNewestBlock()
   for (const lane of own) {
     let asked = 0
     const follow = async () => (asked++ === 0 ? await headers.follow() : await headers.at(behind))

@@ -12,7 +12,13 @@ import { tell } from "../../src/resources/news/tell.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { accountAt, keyAt, signers } from "../faults/stage.ts"
-import { activeCollection, type ByHand, openByHand, pairedUnit } from "../harness/by-hand.ts"
+import {
+  activeCollection,
+  type ByHand,
+  openByHand,
+  outwaitNewestBlock,
+  pairedUnit,
+} from "../harness/by-hand.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -33,7 +39,7 @@ test("a collection follows the keys as soon as nothing of it is on its way by th
   const [issuing] = lanes.filter(({ signer }) => signer.purpose === "issuance")
   expect(issuing?.signer.address).toBe(signers[0])
   const tick = async () => {
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     for (const lane of lanes) await tickLane(lane)
   }
   await tick()

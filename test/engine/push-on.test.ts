@@ -15,6 +15,7 @@ import {
   issuingLane,
   newCollection,
   openByHand,
+  outwaitNewestBlock,
   replaceChip,
 } from "../harness/by-hand.ts"
 
@@ -113,7 +114,7 @@ describe("a chip replacement", () => {
     const { id } = await replaceChip(hand, unit_id)
     const [owning] = hand.lanes
     await hand.mine()
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     await expect(tickLane({ ...owning, checkpoint: dyingAt("broadcast") })).rejects.toThrow(
       "the process dies",
     )
@@ -276,8 +277,7 @@ function withoutKey(lane: Lane): Lane {
 async function nextBlock(blocks = 1, lane = hand.lanes[1]): Promise<void> {
   await hand.mine(blocks)
   if (lane === hand.lanes[1]) return await hand.tick()
-  // The newest block is remembered for a part of a block's time.
-  await Bun.sleep(25)
+  await outwaitNewestBlock()
   await tickLane(lane)
 }
 

@@ -8,7 +8,13 @@ import type { Lane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { findTransaction } from "../../src/engine/lanes/transactions.ts"
 import { accountAt, signers } from "../faults/stage.ts"
-import { activeCollection, type ByHand, openByHand, pairedUnit } from "../harness/by-hand.ts"
+import {
+  activeCollection,
+  type ByHand,
+  openByHand,
+  outwaitNewestBlock,
+  pairedUnit,
+} from "../harness/by-hand.ts"
 
 let hand: ByHand
 afterEach(() => hand.close())
@@ -76,6 +82,6 @@ function withoutReceipt(lane: Lane, transactionId: string): Lane {
 }
 
 async function tickBlind(lane: Lane): Promise<void> {
-  await Bun.sleep(25)
+  await outwaitNewestBlock()
   await tickLane(lane).catch(() => {})
 }

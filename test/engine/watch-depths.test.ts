@@ -7,7 +7,14 @@ import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.gene
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt } from "../faults/stage.ts"
-import { activeCollection, type ByHand, issuedUnit, openByHand, pairedUnit } from "../harness/by-hand.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuedUnit,
+  openByHand,
+  outwaitNewestBlock,
+  pairedUnit,
+} from "../harness/by-hand.ts"
 
 // At which block something counts as having happened, block by block.
 
@@ -132,8 +139,7 @@ test("a serial that only the chain has is taken up at the confirmation depth, an
 type Payload = { to: Address; data: Hex }
 
 async function watch({ world, chain }: ByHand): Promise<void> {
-  // The newest block is remembered for a part of a block's time.
-  await Bun.sleep(25)
+  await outwaitNewestBlock()
   await watchAuthorizations(world.context, chain, () => {})
 }
 

@@ -61,8 +61,7 @@ export async function openByHand(
     return { organization_id, kind: "api_key", credential_id: newId(), session: null }
   }
   const tick = async () => {
-    // The newest block is remembered for a part of a block's time.
-    await Bun.sleep(25)
+    await outwaitNewestBlock()
     for (const lane of own) await tickLane(lane)
   }
   const mine = (blocks = 1) => stage.anvil.client.mine({ blocks })
@@ -87,6 +86,11 @@ export async function openByHand(
       await stage.close()
     },
   }
+}
+
+/** The newest block is remembered for a part of a block's time: a round after this asks for it. */
+export async function outwaitNewestBlock(): Promise<void> {
+  await Bun.sleep(25)
 }
 
 /** A collection whose deployment waits for its lane. */
