@@ -578,7 +578,7 @@ export interface paths {
         };
         /**
          * Read the feed of events
-         * @description Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days.
+         * @description Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator says otherwise.
          */
         get: operations["listEvents"];
         put?: never;

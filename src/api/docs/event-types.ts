@@ -92,7 +92,7 @@ const told: Record<EventType, Told> = {
     data: { ...replacement, status: "failed", failure: superseded("chip_replacement.locked") },
   },
   "ownership.changed": {
-    when: "A unit has come to another owner, by a claim or a transfer.",
+    when: "A unit has another owner, as the chain says: by a claim, a transfer, or whatever else moved its token.",
     data: examples.getUnit.response,
   },
   "webhook_endpoint.paused": {

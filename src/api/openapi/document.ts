@@ -104,7 +104,7 @@ const tags = [
   },
   { path: "session-tokens", name: "Session tokens", description: "The session of the person who tapped." },
   { path: "publishable-keys", name: "Publishable keys", description: "Keys for browser code." },
-  { path: "events", name: "Events", description: "What happened, in order: one feed, kept for 90 days." },
+  { path: "events", name: "Events", description: "What happened, in order, in one feed." },
   {
     path: "webhook-endpoints",
     name: "Webhook endpoints",

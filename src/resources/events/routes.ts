@@ -27,7 +27,7 @@ export const eventRoutes: Route[] = [
     operation: "listEvents",
     summary: "Read the feed of events",
     description:
-      "Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days.",
+      "Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator says otherwise.",
     path: "/v1/events",
     credentials: ["api_key"],
     plural: "events",

@@ -24,7 +24,7 @@ export function* jsonRecords(pieces: Iterable<string>): Generator<ChipRecord> {
   }
 }
 
-/** The lines of a CSV file below its header, which `check` looks at. Throws `ChipFileError`. */
+/** The lines of a CSV file below its header, which `wrongHeader` looks at. Throws `ChipFileError`. */
 export function* csvRecords(
   pieces: Iterable<string>,
   wrongHeader: (header: string, names: string[]) => string[],
