@@ -1,7 +1,11 @@
 import { assign, setup } from "xstate"
 import { type EffectFailure, failure } from "./failures.ts"
 
-type WebhookEndpointEvent = { type: "PAUSE" } | { type: "ENABLE" } | { type: "GAVE_UP"; last_error: string }
+type WebhookEndpointEvent =
+  | { type: "PAUSE" }
+  | { type: "ENABLE" }
+  | { type: "GAVE_UP"; last_error: string }
+  | { type: "DELETE" }
 
 /** A webhook endpoint: enabled until its organization pauses it, or every attempt at one event has failed. */
 export const webhookEndpointMachine = setup({
