@@ -71,7 +71,7 @@ async function pushOn(
   transaction: WatchedTransaction,
   { is_lowest, is_missed }: Place,
 ): Promise<Findings> {
-  const isGiven = isGivenUp(transaction)
+  const is_given_up = isGivenUp(transaction)
   const last = lastWanted(transaction)
   if (transaction.attempts.length === 0) return nothing
   if (await isUsedByOther(lane, transaction)) return await usedByOther(lane, transaction)
@@ -85,14 +85,14 @@ async function pushOn(
   }
 
   const planned = await withEnoughGas(lane, transaction)
-  const gas = isGiven ? await gasToGiveUp(lane, last) : BigInt(planned.gas)
+  const gas = is_given_up ? await gasToGiveUp(lane, last) : BigInt(planned.gas)
   const is_waiting_long =
     is_lowest &&
     blocksSince(last?.first_sent_block ?? Number(lane.head)) >= lane.chain.config.bump_after_blocks
-  const open = { attempts: transaction.attempts, is_given_up: isGiven, gas, is_waiting_long }
+  const open = { attempts: transaction.attempts, is_given_up, gas, is_waiting_long }
   const move = nextMove(open, await lane.market(), limitsFor(lane, transaction))
   if (move.do === "offer") {
-    const kind = isGiven ? "cancel" : "bump"
+    const kind = is_given_up ? "cancel" : "bump"
     const lack = await lackOf(lane, last, costOf(gas, move.fees))
     return lack ?? (await sendOffer(lane, planned, { kind, gas, fees: move.fees }))
   }
