@@ -1,9 +1,7 @@
-import type { OperatorActRow } from "../../db/operator-schema.ts"
 import type { OrganizationRow } from "../../db/schema.ts"
-import { html, type Markup } from "../../platform/html.ts"
+import { html } from "../../platform/html.ts"
+import { actsTable, type ShownAct } from "./acts-page.ts"
 import { consolePage } from "./page.ts"
-
-type ShownAct = Pick<OperatorActRow, "actor" | "act" | "subject"> & { at: string }
 
 /** An organization, whether its credentials are taken, and who changed that. */
 export function organizationPage(organization: OrganizationRow, acts: ShownAct[]): string {
@@ -25,25 +23,4 @@ export function organizationPage(organization: OrganizationRow, acts: ShownAct[]
 ${actsTable(acts)}
 </main>`,
   )
-}
-
-/** Who did what, the newest first. */
-export function actsPage(acts: ShownAct[]): string {
-  return consolePage(
-    "What operators did",
-    html`<main id="main">
-<p class="trail"><a href="/console">Lifecycles</a> › acts</p>
-<h1>What operators did</h1>
-<p class="hint">By the CLI and on this console; the newest first.</p>
-${actsTable(acts)}
-</main>`,
-  )
-}
-
-export function actsTable(acts: ShownAct[]): Markup {
-  if (acts.length === 0) return html`<p class="empty">Nothing.</p>`
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="what operators did"><table>
-<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Did</th><th scope="col">To</th></tr></thead>
-<tbody>${acts.map(({ at, actor, act, subject }) => html`<tr><td><time datetime="${at}">${at.replace("T", " ").replace(/\.\d+Z$/, " UTC")}</time></td><td>${actor}</td><td>${act}</td><td><a class="mono" href="/console/search?q=${subject}">${subject}</a></td></tr>`)}</tbody>
-</table></div>`
 }

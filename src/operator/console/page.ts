@@ -1,10 +1,12 @@
 import { html, type Markup } from "../../platform/html.ts"
 import { shellPage } from "./shell.ts"
 
+/** A page for an address that leads to nothing: `what` says what there is not. */
 export function missingPage(what: string): string {
   return consolePage("Not found", html`<main id="main"><h1>Not found</h1><p class="empty">${what}</p></main>`)
 }
 
+/** A page of the console; `words` is what was searched for. */
 export function consolePage(title: string, main: Markup, words = ""): string {
   return shellPage(
     title,
@@ -16,4 +18,9 @@ export function consolePage(title: string, main: Markup, words = ""): string {
 </header>
 ${main}`,
   )
+}
+
+/** A time as people read it. */
+export function moment(at: string): Markup {
+  return html`<time datetime="${at}">${at.replace("T", " ").replace(/\.\d+Z$/, " UTC")}</time>`
 }

@@ -8,9 +8,9 @@ import type { Hit } from "../stories/search.ts"
 import type { Story, StoryEffect, StoryEntry, StoryTransaction } from "../stories/story.ts"
 import { duration, stayIn, staysOf, wasTaken } from "../stories/way.ts"
 import type { Counts, ListedActors } from "./actors.ts"
+import { actsTable } from "./acts-page.ts"
 import type { Sign } from "./health.ts"
-import { actsTable } from "./organization-page.ts"
-import { consolePage } from "./page.ts"
+import { consolePage, moment } from "./page.ts"
 
 type Drawing = { machine: MachineName; svg: string }
 
@@ -243,10 +243,6 @@ function transactionItem(transaction: StoryTransaction): Markup {
 function facts(pairs: [string, Shown][]): Markup {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== false)
   return html`${known.map(([name, value], index) => html`${index > 0 && " · "}${name} ${value}`)}`
-}
-
-function moment(at: string): Markup {
-  return html`<time datetime="${at}">${at.replace("T", " ").replace(/\.\d+Z$/, " UTC")}</time>`
 }
 
 /** What a search found; the page says so when it found nothing. */

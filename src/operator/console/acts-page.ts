@@ -1,0 +1,28 @@
+import type { OperatorActRow } from "../../db/operator-schema.ts"
+import { html, type Markup } from "../../platform/html.ts"
+import { consolePage, moment } from "./page.ts"
+
+/** An act with its time as a text. */
+export type ShownAct = Pick<OperatorActRow, "actor" | "act" | "subject"> & { at: string }
+
+/** Who did what, the newest first. */
+export function actsPage(acts: ShownAct[]): string {
+  return consolePage(
+    "What operators did",
+    html`<main id="main">
+<p class="trail"><a href="/console">Lifecycles</a> › acts</p>
+<h1>What operators did</h1>
+<p class="hint">By the CLI and on this console; the newest first.</p>
+${actsTable(acts)}
+</main>`,
+  )
+}
+
+/** The same as a part of another page. */
+export function actsTable(acts: ShownAct[]): Markup {
+  if (acts.length === 0) return html`<p class="empty">Nothing.</p>`
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="what operators did"><table>
+<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Did</th><th scope="col">To</th></tr></thead>
+<tbody>${acts.map(({ at, actor, act, subject }) => html`<tr><td>${moment(at)}</td><td>${actor}</td><td>${act}</td><td><a class="mono" href="/console/search?q=${subject}">${subject}</a></td></tr>`)}</tbody>
+</table></div>`
+}
