@@ -44,7 +44,7 @@ function takes(text: string): string {
 }
 
 /** The order of secp256k1 (SEC 2, section 2.4.1): a private key is above 0 and below it. */
-const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+export const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 
 function isPrivateKey(text: string): text is Hex {
   return /^0x[0-9a-fA-F]{64}$/.test(text) && BigInt(text) > 0n && BigInt(text) < curveOrder

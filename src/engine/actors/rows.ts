@@ -1,12 +1,11 @@
 import { and, asc, eq, lte } from "drizzle-orm"
 import { type Given, query } from "../../db/query.ts"
-import { type ActorRow, actorEvents, actors, actorTimers, effects } from "../../db/schema.ts"
+import { type ActorRow, actorEvents, actors, actorTimers, type EffectRow, effects } from "../../db/schema.ts"
 
 // What the runtime asks of the rows of actors.
 
 type EventRow = typeof actorEvents.$inferSelect
 type TimerRow = typeof actorTimers.$inferSelect
-type EffectRow = typeof effects.$inferSelect
 
 export const actorOfId = query((db, { id }: Given<{ id: string }>) =>
   db.select().from(actors).where(eq(actors.id, id)),

@@ -1,4 +1,5 @@
 import { type Address, isAddressEqual } from "viem"
+import type { KeyFault } from "../../platform/context.ts"
 import type { Log } from "../../platform/log.ts"
 import type { ConnectedChain } from "./chains.ts"
 import { factoryAbi } from "./contracts.generated.ts"
@@ -6,13 +7,8 @@ import { firstFactoryAbi } from "./first-contracts.generated.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
-/** A key of this service that may not do its work on a chain; `text` is one line for who can mend it. */
-type RoleFault = {
-  chain_id: number
-  variable: "AUTHORIZER_KEY" | "SIGNER_KEYS" | "CHAINS"
-  address: Address
-  text: string
-}
+/** A key of this service that may not do its work on a chain, by its address. */
+type RoleFault = KeyFault & { address: Address }
 
 /** Compares the keys of this service with what the factory knows of them. Throws `ChainUnreachable`. */
 export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {

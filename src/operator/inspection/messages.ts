@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from "xstate"
-import type { actorEvents, actors, effects, JournalEvent } from "../../db/schema.ts"
+import type { ActorRow, actorEvents, EffectRow, JournalEvent } from "../../db/schema.ts"
 import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
 import { replaySteps } from "../../engine/actors/runtime.ts"
 import { machineNames } from "../charts/machine-charts.ts"
@@ -28,9 +28,9 @@ type InspectedSnapshot = { status: string; value?: unknown; context?: unknown }
 
 /** An actor as the database has it, with its journal and its effects, each oldest first. */
 type RecordedActor = {
-  actor: typeof actors.$inferSelect
+  actor: ActorRow
   journal: (typeof actorEvents.$inferSelect)[]
-  effects: (typeof effects.$inferSelect)[]
+  effects: EffectRow[]
 }
 
 /**

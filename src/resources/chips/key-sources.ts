@@ -2,7 +2,7 @@ import { and, asc, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { keySets, keySetVersions } from "../../db/key-set-schema.ts"
 import { type KeySource, keySourceOf } from "../../engine/sun/key-schemes.ts"
-import { resealBytes, type Secret, seal, unseal } from "../../platform/sealing.ts"
+import { reseal, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
 /** A version of a key set, ready to derive, with the names that people know it by. */
 export type NamedKeySource = KeySource & { key_set_id: string; name: string; master: Uint8Array }
@@ -57,9 +57,7 @@ export function resealMaster(
   version: number,
   sealed: string,
 ): string | null {
-  const boundTo = Buffer.from(`${keySetId}.${version}`)
-  const anew = resealBytes(secret, PURPOSE, boundTo, Buffer.from(sealed, "base64url"))
-  return anew?.toString("base64url") ?? null
+  return reseal(secret, PURPOSE, `${keySetId}.${version}`, sealed)
 }
 
 const PURPOSE = "key set master"

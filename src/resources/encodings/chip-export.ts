@@ -1,10 +1,8 @@
-import { and, asc, eq, getTableColumns, gt } from "drizzle-orm"
-import { chipRefusals } from "../../db/chip-refusal-schema.ts"
-import { type ChipRow, chips } from "../../db/schema.ts"
+import type { ChipRow } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
-import { collectGarbage } from "../../platform/memory.ts"
 import { knownUid } from "../chips/proof.ts"
-import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signals.ts"
+import type { ChipSignals } from "../chips/signals.ts"
+import { pagesOfStock } from "../organizations/chip-stock.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
 /** A chip as a file gives it, without keys. */
@@ -13,23 +11,9 @@ export type ExportedChip = ReturnType<typeof presentExported>
 /** All chips of an organization in the order of their ids, a page in memory at a time. Throws `not_found.resource`. */
 export async function* exportedChips(context: Context, organizationId: string): AsyncGenerator<ExportedChip> {
   const organization = await requireOrganization(context.db.read, organizationId)
-  for (let after = ""; ; ) {
-    const page = await context.db.read
-      .select({ ...getTableColumns(chips), ...signalColumns })
-      .from(chips)
-      .leftJoin(chipRefusals, refusalsOfChip)
-      .where(and(eq(chips.organization_id, organization.id), gt(chips.chip_id, after)))
-      .orderBy(asc(chips.chip_id))
-      .limit(PAGE_CHIPS)
-    const last = page.at(-1)
-    if (!last) return
+  for await (const page of pagesOfStock(context, organization.id))
     for (const chip of page) yield presentExported(chip)
-    collectGarbage()
-    after = last.chip_id
-  }
 }
-
-const PAGE_CHIPS = 1_000
 
 function presentExported(chip: ChipRow & ChipSignals) {
   return {

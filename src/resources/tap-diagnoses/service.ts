@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import { chips } from "../../db/schema.ts"
+import { type ChipRow, chips } from "../../db/schema.ts"
 import { unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { type Diagnosis, diagnose } from "../../engine/sun/diagnosis/diagnose.ts"
 import type { KeyCandidate } from "../../engine/sun/diagnosis/key-search.ts"
@@ -48,7 +48,6 @@ export async function diagnoserOf(
   }
 }
 
-type ChipRow = typeof chips.$inferSelect
 type KnownSet = { source: NamedKeySource; candidate: KeyCandidate }
 
 async function chipOf(queries: Queries, organizationId: string, chipId: string): Promise<ChipRow | null> {

@@ -16,6 +16,7 @@ import {
   serializeTransaction,
 } from "viem"
 import { publicKeyToAddress, toAccount } from "viem/accounts"
+import { curveOrder } from "../../../platform/key-settings.ts"
 
 /** A secp256k1 key that never leaves the service that keeps it. */
 export type KeyService = {
@@ -68,9 +69,7 @@ function uncompressedPoint(der: Uint8Array): Hex {
   return bytesToHex(der.subarray(pointPrefix.length))
 }
 
-/** The order of secp256k1 (SEC 2, section 2.4.1). EIP-2 takes the lower of the two values that s may have. */
-const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
-
+/** Of the two values that s may have, EIP-2 takes the lower one. */
 async function ethereumSignature(der: Uint8Array, hash: Hex, address: Address): Promise<Signature> {
   const [first, second] = integersOf(der)
   const r = numberToHex(first, { size: 32 })
