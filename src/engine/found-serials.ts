@@ -1,7 +1,7 @@
-import { and, asc, eq, inArray, isNull } from "drizzle-orm"
+import { and, asc, eq, inArray, isNotNull, isNull, ne, or } from "drizzle-orm"
 import { foundSerials } from "../db/chain-schema.ts"
 import type { Queries } from "../db/database.ts"
-import { units } from "../db/schema.ts"
+import { transactionAttempts, transactions, units } from "../db/schema.ts"
 
 export type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
 
@@ -23,4 +23,22 @@ export async function foundSerialsOf(
     .orderBy(asc(serial))
   // The lowest one, should the chain have bound a chip twice.
   return new Map(rows.reverse().map((row) => [row.chip_id, row]))
+}
+
+/**
+ * The ids of those transactions, by their hashes, that are a lane's own: what they issued is issued again should a
+ * reorganization undo it. Others may be forgotten ones, as after an older back-up was restored.
+ */
+export async function ownIssuances(
+  queries: Queries,
+  hashes: readonly string[],
+): Promise<Map<string, string>> {
+  const { id, kind, status, block_hash } = transactions
+  const isWatched = or(ne(status, "final"), isNotNull(block_hash))
+  const rows = await queries
+    .select({ hash: transactionAttempts.hash, id })
+    .from(transactionAttempts)
+    .innerJoin(transactions, eq(id, transactionAttempts.transaction_id))
+    .where(and(inArray(transactionAttempts.hash, [...hashes]), eq(kind, "issueUnit"), isWatched))
+  return new Map(rows.map((row) => [row.hash, row.id]))
 }

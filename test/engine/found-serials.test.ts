@@ -2,16 +2,26 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { and, asc, eq } from "drizzle-orm"
 import type { Address } from "viem"
 import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
-import { bulkPairings, effects, units } from "../../src/db/schema.ts"
+import {
+  bulkPairings,
+  effects,
+  lanes,
+  type TransactionRow,
+  transactionAttempts,
+  transactions,
+  units,
+} from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import type { Effect as LaneWork, Mined, Write } from "../../src/engine/jobs/job.ts"
+import { newId } from "../../src/platform/ids.ts"
 import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { issueUnits } from "../../workers/jobs/issue-units.ts"
 import { contractsOn, followMoves } from "../../workers/watches/follow-owners.ts"
 import { engines } from "../harness/engines.ts"
+import { laneRow } from "../harness/scene.ts"
 import {
   activeCollection,
   createCaller,
@@ -46,6 +56,21 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
         found_at: at,
       }),
     )
+  const insertTransaction = async (change: Pick<TransactionRow, "kind" | "status">) => {
+    const [lane, id, hash] = [laneRow(), newId(), `0x${newId()}`]
+    const fees = { max_fee_per_gas: "1", max_priority_fee_per_gas: "1" }
+    await service.turn(async ({ tx, at }) => {
+      await tx.insert(lanes).values(lane)
+      await tx.insert(transactions).values({
+        ...{ id, lane_id: lane.id, chain_id: lane.chain_id, nonce: 7, to: "0x01", call: "0x", gas: 21_000 },
+        ...{ ...fees, ...change, created_at: at, updated_at: at },
+      })
+      await tx.insert(transactionAttempts).values({
+        ...{ hash, transaction_id: id, kind: "first", raw: "0x02", ...fees, send_count: 1, created_at: at },
+      })
+    })
+    return { id, hash }
+  }
   const writeNext = async (waiting: Effect[]) => {
     const planned = await issueUnits.plan(noChain, read(), waiting as [Effect, ...Effect[]])
     const { taken, write } = planned as Write<"issueUnit">
@@ -102,6 +127,36 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     const [unit] = await read().select().from(units).where(eq(units.id, next.id))
     expect(unit?.serial).toBe(5)
   })
+
+  test.each([
+    { kind: "issueUnit", status: "reverted", watched: "confirmed" },
+    { kind: "issueUnit", status: "sent", watched: "sent" },
+    { kind: "issueUnit", status: "final", watched: null },
+    { kind: "useUpNonce", status: "reverted", watched: null },
+  ] as const)(
+    "are watched with their transaction where it is one of ours: $kind, $status",
+    async ({ watched, ...change }) => {
+      const caller = await createCaller(service)
+      const collection = await activeCollection(service, caller)
+      const unit = await newUnit(service, caller, collection)
+      const body = { chips: [{ unit_id: unit.id, is_test: true }] }
+      await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
+      const [effect] = (await waitingFor(collection.id)) as [Effect]
+      const { id, hash } = await insertTransaction(change)
+      await find(collection.id, 1, effect)
+      await service.turn(({ tx }) =>
+        tx
+          .update(foundSerials)
+          .set({ transaction_hash: hash })
+          .where(eq(foundSerials.collection_id, collection.id)),
+      )
+      await writeNext([effect])
+      const [done] = await read().select().from(effects).where(eq(effects.id, effect.id))
+      const [transaction] = await read().select().from(transactions).where(eq(transactions.id, id))
+      expect(done).toMatchObject({ status: "done", transaction_id: watched === null ? null : id })
+      expect(transaction?.status).toBe(watched ?? change.status)
+    },
+  )
 
   test("leave a unit whose issuance was on its way with the owner that the chain has for it", async () => {
     const caller = await createCaller(service)

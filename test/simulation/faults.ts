@@ -84,9 +84,7 @@ export function drawFaults(seed: bigint, processes: readonly string[], providers
   const faults = Array.from({ length: count }, () => {
     return drawFault(stream, kinds.length > 0 ? kinds : weights, processes, providers)
   })
-  // A database that was put back may issue a chip once more behind such a reorganization, which is not mended yet.
-  const isRestored = faults.some(({ kind }) => kind === "restore")
-  const undoing = count > 0 && !isRestored && stream.happens(0.5) ? drawUndoing(stream) : []
+  const undoing = count > 0 && stream.happens(0.5) ? drawUndoing(stream) : []
   return [...faults, ...undoing].sort((one, other) => one.at - other.at)
 }
 

@@ -1,9 +1,10 @@
-import { eq } from "drizzle-orm"
+import { and, eq, lte } from "drizzle-orm"
 import { type Address, createPublicClient, custom, type Hex } from "viem"
 import { foundry } from "viem/chains"
 import type { Database } from "../../src/db/database.ts"
+import { webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
 import { openDatabase } from "../../src/db/open.ts"
-import { query } from "../../src/db/query.ts"
+import { type Given, query } from "../../src/db/query.ts"
 import { actorEvents, actors, effects, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
@@ -241,6 +242,7 @@ const stillBlocks = 4
 
 async function isBusy({ read }: Database, chain: SimulatedChain): Promise<boolean> {
   if ((await openEffects(read, {})).length > 0) return true
+  if ((await dueDeliveries(read, { at: new Date() })).length > 0) return true
   if ((await haltedLanes(read, {})).length > 0) return true
   return (await allTransactions(read, {})).some(({ status, block_number, block_hash }) => {
     if (status === "final" && block_hash === null) return false
@@ -251,6 +253,14 @@ async function isBusy({ read }: Database, chain: SimulatedChain): Promise<boolea
 
 const openEffects = query((db) =>
   db.select({ id: effects.id }).from(effects).where(eq(effects.status, "open")),
+)
+/** What a worker that died had begun to send waits for the end of its lease. */
+const dueDeliveries = query((db, { at }: Given<{ at: Date }>) =>
+  db
+    .select({ event_id: webhookQueue.event_id })
+    .from(webhookQueue)
+    .innerJoin(webhookEndpoints, eq(webhookEndpoints.id, webhookQueue.endpoint_id))
+    .where(and(eq(webhookEndpoints.status, "enabled"), lte(webhookQueue.due_at, at))),
 )
 const allTransactions = query((db) => db.select().from(transactions))
 

@@ -21,7 +21,7 @@ import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, encodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { CallReverted } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
-import { foundSerialsOf } from "../../src/engine/found-serials.ts"
+import { foundSerialsOf, ownIssuances } from "../../src/engine/found-serials.ts"
 import {
   type Call,
   type Effect,
@@ -195,6 +195,8 @@ async function settleFound(
   const serials = await foundSerialsOf(queries, id, chipIds)
   const taken = members.filter((effect) => serials.has(effect.input.chip_id))
   if (taken.length === 0) return null
+  const hashes = [...serials.values()].map(({ transaction_hash }) => transaction_hash)
+  const issuances = await ownIssuances(queries, hashes)
   return {
     do: "write",
     taken,
@@ -203,6 +205,8 @@ async function settleFound(
         const found = serials.get(effect.input.chip_id)
         if (!found) continue
         const { serial, transaction_hash } = found
+        const own = issuances.get(transaction_hash)
+        if (own !== undefined) await giveTo(turn, effect, own)
         const output: OutputOf<"issueUnit"> = { serial, transaction_hash }
         await settleEffect(turn, effect.id, { output })
         await takeFoundOwners(turn, id, [{ unit_id: effect.actor_id, serial }])
@@ -211,6 +215,15 @@ async function settleFound(
     },
     warning: null,
   }
+}
+
+/** From now on a transaction that seemed to have achieved nothing stands for this effect, and is watched for it. */
+async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: string): Promise<void> {
+  await turn.tx.update(effects).set({ transaction_id }).where(eq(effects.id, id))
+  await turn.tx
+    .update(transactions)
+    .set({ status: "confirmed", updated_at: turn.at })
+    .where(and(eq(transactions.id, transaction_id), eq(transactions.status, "reverted")))
 }
 
 async function issueBatch(
