@@ -56,8 +56,8 @@ export function createApp(
       development: false,
       // Two processes on one port would share its requests without a word.
       reusePort: false,
-      // Beyond this Bun answers by itself, so it is far above what a body may have.
-      maxRequestBodySize: 1024 * 1024,
+      // Beyond this Bun would answer by itself, without an envelope. What is not read keeps its sender waiting, not us.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       idleTimeout: 30,
     },
   })

@@ -168,17 +168,15 @@ describe("a body", () => {
   const post = (length: number) =>
     `POST /v1/units HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${customer.key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n{"name":"${"x".repeat(70_000)}`
 
-  test("above 64 KiB is refused in our own words", async () => {
-    const received = await sendRaw(service, post(1_000_000))
-    expect(headOf(received)).toBe("HTTP/1.1 413 Payload Too Large")
-    expect(received).toContain('"code":"request.too_large"')
-  })
-
-  test("above 1 MiB is refused by the server underneath, as the runbook on proxies says", async () => {
-    const received = await sendRaw(service, post(2_000_000))
-    expect(headOf(received)).toStartWith("HTTP/1.1 413")
-    expect(received).not.toContain("request.too_large")
-  })
+  test.each([100_000, 2_000_000, 5_000_000_000])(
+    "of %i bytes is refused in our own words",
+    async (length) => {
+      const received = await sendRaw(service, post(length))
+      expect(headOf(received)).toBe("HTTP/1.1 413 Payload Too Large")
+      expect(received).toContain('"code":"request.too_large"')
+      expect(received).toMatch(/^x-request-id: req_/im)
+    },
+  )
 })
 
 test("headers of more than 16 KiB are refused with 431", async () => {
