@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type TSchema, Type } from "@sinclair/typebox"
 import fc from "fast-check"
+import { routes } from "../../src/api/routes.ts"
 import { parseJsonObject } from "../../src/http/json.ts"
 import { checkOf } from "../../src/http/validate.ts"
 import { nullable } from "../../src/platform/fields.ts"
+import { newId } from "../../src/platform/ids.ts"
 import {
   type Answer,
   ask,
   type Customer,
   createCustomer,
+  createVisitor,
   type HttpService,
   sendRaw,
   startService,
@@ -145,6 +148,17 @@ test("32 levels are allowed", () => {
 
 test("an unknown key is refused by its name", async () => {
   expect(seen(await post({ name: "a", colour: "red" }))).toEqual(refusedOn("colour"))
+})
+
+test.each(
+  routes
+    .filter(({ method }) => method !== "GET" && method !== "DELETE")
+    .map((route) => [route.operation, route] as const),
+)("%s takes no key that it does not know", async (_operation, { method, path, credentials }) => {
+  const as = credentials.includes("api_key") ? customer.key : (await createVisitor(service, customer)).token
+  const question = `${method} ${path.replaceAll(/\{\w+\}/g, newId())}`
+  const { status, fields } = await ask(service, question, { as, body: { surprise: 1 } })
+  expect({ status, fields }).toEqual({ status: 400, fields: expect.arrayContaining(["surprise"]) })
 })
 
 test("a byte order mark is allowed", async () => {

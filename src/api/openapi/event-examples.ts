@@ -85,8 +85,8 @@ export function eventExamplesOf({ unit_id, collection_id, claim, page }: Story) 
     getWebhookEndpoint: { response: webhookEndpoint },
     updateWebhookEndpoint: { request: updateWebhookEndpoint, response: webhookEndpoint },
     deleteWebhookEndpoint: {},
-    createWebhookSecret: { response: rotatedWebhookEndpoint },
-    createWebhookTest: { response: testEvent },
+    createWebhookSecret: { request: {}, response: rotatedWebhookEndpoint },
+    createWebhookTest: { request: {}, response: testEvent },
     listWebhookDeliveries: { response: listedDeliveries },
     createWebhookReplay: { request: createReplay, response: replay },
   }

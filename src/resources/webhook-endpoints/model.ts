@@ -93,11 +93,21 @@ export const webhookDelivery = Type.Object(
 )
 export type WebhookDelivery = Static<typeof webhookDelivery>
 
+export const createWebhookSecretBody = Type.Object(
+  {},
+  { title: "CreateWebhookSecret", additionalProperties: false },
+)
+
+export const createWebhookTestBody = Type.Object(
+  {},
+  { title: "CreateWebhookTest", additionalProperties: false },
+)
+
 export const createReplayBody = Type.Object(
   {
     created_after: Type.Optional(
       Type.String({
-        pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?Z$",
+        pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|\\+00:00)$",
         description: "All events from this time on (inclusive): ISO 8601 in UTC.",
         "x-message": "must be a time in UTC such as 2026-01-31T12:00:00Z",
         "x-shown": { format: "date-time" },
