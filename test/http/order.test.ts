@@ -102,6 +102,34 @@ describe("is checked first:", () => {
     expect((await create({ name: "b" })).code).toBe("idempotency.key_conflict")
   })
 
+  test.each([
+    ["POST /v1/units", { collection_id: newId(), redirect_url: "javascript:alert(1)" }, "redirect_url"],
+    ["POST /v1/units", { collection_id: newId(), attributes: { a: "x".repeat(17_000) } }, "attributes"],
+    ["POST /v1/collections", { name: "a", redirect_url: "ftp://example.com" }, "redirect_url"],
+  ])(
+    "a rule that no schema can say of %s, before a conflict of the idempotency key",
+    async (question, body, field) => {
+      const headers = { "idempotency-key": newId() }
+      await ask(service, "POST /v1/collections", { as: customer.key, body: { name: "a" }, headers })
+      expect((await ask(service, question, { as: customer.key, body, headers })).fields).toEqual([field])
+    },
+  )
+
+  test.each(["claims", "transfers"])(
+    "the recipient of %s, before a conflict of the idempotency key",
+    async (kind) => {
+      const own = await createVisitor(service, customer)
+      const headers = { "idempotency-key": newId() }
+      await ask(service, claims(own.unit_id), { as: own.token, body: { recipient }, headers })
+      const { fields } = await ask(service, `POST /v1/units/${own.unit_id}/${kind}`, {
+        as: own.token,
+        body: { recipient: `0x${"0".repeat(40)}` },
+        headers,
+      })
+      expect(fields).toEqual(["recipient"])
+    },
+  )
+
   test("the schema, before whether the unit exists", async () => {
     const { fields } = await ask(service, claims("nobody"), { as: visitor.token, body: {} })
     expect(fields).toEqual(["recipient"])

@@ -1,7 +1,9 @@
 import { listRoute } from "../../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../../http/route.ts"
+import { checkOf, formThen } from "../../http/validate.ts"
 import { pathId } from "../../platform/fields.ts"
-import { claimResource, createClaimBody } from "./model.ts"
+import { requireRecipient } from "../ownership/rules.ts"
+import { type CreateClaimBody, claimResource, createClaimBody } from "./model.ts"
 import { presentClaim } from "./present.ts"
 import { createClaim, getClaim, listClaims, prepareClaim } from "./service.ts"
 
@@ -17,6 +19,9 @@ export const claimRoutes: Route[] = [
     credentials: ["session_token"],
     idempotent: true,
     body: createClaimBody,
+    checkBody: formThen(checkOf(createClaimBody), ({ recipient }: CreateClaimBody) =>
+      requireRecipient(recipient),
+    ),
     status: 201,
     response: claimResource,
     errors: [

@@ -1,10 +1,17 @@
 import { Type } from "@sinclair/typebox"
 import { listRoute } from "../../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../../http/route.ts"
+import { checkOf, formThen } from "../../http/validate.ts"
 import { externalId, pathId } from "../../platform/fields.ts"
 import { collectionResource, createCollectionBody, updateCollectionBody } from "./model.ts"
 import { presentCollection } from "./present.ts"
-import { createCollection, getCollection, listCollections, updateCollection } from "./service.ts"
+import {
+  createCollection,
+  editableFields,
+  getCollection,
+  listCollections,
+  updateCollection,
+} from "./service.ts"
 
 export const collectionRoutes: Route[] = [
   writeRoute({
@@ -17,6 +24,7 @@ export const collectionRoutes: Route[] = [
     credentials: ["api_key"],
     idempotent: true,
     body: createCollectionBody,
+    checkBody: formThen(checkOf(createCollectionBody), editableFields),
     status: 201,
     response: collectionResource,
     errors: ["collection.already_exists", "quota.exceeded"],

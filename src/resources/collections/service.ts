@@ -119,8 +119,8 @@ export async function updateCollection(
   return collection
 }
 
-/** The given fields as they are stored. */
-function editableFields(body: CreateCollectionBody | UpdateCollectionBody) {
+/** The given fields as they are stored. Throws `validation.failed` on a field that breaks its rule. */
+export function editableFields(body: CreateCollectionBody | UpdateCollectionBody) {
   return {
     ...(body.redirect_url !== undefined && { redirect_url: canonicalRedirect(body.redirect_url) }),
     ...(body.description !== undefined && { description: body.description }),

@@ -1,7 +1,9 @@
 import { listRoute } from "../../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../../http/route.ts"
+import { checkOf, formThen } from "../../http/validate.ts"
 import { pathId } from "../../platform/fields.ts"
-import { createTransferBody, transferResource } from "./model.ts"
+import { requireRecipient } from "../ownership/rules.ts"
+import { type CreateTransferBody, createTransferBody, transferResource } from "./model.ts"
 import { presentTransfer } from "./present.ts"
 import { createTransfer, getTransfer, listTransfers, prepareTransfer } from "./service.ts"
 
@@ -17,6 +19,9 @@ export const transferRoutes: Route[] = [
     credentials: ["session_token"],
     idempotent: true,
     body: createTransferBody,
+    checkBody: formThen(checkOf(createTransferBody), ({ recipient }: CreateTransferBody) =>
+      requireRecipient(recipient),
+    ),
     status: 201,
     response: transferResource,
     errors: [

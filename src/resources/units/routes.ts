@@ -2,10 +2,11 @@ import { Type } from "@sinclair/typebox"
 import { ownershipStatuses, tokenStatuses } from "../../db/statuses.ts"
 import { listRoute } from "../../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../../http/route.ts"
+import { checkOf, formThen } from "../../http/validate.ts"
 import { chipId, collectionId, externalId, oneOf, pathId } from "../../platform/fields.ts"
 import { createUnitBody, unitListItem, unitResource, updateUnitBody } from "./model.ts"
 import { presentListedUnit, presentUnit } from "./present.ts"
-import { createUnit, getUnit, listUnits, updateUnit } from "./service.ts"
+import { createUnit, editableFields, getUnit, listUnits, updateUnit } from "./service.ts"
 
 export const unitRoutes: Route[] = [
   writeRoute({
@@ -17,6 +18,7 @@ export const unitRoutes: Route[] = [
     credentials: ["api_key"],
     idempotent: true,
     body: createUnitBody,
+    checkBody: formThen(checkOf(createUnitBody), editableFields),
     status: 201,
     response: unitResource,
     errors: ["collection.not_found", "unit.already_exists", "quota.exceeded"],

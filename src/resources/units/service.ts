@@ -268,8 +268,8 @@ export async function findUnits(queries: Queries, caller: Caller, unitIds: strin
   return found.map(unitViewOf)
 }
 
-/** The given fields as they are stored. */
-function editableFields(body: UpdateUnitBody) {
+/** The given fields as they are stored. Throws `validation.failed` on a field that breaks its rule. */
+export function editableFields(body: UpdateUnitBody) {
   if (body.attributes !== undefined) checkAttributes(body.attributes)
   if (body.metadata !== undefined) checkMetadata(body.metadata)
   return {
