@@ -81,7 +81,7 @@ export function flagOf(text: "true" | "false" | undefined): boolean | undefined 
 /** A bound of a time window: ISO 8601 in UTC. */
 export function bound(description: string) {
   return Type.String({
-    pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?Z$",
+    pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|\\+00:00)$",
     description,
     "x-message": instantRule,
   })

@@ -1,13 +1,25 @@
-import { fieldError } from "../platform/errors.ts"
+import { fieldError, formError } from "../platform/errors.ts"
 
-/** The parameters of a request's address, each at most once; `validation.failed` names one that comes again. */
+/** The parameters of a request's address, each at most once. Throws `validation.failed`. */
 export function readQuery(url: string): Record<string, string> {
   const start = url.indexOf("?")
   if (start < 0) return {}
+  const text = url.slice(start + 1).replace(/#.*$/, "")
+  if (!isEncoded(text)) throw formError("The query is not percent-encoded UTF-8.")
   const query = new Map<string, string>()
-  for (const [name, value] of new URLSearchParams(url.slice(start + 1).replace(/#.*$/, ""))) {
+  for (const [name, value] of new URLSearchParams(text)) {
     if (query.has(name)) throw fieldError(name, "is given more than once")
     query.set(name, value)
   }
   return Object.fromEntries(query)
+}
+
+/** `URLSearchParams` takes what it cannot read for text of its own. */
+function isEncoded(query: string): boolean {
+  try {
+    decodeURIComponent(query)
+    return true
+  } catch {
+    return false
+  }
 }

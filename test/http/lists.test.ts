@@ -75,6 +75,18 @@ describe("a query parameter is refused by its name:", () => {
   })
 })
 
+test.each(["%ff", "%zz", "100%", "%ED%A0%80"])(
+  "a query with %s, which is not percent-encoded UTF-8, is refused as a whole",
+  async (text) => {
+    const { status, code, formErrors } = await list(`units?external_id=${text}`)
+    expect({ status, code, formErrors }).toEqual({
+      status: 400,
+      code: "validation.failed",
+      formErrors: ["The query is not percent-encoded UTF-8."],
+    })
+  },
+)
+
 test("an operation that changes something takes no query", async () => {
   const { fields } = await ask(service, "POST /v1/collections?dry_run=true", {
     as: customer.key,
@@ -116,6 +128,14 @@ describe("a list", () => {
     const visitor = await createVisitor(service, await createCustomer(service))
     const { status, body } = await list(`taps?is_test=true&unit_id=${visitor.unit_id}`)
     expect({ status, body }).toMatchObject({ status: 200, body: { taps: [] } })
+  })
+
+  test.each(["Z", "%2B00:00"])("of taps takes a time in UTC that ends in %s", async (zone) => {
+    const owner = await createCustomer(service)
+    await createVisitor(service, owner)
+    const counted = async (query: string) => (await list(`taps?is_test=true&${query}`, owner.key)).body.taps
+    expect(await counted(`created_after=2000-01-01T00:00:00.5${zone}`)).toHaveLength(1)
+    expect(await counted(`created_before=2000-01-01T00:00:00${zone}`)).toEqual([])
   })
 
   test("of taps leaves test chips out unless they are asked for", async () => {
