@@ -158,10 +158,10 @@ function isOpenedByPerson(request: Request): boolean {
   return request.method === "GET" && !isApi && wantsHtml(request.headers.get("accept") ?? "")
 }
 
-function answerOfPage({ status, headers, html }: PageAnswer): Answer | FileAnswer {
-  const type = html === null ? {} : { "content-type": "text/html; charset=utf-8" }
+function answerOfPage({ status, headers, body }: PageAnswer): Answer | FileAnswer {
+  const type = body === null ? {} : { "content-type": "text/html; charset=utf-8" }
   const answer = { status, headers: { ...type, ...headers }, code: null }
-  return html instanceof Uint8Array ? { ...answer, body: html } : { ...answer, body: html }
+  return body instanceof Uint8Array ? { ...answer, body } : { ...answer, body }
 }
 
 function patternOf(path: string): string {

@@ -8,8 +8,8 @@ type Held = { content: string; type: string; if_none_match: string | null }
 export function cachedAnswer({ content, type, if_none_match }: Held, policy: string): PageAnswer {
   const etag = `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`
   const headers = { etag, "cache-control": "public, max-age=60", "content-security-policy": policy }
-  if (isKept(if_none_match, etag)) return { status: 304, headers, html: null }
-  return { status: 200, headers: { ...headers, "content-type": type }, html: content }
+  if (isKept(if_none_match, etag)) return { status: 304, headers, body: null }
+  return { status: 200, headers: { ...headers, "content-type": type }, body: content }
 }
 
 function isKept(ifNoneMatch: string | null, etag: string): boolean {

@@ -37,9 +37,9 @@ type PageDocumentation = {
   answers: Record<number, { description: string; location?: string; html?: string }>
 }
 
-/** HTML, or whatever its `content-type` says, or a redirect when `headers` has a `location`; `headers` in lower case. */
+/** A redirect when `headers`, in lower case, have a `location`; else HTML, or whatever their `content-type` says. */
 export type PageAnswer = {
   status: number
   headers: Record<string, string>
-  html: string | Uint8Array<ArrayBuffer> | null
+  body: string | Uint8Array<ArrayBuffer> | null
 }

@@ -68,7 +68,7 @@ export function docsPages(api: Api): Page[] {
     ...fonts.map(
       ({ path, content }): Page => ({
         path,
-        open: async () => ({ status: 200, headers: fontHeaders, html: content }),
+        open: async () => ({ status: 200, headers: fontHeaders, body: content }),
       }),
     ),
   ]
@@ -100,11 +100,11 @@ const policy =
   "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 function htmlAnswer(page: string): PageAnswer {
-  return { status: 200, headers: { ...cached, "content-security-policy": policy }, html: page }
+  return { status: 200, headers: { ...cached, "content-security-policy": policy }, body: page }
 }
 
 function text(content: string, type: string): PageAnswer {
-  return { status: 200, headers: { ...cached, "content-type": `${type}; charset=utf-8` }, html: content }
+  return { status: 200, headers: { ...cached, "content-type": `${type}; charset=utf-8` }, body: content }
 }
 
 function file(path: string, content: string, type: string): Page {

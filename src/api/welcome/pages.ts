@@ -45,5 +45,5 @@ ${content}
     "content-security-policy":
       "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   }
-  return { headers, html: page }
+  return { headers, body: page }
 }

@@ -22,5 +22,5 @@ export const landingPage = {
   headers: {
     "content-security-policy": `default-src 'none'; style-src 'sha256-${styleHash}'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   },
-  html: page,
+  body: page,
 } satisfies PageAnswer

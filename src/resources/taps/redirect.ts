@@ -33,7 +33,7 @@ export const tapRedirect: DocumentedPage = {
       200: {
         description:
           "No page has been chosen, or there is no such chip: a page that says so, the same for both.",
-        html: landingPage.html,
+        html: landingPage.body,
       },
     },
   },
@@ -50,7 +50,7 @@ export const tapRedirect: DocumentedPage = {
       service_c: c,
       service_enc: enc,
     })
-    return { status: 302, headers: { location }, html: null }
+    return { status: 302, headers: { location }, body: null }
   },
 }
 
