@@ -1,4 +1,4 @@
-import { existsSync, renameSync, writeFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { type Address, createTestClient, type Hex, http, publicActions, toHex, walletActions } from "viem"
@@ -7,6 +7,7 @@ import { factoryAbi } from "../engine/chain/contracts.generated.ts"
 import { planDeployment } from "../engine/chain/deployment.ts"
 import { untilNextBeat } from "../platform/beat.ts"
 import { StartError } from "../platform/start-error.ts"
+import { writeWholeAtOnce } from "../platform/whole-file.ts"
 import { startChainGuard } from "./chain-guard.ts"
 import { localChain } from "./local-chain.ts"
 
@@ -37,14 +38,14 @@ export async function startDevChain(options: {
   /** What the addresses of tokens' metadata begin with. */
   metadata_base_url: string
 }): Promise<DevChain> {
-  if (options.port !== 0) await portIsFree(options.port)
+  if (options.port !== 0) await untilFree(options.port)
   const stateFile = join(options.folder, "chain.json")
   const anvilPort = await freePort()
   const anvilUrl = `http://127.0.0.1:${anvilPort}`
   const anvil = spawnAnvil(anvilPort, stateFile)
   const client = createDevClient(anvilUrl)
   try {
-    await answers(client, anvil)
+    await untilItAnswers(client, anvil, stateFile)
     const contracts = await deployContracts(client, options.metadata_base_url)
     await saveState(client, stateFile)
     const producer = startBlockProducer(client, stateFile, options.isAwaited)
@@ -89,7 +90,7 @@ export async function freePort(): Promise<number> {
 const portPatienceMilliseconds = 5_000
 
 /** A chain that was just orphaned needs a moment to end. */
-async function portIsFree(port: number): Promise<void> {
+async function untilFree(port: number): Promise<void> {
   const deadline = performance.now() + portPatienceMilliseconds
   while (!(await canListen(port))) {
     if (performance.now() > deadline)
@@ -109,12 +110,12 @@ async function canListen(port: number): Promise<boolean> {
 }
 
 /** A shell stands guard: when this process is gone, however it ended, its end of the pipe closes and anvil ends. */
-const guard = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
+const endWithParent = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
 
 function spawnAnvil(port: number, stateFile: string) {
   const flags = ["--port", String(port), "--silent", "--no-mining", "--order", "fifo", "--no-cors"]
   const state = existsSync(stateFile) ? ["--load-state", stateFile] : []
-  return Bun.spawn(["sh", "-c", guard, anvilPath(), ...flags, ...state], {
+  return Bun.spawn(["sh", "-c", endWithParent, anvilPath(), ...flags, ...state], {
     stdin: "pipe",
     stdout: "ignore",
     stderr: "ignore",
@@ -142,7 +143,7 @@ type DevClient = ReturnType<typeof createDevClient>
 
 const startPatienceMilliseconds = 30_000
 
-async function answers(client: DevClient, anvil: Bun.Subprocess): Promise<void> {
+async function untilItAnswers(client: DevClient, anvil: Bun.Subprocess, stateFile: string): Promise<void> {
   const deadline = performance.now() + startPatienceMilliseconds
   while (performance.now() < deadline) {
     if (anvil.exitCode !== null) break
@@ -153,7 +154,9 @@ async function answers(client: DevClient, anvil: Bun.Subprocess): Promise<void> 
       await Bun.sleep(50)
     }
   }
-  throw new StartError("the local chain does not answer; remove its state file to start it anew")
+  throw new StartError(
+    `the local chain does not answer; start this again, and where it stays so, remove ${stateFile}, with which the chain begins anew`,
+  )
 }
 
 const mnemonic = "test test test test test test test test test test test junk"
@@ -254,7 +257,5 @@ function startBlockProducer(client: DevClient, stateFile: string, isAwaited: () 
 
 async function saveState(client: DevClient, stateFile: string): Promise<void> {
   const packed = await client.dumpState()
-  const state = Bun.gunzipSync(Buffer.from(packed.slice(2), "hex"))
-  writeFileSync(`${stateFile}.new`, state, { flush: true })
-  renameSync(`${stateFile}.new`, stateFile)
+  writeWholeAtOnce(stateFile, Bun.gunzipSync(Buffer.from(packed.slice(2), "hex")))
 }

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { dataDirOf, type Environment } from "../platform/config.ts"
 import { ConfigError } from "../platform/config-error.ts"
+import { writeWholeAtOnce } from "../platform/whole-file.ts"
 
 /**
  * What a dev service left for the other commands: the variables it made up, such as `SERVICE_SECRET` and `CHAINS`.
@@ -33,11 +34,7 @@ export function readDevEnvironment(dataDir: string): Environment {
 /** Leaves the variables of a dev service, secrets included, for its owner's eyes only: whole or not at all. */
 export function writeDevEnvironment(dataDir: string, values: Record<string, string>): void {
   mkdirSync(dataDir, { recursive: true })
-  const path = join(dataDir, fileName)
-  const draft = `${path}.${process.pid}.draft`
-  rmSync(draft, { force: true })
-  writeFileSync(draft, `${JSON.stringify(values, null, 2)}\n`, { mode: 0o600, flag: "wx", flush: true })
-  renameSync(draft, path)
+  writeWholeAtOnce(join(dataDir, fileName), `${JSON.stringify(values, null, 2)}\n`)
 }
 
 /**

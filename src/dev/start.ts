@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { effects, organizations } from "../db/schema.ts"
@@ -9,6 +9,7 @@ import type { Caller } from "../platform/caller.ts"
 import { dataDirOf, type Environment, integerFrom, loadConfig, metadataBaseUrl } from "../platform/config.ts"
 import { type Context, inTurn } from "../platform/context.ts"
 import { newId } from "../platform/ids.ts"
+import { writeWholeAtOnce } from "../platform/whole-file.ts"
 import { tell } from "../resources/news/tell.ts"
 import { createOrganization, issueApiKey } from "../resources/organizations/service.ts"
 import { ensurePublishableKey, listPublishableKeys } from "../resources/publishable-keys/service.ts"
@@ -74,7 +75,7 @@ export async function startDev(environment: Environment, parts: DevParts) {
     closers.push(shop.stop)
     const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
     await registerShop(world.context, service, keptService(folder)?.shop_url)
-    writeWhole(join(folder, "dev.json"), service)
+    writeDocument(join(folder, "dev.json"), service)
     return { service, folder, stop }
   } catch (error) {
     await stop()
@@ -94,7 +95,7 @@ async function hasOpenEffects(context: Context): Promise<boolean> {
 /** Variables that the chain and the folder decide; kept, so that the operator CLI needs nothing but the folder. */
 function settingsFor(folder: string, chain: DevChain, environment: Environment): Environment {
   const chainsFile = join(folder, "chains.json")
-  writeWhole(chainsFile, {
+  writeDocument(chainsFile, {
     [chain.chain_id]: {
       name: "local",
       rpc_urls: [chain.rpc_url],
@@ -200,7 +201,6 @@ function callerOf(organization_id: string): Caller {
   return { organization_id, kind: "api_key", credential_id: newId(), session: null }
 }
 
-function writeWhole(path: string, document: unknown): void {
-  writeFileSync(`${path}.new`, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600, flush: true })
-  renameSync(`${path}.new`, path)
+function writeDocument(path: string, document: unknown): void {
+  writeWholeAtOnce(path, `${JSON.stringify(document, null, 2)}\n`)
 }

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs"
 
 /**
  * Writes a file for its owner's eyes only, a part at a time: it appears at `path` when it is whole and on the disk, or
@@ -17,6 +17,14 @@ export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>)
   } finally {
     closeSync(file)
   }
+  renameSync(draft, path)
+}
+
+/** As `writeWhole`, for what is at hand in one piece. */
+export function writeWholeAtOnce(path: string, content: string | Uint8Array): void {
+  const draft = `${path}.part`
+  rmSync(draft, { force: true })
+  writeFileSync(draft, content, { mode: 0o600, flag: "wx", flush: true })
   renameSync(draft, path)
 }
 

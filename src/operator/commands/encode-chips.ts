@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
 import { newId } from "../../platform/ids.ts"
+import { writeWholeAtOnce } from "../../platform/whole-file.ts"
 import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
 import { type NamedTag, parseTags } from "../../resources/encodings/wanted-tags.ts"
 import { type Command, UsageError, type Values, wholeNumber } from "./command.ts"
@@ -92,8 +93,7 @@ function orderIdOf(folder: string, order: object): string {
     throw new UsageError(`${folder} has the manifest of another order: give --out another folder`)
   }
   const id = newId()
-  writeFileSync(`${path}.part`, `${JSON.stringify({ id, digest })}\n`, { flush: true })
-  renameSync(`${path}.part`, path)
+  writeWholeAtOnce(path, `${JSON.stringify({ id, digest })}\n`)
   return id
 }
 
