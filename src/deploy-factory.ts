@@ -28,9 +28,9 @@ const usage = `bun src/deploy-factory.ts --rpc-url URL --key-file FILE --authori
        [--guardian ADDRESS] [--metadata-base-url URL]
 
 Deploys the factory of collections and its desk on a chain and prints a file for CHAINS, which a service starts with as
-it is. The key in the file pays and becomes the admin, who can change the rest; it need not be known to the service, and
-may have sent nothing on this chain: the deployment is its first two transactions, which makes a second run harmless and
-the addresses the same on every chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of
+it is. The key in the file pays and becomes the admin, who can change the rest; the service need not know it. It must have
+sent nothing before: the deployment is its first two transactions, which makes a second run harmless and the addresses
+the same on every chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of
 SIGNER_KEYS in the same order, which says what each may do. A guardian can pause, and cancel a release. Tokens say that
 their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of the API.`
 
@@ -61,9 +61,8 @@ type Client = ReturnType<typeof connect>
 /** The first two contracts of the account, deployed now or in an earlier run. */
 async function deployContracts(client: Client, parties: Parties): Promise<Deployed> {
   const { factory_address, desk_address, factory_data, desk_data } = planDeployment(parties)
-  const isThere = async () => Boolean(await reach(client.getCode({ address: factory_address })))
   const factory = { account: client.account, address: factory_address, data: factory_data, nonce: 0 }
-  const wasThere = await isThere()
+  const wasThere = Boolean(await reach(client.getCode({ address: factory_address })))
   if (!wasThere) await deployOne(client, { ...factory, what: "factory" })
   if (await isOfFirstGeneration(client, factory_address)) {
     complain(
