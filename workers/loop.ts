@@ -4,6 +4,15 @@ import type { WakeUps } from "../src/platform/wake.ts"
 
 export type Loop = { stop(): Promise<void> }
 
+export type LoopOptions = {
+  queue: string
+  every_milliseconds: number
+  rest_milliseconds?: number
+  wakeUps: WakeUps
+  log: Log
+  tick: () => Promise<unknown>
+}
+
 /** How often it is enough to look where a tick answers "idle": nothing is open. */
 const idleMilliseconds = 1_000
 
@@ -12,14 +21,7 @@ const idleMilliseconds = 1_000
  * second while it is idle. One that is woken all the time rests for `rest_milliseconds`, so that each tick finds more
  * to do. A tick that throws is logged once for as long as it says the same, and is tried again.
  */
-export function startLoop(loop: {
-  queue: string
-  every_milliseconds: number
-  rest_milliseconds?: number
-  wakeUps: WakeUps
-  log: Log
-  tick: () => Promise<unknown>
-}): Loop {
+export function startLoop(loop: LoopOptions): Loop {
   let stopped = false
   let woken = false
   let wait: (() => void) | undefined

@@ -9,7 +9,7 @@ import type { World } from "../src/engine/world.ts"
 import { newId } from "../src/platform/ids.ts"
 import { chainQueue, eventsQueue, laneQueue, webhooksQueue } from "../src/platform/queues.ts"
 import { jobs } from "./jobs/jobs.ts"
-import { type Loop, startLoop } from "./loop.ts"
+import { type Loop, type LoopOptions, startLoop } from "./loop.ts"
 import { fireTimers } from "./watches/fire-timers.ts"
 import { followEvents } from "./watches/follow-events.ts"
 import { reapEvents } from "./watches/reap-events.ts"
@@ -35,47 +35,23 @@ export function startWorkers(
   const owner = newId()
   const lanes: Lane[] = []
   const deliverer = createDeliverer(context, { owner, checkpoint })
+  const start = (loop: Omit<LoopOptions, "wakeUps" | "log">) =>
+    startLoop({ ...loop, wakeUps, log: context.log })
   const loops: Loop[] = [
-    startLoop({
-      queue: "timers",
-      every_milliseconds: 1_000,
-      wakeUps,
-      log: context.log,
-      tick: () => fireTimers(context),
-    }),
-    startLoop({
+    start({ queue: "timers", every_milliseconds: 1_000, tick: () => fireTimers(context) }),
+    start({
       queue: eventsQueue,
       every_milliseconds: 1_000,
       rest_milliseconds: 10,
-      wakeUps,
-      log: context.log,
       tick: () => followEvents(context),
     }),
-    startLoop({
-      queue: webhooksQueue,
-      every_milliseconds: 1_000,
-      wakeUps,
-      log: context.log,
-      tick: deliverer.tick,
-    }),
-    startLoop({
-      queue: "old-events",
-      every_milliseconds: 60_000,
-      wakeUps,
-      log: context.log,
-      tick: () => reapEvents(context),
-    }),
-    startLoop({
-      queue: "expired",
-      every_milliseconds: 60_000,
-      wakeUps,
-      log: context.log,
-      tick: () => reapExpired(context),
-    }),
+    start({ queue: webhooksQueue, every_milliseconds: 1_000, tick: deliverer.tick }),
+    start({ queue: "old-events", every_milliseconds: 60_000, tick: () => reapEvents(context) }),
+    start({ queue: "expired", every_milliseconds: 60_000, tick: () => reapExpired(context) }),
   ]
   function startTicking(chain: ConnectedChain, queue: string, tick: () => Promise<unknown>): void {
     const every_milliseconds = Math.min(1_000, (chain.config.block_time_seconds * 1_000) / 2)
-    loops.push(startLoop({ queue, every_milliseconds, wakeUps, log: context.log, tick }))
+    loops.push(start({ queue, every_milliseconds, tick }))
   }
 
   function startLane(chain: ConnectedChain, signer: Signer): void {
@@ -96,13 +72,7 @@ export function startWorkers(
     startTicking(chain, chainQueue(chain.chain_id), () => watchAuthorizations(context, chain, checkpoint))
     for (const signer of chain.signers) startLane(chain, signer)
   }
-  const adopting = startLoop({
-    queue: "lanes",
-    every_milliseconds: 60_000,
-    wakeUps,
-    log: context.log,
-    tick: startLanesWithoutKey,
-  })
+  const adopting = start({ queue: "lanes", every_milliseconds: 60_000, tick: startLanesWithoutKey })
   return {
     async stop() {
       await adopting.stop()
