@@ -62,7 +62,6 @@ export const webhookQueue = pgTable(
   },
   (table) => [primaryKey({ columns: [table.endpoint_id, table.event_id] })],
 )
-export type QueuedRow = typeof webhookQueue.$inferSelect
 
 /** Every attempt to deliver, with what came of it. */
 export const webhookDeliveries = pgTable("webhook_deliveries", {

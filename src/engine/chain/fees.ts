@@ -2,7 +2,7 @@ import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { least, most } from "./extremes.ts"
 
 /** What a transaction offers for a unit of gas, in wei (EIP-1559). */
-type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
+export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
 
 /** What gas costs now: the newest block's base fee, and what block producers are content with; wei per gas. */
 export type FeeMarket = { base_fee_per_gas: bigint; priority_fee_per_gas: bigint }

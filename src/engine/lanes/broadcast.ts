@@ -3,7 +3,7 @@ import type { AttemptRow, TransactionRow } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { sendEvent } from "../actors/runtime.ts"
 import { inCoin } from "../chain/coin.ts"
-import { costOf, firstFees } from "../chain/fees.ts"
+import { costOf, type Fees, firstFees } from "../chain/fees.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
 import { jobFor } from "../jobs/job.ts"
@@ -14,7 +14,6 @@ import type { Step } from "./step.ts"
 import {
   type AttemptKind,
   effectsOf,
-  type Fees,
   feesOf,
   gasOf,
   kindOf,

@@ -3,6 +3,7 @@ import {
   costOf,
   type FeeLimits,
   type FeeMarket,
+  type Fees,
   firstFees,
   isPricedOut,
   isReplacement,
@@ -10,7 +11,7 @@ import {
   outbiddingFees,
   replacementFees,
 } from "../chain/fees.ts"
-import { dearest, type Fees, feesOf, gasOf } from "./transactions.ts"
+import { dearest, feesOf, gasOf } from "./transactions.ts"
 
 /** What is known of a nonce that no block has used. */
 type OpenNonce = {

@@ -8,7 +8,7 @@ import { settleEffect } from "../actors/runtime.ts"
 import { inCoin } from "../chain/coin.ts"
 import { callsIn } from "../chain/desk.ts"
 import { most } from "../chain/extremes.ts"
-import { batchSize, costOf, firstFees } from "../chain/fees.ts"
+import { batchSize, costOf, type Fees, firstFees } from "../chain/fees.ts"
 import { CallReverted, ChainUnreachable, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { type Call, type Effect, type Job, jobFor, type Write } from "../jobs/job.ts"
@@ -21,7 +21,6 @@ import { keepOwn } from "./moves.ts"
 import { noteStep } from "./note-step.ts"
 import {
   allocateTransaction,
-  type Fees,
   findTransaction,
   isInFlight,
   openTransactions,

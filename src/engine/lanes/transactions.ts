@@ -12,6 +12,7 @@ import {
 } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { newId } from "../../platform/ids.ts"
+import type { Fees } from "../chain/fees.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
 import { type Effect, effectsIn, useUpNonce } from "../jobs/job.ts"
 import { assertLease, type Lease, takeNonce } from "./leases.ts"
@@ -31,8 +32,6 @@ type NewTransaction = {
   /** The open effects that this transaction achieves, in order. */
   effect_ids: string[]
 }
-
-export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
 
 /**
  * Freezes a transaction's content together with the lane's next nonce, which is never given out again, and binds
