@@ -1,9 +1,9 @@
 import { isIP } from "node:net"
 
 /**
- * Who asks, as an IPv4 address or the /64 network of an IPv6 address, of which one household has all (RFC 6177). Each of our own proxies adds the address it was asked from to the end of
- * `X-Forwarded-For`: of as many entries as there are trusted proxies the first is the client's. What stands before
- * them was written by anybody.
+ * Who asks, as an IPv4 address or the /64 network of an IPv6 address, of which one household has all (RFC 6177). Each
+ * of our own proxies adds the address it was asked from to the end of `X-Forwarded-For`: of as many entries as there
+ * are trusted proxies the first is the client's. What stands before them was written by anybody.
  */
 export function clientAddress(request: Request, peer: string, trustedProxies: number): string {
   if (trustedProxies === 0) return networkOf(plain(peer))

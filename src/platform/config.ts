@@ -40,8 +40,8 @@ export type Config = {
 export type RateLimit = { requests: number; seconds: number }
 
 /**
- * The first three are of requests with such a credential; failed credentials, redirects of taps and public metadata per client, refused
- * values per chip, kept answers per organization.
+ * The first three are of requests with such a credential; failed credentials, redirects of taps and public metadata per
+ * client, refused values per chip, kept answers per organization.
  */
 type RateLimitsConfig = Record<keyof typeof rateLimitDefaults, RateLimit>
 

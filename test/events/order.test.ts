@@ -8,7 +8,8 @@ import { eventsAfter } from "../../src/resources/events/service.ts"
 import { engines } from "../harness/engines.ts"
 import { createCaller, openService, type TestService } from "../harness/services.ts"
 
-// Sixteen writers in three processes. FEED_EVENTS says how many events they tell: 1000000 takes about a quarter of an hour.
+// Sixteen writers in three processes. FEED_EVENTS says how many events they tell: 1000000 takes about a quarter of an
+// hour.
 
 const wanted = Number(process.env.FEED_EVENTS ?? 1_600)
 const writersOf = [6, 5, 5]

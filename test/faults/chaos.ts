@@ -3,7 +3,8 @@ import { crashesInGate, faultsInGate, matrix, type Outcome, run, type Scenario }
 
 /**
  * `bun test/faults/chaos.ts [--json] [--quick] [--only TEXT | --named NAME] [--at-once N]`: plays the whole matrix,
- * or what `bun test` plays, or the scenarios whose name has the text or is the name, and prints a table. Ends with 1 when anything was lost, repeated or out of order.
+ * or what `bun test` plays, or the scenarios whose name has the text or is the name, and prints a table. Ends with 1
+ * when anything was lost, repeated or out of order.
  */
 export async function playAll(
   scenarios: Scenario[],

@@ -53,9 +53,9 @@ export type VisitedPage = { page: Page; requested: string[]; complaints: string[
 
 /**
  * What is wrong with the page that is open, in words: whether it is wider than its window or breaks a word, on a phone
- * and on a desk, in light and in dark, whatever axe calls a violation, and text in a font that the page did not bring. Colours do
- * not depend on the width, and nothing else that axe looks at on the colours, so it looks at each once. Pictures are left
- * in `build/pictures`, by the name.
+ * and on a desk, in light and in dark, whatever axe calls a violation, and text in a font that the page did not bring.
+ * Colours do not depend on the width, and nothing else that axe looks at on the colours, so it looks at each once.
+ * Pictures are left in `build/pictures`, by the name.
  */
 export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string): Promise<string[]> {
   const flaws: string[] = []

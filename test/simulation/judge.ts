@@ -243,8 +243,9 @@ async function ownerOf({ world, asking, anvil }: Remains, unitId: string): Promi
 }
 
 /**
- * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, where providers follow another chain, or where every one of them
- * answers with nothing: what they do not have nobody sent, as far as can be told.
+ * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, where providers follow
+ * another chain, or where every one of them answers with nothing: what they do not have nobody sent, as far as can be
+ * told.
  */
 async function haltedWithoutCause({ operator, faults, world, restoration }: Remains): Promise<string[]> {
   const inMood = (mood: ProviderMood) =>

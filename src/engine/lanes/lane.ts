@@ -110,7 +110,8 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   )
   const isHalted = wasHalted || before.halt !== null
 
-  // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full meanwhile.
+  // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full
+  // meanwhile.
   const [soon, later] = byUrgency(looked?.seen ?? [])
   const first = await giveResults(held, soon)
   const maySend = !isHalted && before.pause === null && lane.signer.account !== null

@@ -1,6 +1,6 @@
 /**
- * The steps between which a lane, a watch or a delivery may die. Each is passed after what its name says was done and before
- * anything follows from it, with the kind of work it was done for.
+ * The steps between which a lane, a watch or a delivery may die. Each is passed after what its name says was done and
+ * before anything follows from it, with the kind of work it was done for.
  */
 export type Step =
   | "allocate"

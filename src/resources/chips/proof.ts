@@ -47,9 +47,9 @@ export type SunProof = {
 }
 
 /**
- * What a message of this chip says: under its keys, else under those that it was ordered to get. A chip whose UID nobody has
- * read yet proves it by its keys and, where it was ordered to give one, `c`. Throws `chip.invalid_e_value` for any other
- * message.
+ * What a message of this chip says: under its keys, else under those that it was ordered to get. A chip whose UID nobody
+ * has read yet proves it by its keys and, where it was ordered to give one, `c`. Throws `chip.invalid_e_value` for any
+ * other message.
  */
 export async function proveMessage(
   queries: Queries,

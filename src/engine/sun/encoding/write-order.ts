@@ -1,8 +1,9 @@
 import { type KeySlot, keySlots } from "../key-schemes.ts"
 
 /**
- * One step at the station, in the session that `authenticate_with` opens. It says which key of which slot opens it: `own` is the one of the manifest;
- * `factory` is the key of zeros that a new tag has, `previous` the one that a tag got by an earlier manifest.
+ * One step at the station, in the session that `authenticate_with` opens. It says which key of which slot opens it:
+ * `own` is the one of the manifest; `factory` is the key of zeros that a new tag has, `previous` the one that a tag got
+ * by an earlier manifest.
  */
 export type WriteStep = {
   step: WriteAction
