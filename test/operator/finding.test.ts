@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { lanes, organizations } from "../../src/db/schema.ts"
+import { effects, lanes, organizations } from "../../src/db/schema.ts"
 import { consolePages } from "../../src/operator/console/routes.ts"
 import { startOperatorServer } from "../../src/operator/port/server.ts"
 import { actsOn } from "../../src/operator/stories/acts.ts"
@@ -53,6 +53,26 @@ describe.each(engines)("on $name an operator", (engine) => {
       expect((await found(text)).sort()).toEqual([collection.id, jacket.id].sort())
     const several = await explain(service.context, name)
     expect(several).toHaveLength(2)
+  })
+
+  test("is told of work that is open for too long also behind a thousand authorizations that wait for wallets", async () => {
+    const collection = await activeCollection(service, service.caller)
+    const { id } = await newUnit(service, service.caller, collection)
+    await service.turn((turn) =>
+      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
+    )
+    const later = new Date(service.context.clock().getTime() + 6 * 60_000)
+    const offered = Array.from({ length: 1_000 }, () => ({
+      ...{ id: newId(), actor_id: id, invoke_id: newId(), src: "watchAuthorization", queue: "chain:31337" },
+      ...{ input: { deadline_at: later.toISOString() }, status: "open" as const, attempts: 0 },
+      ...{ due_at: new Date(0), created_at: new Date(0) },
+    }))
+    await service.turn(({ tx }) => tx.insert(effects).values(offered))
+    try {
+      expect((await findStuck(service.read(), later)).map((each) => each.id)).toContain(id)
+    } finally {
+      await service.turn(({ tx }) => tx.delete(effects).where(eq(effects.src, "watchAuthorization")))
+    }
   })
 
   test("is told at once what a paused lane holds up, and not of work that is on its way", async () => {

@@ -1,7 +1,6 @@
-import { and, asc, eq, or } from "drizzle-orm"
-import type { WatchAuthorizationInput } from "../../../machines/authorization.ts"
+import { and, asc, eq, lt, ne, or, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import { type ActorRow, actors, type EffectRow, effects } from "../../db/schema.ts"
+import { type ActorRow, actors, effects } from "../../db/schema.ts"
 import { failureIn, reasonOf, stopOf, type Work, workOf } from "../stories/waiting.ts"
 
 /**
@@ -52,15 +51,14 @@ async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
     .select({ effect: effects, actor: actors })
     .from(effects)
     .innerJoin(actors, eq(actors.id, effects.actor_id))
-    .where(eq(effects.status, "open"))
+    .where(and(eq(effects.status, "open"), or(needsNoWallet, wasOverAt(before))))
     .orderBy(asc(effects.created_at))
     .limit(mostShown)
-  const expected = rows.filter(({ effect }) => !isStillOffered(effect, before))
   const work = await workOf(
     queries,
-    expected.map(({ effect }) => effect),
+    rows.map(({ effect }) => effect),
   )
-  return expected.flatMap(({ actor, effect }, index) => {
+  return rows.flatMap(({ actor, effect }, index) => {
     const waiting = work[index]
     if (!waiting || (effect.created_at >= before && !isHindered(waiting, now))) return []
     return {
@@ -83,10 +81,8 @@ function isHindered({ effect, lane, transaction, attempts }: Work, now: Date): b
 const mostShown = 1_000
 
 /** An authorization waits for somebody's wallet until its deadline, and is not stuck for that. */
-function isStillOffered({ src, input }: EffectRow, before: Date): boolean {
-  if (src !== "watchAuthorization") return false
-  return Date.parse((input as WatchAuthorizationInput).deadline_at) >= before.getTime()
-}
+const needsNoWallet = ne(effects.src, "watchAuthorization")
+const wasOverAt = (before: Date) => lt(sql`${effects.input} ->> 'deadline_at'`, before.toISOString())
 
 function named(actor: ActorRow) {
   return {
