@@ -56,7 +56,7 @@ export function createApp(
       development: false,
       // Two processes on one port would share its requests without a word.
       reusePort: false,
-      // Beyond this Bun would answer by itself, without an envelope. What is not read keeps its sender waiting, not us.
+      // Beyond this Bun would answer by itself, without an envelope. What nobody reads of a body is let go as it comes.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       idleTimeout: 30,
     },
