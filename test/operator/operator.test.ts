@@ -603,7 +603,7 @@ describe("chips", () => {
       already_imported: 5_250,
     })
     expect((await storedChips()).length - before).toBe(5_300)
-  })
+  }, 60_000)
 
   test("are moved to another organization while they are free, all of them or none", async () => {
     const chips = [chipForFile(), chipForFile(), chipForFile()]

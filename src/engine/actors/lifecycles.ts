@@ -92,6 +92,7 @@ type Definition<Machine extends AnyStateMachine> = {
 
 type Start = { organization_id: string; input: Record<string, unknown>; started_at: Date }
 
+/** Each migration of its snapshots makes another version of a machine. */
 export function lifecycle<Machine extends AnyStateMachine>(
   definition: Definition<Machine>,
 ): Lifecycle<Machine> {

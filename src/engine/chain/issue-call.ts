@@ -25,6 +25,7 @@ export function encodeIssue(
   })
 }
 
+/** What `encodeIssue` was told, of either generation. Throws where the call is another one. */
 export function decodeIssue(data: Hex): Issuance {
   const { functionName, args } = decodeFunctionData({ abi: [...collectionAbi, ...firstCollectionAbi], data })
   if (functionName !== "issue") throw new Error(`a call of ${functionName} issues nothing`)

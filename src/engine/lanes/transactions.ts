@@ -177,6 +177,7 @@ export async function finalizeTransactions(turn: Turn, lease: Lease, ids: string
     .where(inArray(transactions.id, ids))
 }
 
+/** Throws where there is none: whoever asks has its id from another row. */
 export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
   const rows = await queries.select().from(transactions).where(eq(transactions.id, id))
   const [transaction] = await withAttempts(queries, rows)

@@ -151,6 +151,7 @@ export async function sharesOf(lane: HeldLane, inFlight: WatchedTransaction[]): 
 
 type Holder = Pick<Effect, "src" | "organization_id">
 
+/** Counts one more transaction in flight for whoever it is for. */
 export function addShare(shares: Shares, holder: Holder): void {
   shares.set(shareKey(holder), shareOf(shares, holder) + 1)
 }

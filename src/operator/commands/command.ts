@@ -74,6 +74,7 @@ export function wholeNumber(values: Values, name: string, least: number): number
   return text === null ? null : wholeNumberIn(text, name, least)
 }
 
+/** The same of one text: an option may hold several numbers, or a word instead. Throws `UsageError`. */
 export function wholeNumberIn(text: string, name: string, least: number): number {
   const number = Number(text)
   if (/^\d{1,15}$/.test(text) && number >= least) return number

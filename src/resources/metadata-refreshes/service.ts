@@ -88,6 +88,7 @@ export async function createMetadataRefresh(
 
 const pauseMilliseconds = 60_000
 
+/** One of the caller's own. */
 export async function getMetadataRefresh(
   queries: Queries,
   caller: Caller,

@@ -85,6 +85,7 @@ export async function suspendOrganization(turn: Turn, organizationId: string): P
   return await changeOrganization(turn, organizationId, { suspended_at: turn.at })
 }
 
+/** Takes the credentials of a suspended organization again. */
 export async function resumeOrganization(turn: Turn, organizationId: string): Promise<OrganizationRow> {
   return await changeOrganization(turn, organizationId, { suspended_at: null })
 }
@@ -212,6 +213,7 @@ export type Quotas = {
   quota_taps_per_month?: number | null
 }
 
+/** What is there already counts against the new limits. */
 export async function setQuotas(
   turn: Turn,
   organizationId: string,

@@ -131,6 +131,7 @@ const relayedClaims = query((db, { unit_id }: Given<{ unit_id: string }>) =>
     ),
 )
 
+/** Whether another chip is about to take its chip's place. */
 export async function hasOpenReplacement(queries: Queries, unitId: string): Promise<boolean> {
   const open = await openReplacements(queries, { unit_id: unitId })
   return open.length > 0
