@@ -99,15 +99,12 @@ export function createAnswerRequest(
     if (bucket.overfull) holdTo(bucket, visit)
   }
 
-  return async (route, request, params, visit) => {
-    const { run } = route
-    visit.operation = route.operation
-    if (run.kind === "open") {
-      const { body, headers } = await run.answer(context, visit.request_id)
-      const answer = success(route, { body })
-      return { ...answer, headers: { ...answer.headers, ...headers } }
-    }
-
+  /** Finds out who asks and counts the request, or refuses it by no more than its credential and origin. */
+  async function admit(
+    route: Route,
+    request: Request,
+    visit: Visit,
+  ): Promise<{ caller: Caller; requests: Bucket }> {
     const client = () => clientAddress(request, visit.peer(), context.config.trusted_proxies)
     const { is_suspended, ...caller } = await authenticate(
       request,
@@ -123,7 +120,33 @@ export function createAnswerRequest(
     holdTo(requests, visit)
     if (is_suspended) throw new ApiError("auth.forbidden", suspended)
     holdToOwnOrigins(origins, caller, request, visit)
+    return { caller, requests }
+  }
 
+  /** What follows where the operation itself refuses: when to ask again, and one more guess where it was one. */
+  async function noteRefusal(
+    error: unknown,
+    { route, body, requests }: { route: Route; body: unknown; requests: Bucket },
+    visit: Visit,
+  ): Promise<void> {
+    // Too much work for the chain, which no bucket counts; some of it is done in a few seconds.
+    if (error instanceof ApiError && error.code === "rate_limit.exceeded")
+      visit.headers["retry-after"] = error instanceof TooSoon ? Math.ceil(error.milliseconds_left / 1_000) : 5
+    if (!isGuess(route, error)) return
+    await countGuesses(route.counts_refusals?.against(body) ?? [], requests, visit)
+    if (!route.moves_nothing(body)) await route.counts_refusals?.note(context, error, visit.request_id)
+  }
+
+  return async (route, request, params, visit) => {
+    const { run } = route
+    visit.operation = route.operation
+    if (run.kind === "open") {
+      const { body, headers } = await run.answer(context, visit.request_id)
+      const answer = success(route, { body })
+      return { ...answer, headers: { ...answer.headers, ...headers } }
+    }
+
+    const { caller, requests } = await admit(route, request, visit)
     const body = route.body ? await readBody(request) : undefined
     const given = canonicalParams(route, params)
     const asked = { operation: route.operation, params: given, body }
@@ -149,14 +172,7 @@ export function createAnswerRequest(
       if (route.changes_origins) origins.forget()
       return answer
     } catch (error) {
-      // Too much work for the chain, which no bucket counts; some of it is done in a few seconds.
-      if (error instanceof ApiError && error.code === "rate_limit.exceeded")
-        visit.headers["retry-after"] =
-          error instanceof TooSoon ? Math.ceil(error.milliseconds_left / 1_000) : 5
-      if (isGuess(route, error)) {
-        await countGuesses(route.counts_refusals?.against(body) ?? [], requests, visit)
-        if (!route.moves_nothing(body)) await route.counts_refusals?.note(context, error, visit.request_id)
-      }
+      await noteRefusal(error, { route, body, requests }, visit)
       throw error
     }
   }
