@@ -2,7 +2,10 @@ import { Column, getTableName, is, Param, Placeholder, SQL, sql } from "drizzle-
 import { drizzle } from "drizzle-orm/pg-proxy"
 import type { Builder, Queries, Statement } from "./database.ts"
 
-/** What a query is given when it is asked, by name: while it is built, each stands for a value that is not known. */
+/**
+ * What a query is given when it is asked, by name: while it is built, each stands for a value that is not known. A list
+ * is for `inArray`; it may be empty.
+ */
 export type Given<Values> = {
   [Name in keyof Values]: Placeholder<Name & string, Values[Name]> & SQL<Values[Name]>
 }
@@ -16,35 +19,45 @@ export function query<Values extends object, Row>(
 ): (queries: Queries, values: Values) => Promise<Row[]> {
   const shapes = new Map<string, Compiled>()
   return async (queries, values) => {
-    const names = givenNames(values)
-    const shape = names.join()
+    const given = values as AnyValues
+    const shape = shapeOf(given)
     let compiled = shapes.get(shape)
     if (!compiled) {
-      compiled = compile(build as Build, names)
+      compiled = compile(build as Build, given)
       shapes.set(shape, compiled)
     }
     const { statement, fill, map } = compiled
-    const answer = queries.ask(statement, fill(values as Record<string, unknown>))
+    const answer = queries.ask(statement, fill(given))
     const rows = answer instanceof Promise ? await answer : answer
     return (map ? rows.map(map) : rows) as Row[]
   }
 }
 
-type Build = (db: Builder, given: Given<Record<string, unknown>>) => PromiseLike<unknown[]>
+type AnyValues = Record<string, unknown>
+type Build = (db: Builder, given: Given<AnyValues>) => PromiseLike<unknown[]>
 
 type Compiled = {
   statement: Statement
-  fill: (values: Record<string, unknown>) => unknown[]
+  fill: (values: AnyValues) => unknown[]
   /** Null for a statement that answers no rows. */
   map: RowMapper | null
 }
 
 type RowMapper = (row: unknown[]) => object
 
-function givenNames(values: object): string[] {
-  const names: string[] = []
-  for (const name in values) if (values[name as keyof object] !== undefined) names.push(name)
-  return names
+/** What the text depends on: the names, and how many places a list takes. */
+function shapeOf(values: AnyValues): string {
+  let shape = ""
+  for (const name in values) {
+    const value = values[name]
+    if (value !== undefined) shape += Array.isArray(value) ? `${name}*${placesOf(value)},` : `${name},`
+  }
+  return shape
+}
+
+/** Few numbers for lists of all lengths, each of which is a statement: the last one of a list is repeated. */
+function placesOf(list: unknown[]): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(list.length, 1)))
 }
 
 /** Only writes statements: it has no database. */
@@ -54,17 +67,18 @@ const builder: Builder = drizzle(() => {
 
 let compiledQueries = 0
 
-function compile(build: Build, names: string[]): Compiled {
+function compile(build: Build, values: AnyValues): Compiled {
+  const names = Object.keys(values).filter((name) => values[name] !== undefined)
   const given = Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]))
   const name = `query_${++compiledQueries}`
   const built = build(builder, given as Parameters<Build>[1]) as unknown as {
     prepare(name: string): DrizzleStatement
   }
   const { queryString, params, fields, joinsNotNullableMap } = built.prepare(name)
-  const { text, left } = withConstants(queryString, params)
+  const { text, sources } = withConstants(queryString, params, values)
   return {
     statement: { text, name },
-    fill: fillerOf(left),
+    fill: fillerOf(sources),
     map: fields ? mapperOf(fields, joinsNotNullableMap) : null,
   }
 }
@@ -80,17 +94,27 @@ type DrizzleStatement = {
 
 type Field = { path: string[]; field: unknown }
 
+/** Where the value of a parameter comes from. */
+type Source = (values: AnyValues) => unknown
+
 /**
- * Writes what is the same each time into the text, and answers which parameters are left. A status leads to the index
- * of its rows then, as no parameter does on SQLite.
+ * Writes what is the same each time into the text, and answers where what is left comes from. A status leads to the
+ * index of its rows then, as no parameter does on SQLite.
  */
-function withConstants(queryString: string, params: unknown[]): { text: string; left: unknown[] } {
-  const left: unknown[] = []
+function withConstants(
+  queryString: string,
+  params: unknown[],
+  values: AnyValues,
+): { text: string; sources: Source[] } {
+  const sources: Source[] = []
   const text = queryString.replaceAll(/\$(\d+)/g, (_place, number) => {
     const param = params[Number(number) - 1]
-    return literalOf(param) ?? `$${left.push(param)}`
+    if (!is(param, Placeholder)) return literalOf(param) ?? `$${sources.push(sourceOf(param))}`
+    const listed = elementsOf(param.name, values[param.name])
+    if (!listed) return `$${sources.push((given) => plain(given[param.name]))}`
+    return `(${listed.map((element) => `$${sources.push(element)}`).join(", ")})`
   })
-  return { text, left }
+  return { text, sources }
 }
 
 function literalOf(param: unknown): string | null {
@@ -98,20 +122,29 @@ function literalOf(param: unknown): string | null {
   return Number.isSafeInteger(param) && Number(param) >= 0 ? String(param) : null
 }
 
-function fillerOf(params: unknown[]): Compiled["fill"] {
-  const places = params.map((param): ((values: Record<string, unknown>) => unknown) => {
-    if (is(param, Placeholder)) return (values) => plain(values[param.name])
-    if (!is(param, Param) || !is(param.value, Placeholder)) return () => param
-    const { name } = param.value
-    const { encoder } = param
-    return (values) => {
-      const value = values[name]
-      return value === null ? null : encoder.mapToDriverValue(value)
-    }
-  })
+function sourceOf(param: unknown): Source {
+  if (!is(param, Param) || !is(param.value, Placeholder)) return () => param
+  const { name } = param.value
+  const { encoder } = param
   return (values) => {
-    const filled = new Array<unknown>(places.length)
-    for (let index = 0; index < filled.length; index++) filled[index] = places[index]?.(values)
+    const value = values[name]
+    return value === null ? null : encoder.mapToDriverValue(value)
+  }
+}
+
+/** Of a list, in as many places as it has in the text: none is null, which nothing equals. */
+function elementsOf(name: string, list: unknown): Source[] | null {
+  if (!Array.isArray(list)) return null
+  return Array.from({ length: placesOf(list) }, (_place, index) => (values) => {
+    const now = values[name] as unknown[]
+    return plain(now[Math.min(index, now.length - 1)] ?? null)
+  })
+}
+
+function fillerOf(sources: Source[]): Compiled["fill"] {
+  return (values) => {
+    const filled = new Array<unknown>(sources.length)
+    for (let index = 0; index < filled.length; index++) filled[index] = sources[index]?.(values)
     return filled
   }
 }

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test"
-import { and, asc, eq, gt, sql } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, sql } from "drizzle-orm"
 import { bigint, pgTable, text, timestamp } from "drizzle-orm/pg-core"
 import { type Database, Outrun, type Queries, queriesOver } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -81,6 +81,32 @@ for (const engine of engines)
         expect(await ids({ above: 0, id: "a", limit: 9 })).toEqual([])
         expect(await ids({ above: undefined, id: "a", limit: 9 })).toEqual(["a"])
         expect(await ids({ at, limit: 9 })).toEqual(["c"])
+      })
+
+      test("takes a list of any length, also an empty one", async () => {
+        const { db } = await openCounters()
+        for (const id of ["a", "b", "c", "d", "e", "f"]) await add(db, id, 1)
+        const texts = new Set<string>()
+        const watched = queriesOver((statement, params) => {
+          texts.add(statement.text)
+          return db.read.ask(statement, params)
+        })
+        const counted = query((builder, { ids, value }: Given<{ ids: string[]; value: number }>) =>
+          builder
+            .select({ id: counters.id })
+            .from(counters)
+            .where(and(inArray(counters.id, ids), eq(counters.value, value)))
+            .orderBy(asc(counters.id)),
+        )
+        const among = async (...ids: string[]) =>
+          (await counted(watched, { ids, value: 1 })).map(({ id }) => id).join("")
+        expect(await among()).toBe("")
+        expect(await among("c")).toBe("c")
+        expect(await among("c", "a")).toBe("ac")
+        expect(await among("f", "c", "a")).toBe("acf")
+        expect(await among("f", "x", "c", "a")).toBe("acf")
+        expect(await among("f", "e", "c", "b", "a")).toBe("abcef")
+        expect([...texts].map((text) => text.match(/\$\d+/g)?.length)).toEqual([2, 3, 5, 9])
       })
 
       test("is refused with the driver's own error, without the values it was given", async () => {
