@@ -10,18 +10,25 @@ type Span = { after: number; until: number }
 
 /** Queues the events that have just got these positions for every endpoint that asks for them. */
 export async function queueForEndpoints(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
-  const asking = await turn.tx
-    .selectDistinct({ organization_id: webhookEndpoints.organization_id })
-    .from(webhookEndpoints)
-    .where(
-      and(inArray(webhookEndpoints.organization_id, organizationIds), eq(webhookEndpoints.status, "enabled")),
-    )
+  const asking = await askingAmong(turn.tx, { organization_ids: organizationIds })
   await Promise.all(
     asking.map(({ organization_id }) =>
       queueEvents(turn, { organization_id, status: "enabled", at: turn.at, ...span }),
     ),
   )
 }
+
+const askingAmong = query((db, { organization_ids }: Given<{ organization_ids: string[] }>) =>
+  db
+    .selectDistinct({ organization_id: webhookEndpoints.organization_id })
+    .from(webhookEndpoints)
+    .where(
+      and(
+        inArray(webhookEndpoints.organization_id, organization_ids),
+        eq(webhookEndpoints.status, "enabled"),
+      ),
+    ),
+)
 
 /** Queues one event for an endpoint once more, of whatever type it is. */
 export async function queueAgain(

@@ -1,4 +1,5 @@
 import { and, eq, inArray, isNotNull } from "drizzle-orm"
+import { type Given, query } from "../../db/query.ts"
 import { type LaneRow, lanes } from "../../db/schema.ts"
 import { ChainUnreachable } from "../chain/rpc.ts"
 import { type Findings, nothing } from "./findings.ts"
@@ -37,13 +38,17 @@ export async function outliveForgotten(
 export async function whyToWaitForForgotten({ context, chain }: HeldLane): Promise<string | null> {
   const withKey = chain.signers.filter(({ account }) => account !== null)
   const ids = withKey.map(({ lane_id }) => lane_id)
-  const [restored] = await context.db.read
-    .select({ id: lanes.id, address: lanes.address })
-    .from(lanes)
-    .where(and(eq(lanes.chain_id, chain.chain_id), inArray(lanes.id, ids), isNotNull(lanes.restored_at)))
-    .limit(1)
+  const [restored] = await restoredAmong(context.db.read, { chain_id: chain.chain_id, ids })
   return restored ? waitsFor(restored) : null
 }
+
+const restoredAmong = query((db, { chain_id, ids }: Given<{ chain_id: number; ids: string[] }>) =>
+  db
+    .select({ id: lanes.id, address: lanes.address })
+    .from(lanes)
+    .where(and(eq(lanes.chain_id, chain_id), inArray(lanes.id, ids), isNotNull(lanes.restored_at)))
+    .limit(1),
+)
 
 function waitsFor({ address }: { address: string }): string {
   return `a back-up was restored: nothing new is sent before all that ${address} may have sent since is mined, or used up by nothing, and final; it goes on by itself`

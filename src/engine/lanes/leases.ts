@@ -24,19 +24,18 @@ export type Rival = { readonly mark: string; readonly since_milliseconds: number
 
 /** Makes sure there is a lane for a signer. */
 export async function ensureLane(turn: Turn, chainId: number, signer: Signer): Promise<void> {
-  await turn.tx
-    .insert(lanes)
-    .values({
-      id: signer.lane_id,
-      chain_id: chainId,
-      address: signer.address,
-      purpose: signer.purpose,
-      status: "open",
-      lease_epoch: 0,
-      created_at: turn.at,
-    })
-    .onConflictDoUpdate({ target: lanes.id, set: { purpose: signer.purpose } })
+  const { lane_id: id, address, purpose } = signer
+  await insertLane(turn.tx, { id, chain_id: chainId, address, purpose, created_at: turn.at })
 }
+
+type NewLane = Pick<LaneRow, "id" | "chain_id" | "address" | "purpose" | "created_at">
+
+const insertLane = query((db, lane: Given<NewLane>) =>
+  db
+    .insert(lanes)
+    .values({ ...lane, status: "open", lease_epoch: 0 })
+    .onConflictDoUpdate({ target: lanes.id, set: { purpose: lane.purpose } }),
+)
 
 /**
  * Takes or renews a lane's lease; null while somebody else holds it. A holder's lease is over when its time has
@@ -195,14 +194,19 @@ const setFinalBlock = query((db, { number, hash, ...held }: Given<Held & FinalBl
 /** Takes the lane's next nonce, which is never given out again. */
 export async function takeNonce(turn: Turn, lease: Lease): Promise<number> {
   await assertLease(turn, lease)
-  const [lane] = await turn.tx
-    .update(lanes)
-    .set({ next_nonce: sql`${lanes.next_nonce} + 1` })
-    .where(and(heldBy(lease), isNotNull(lanes.next_nonce)))
-    .returning({ next_nonce: lanes.next_nonce })
+  const { lane_id, owner, epoch } = lease
+  const [lane] = await advanceNonce(turn.tx, { lane_id, owner, epoch })
   if (!lane || lane.next_nonce === null) throw new LeaseLost(`lane ${lease.lane_id} has no nonce yet`)
   return lane.next_nonce - 1
 }
+
+const advanceNonce = query((db, held: Given<Held>) =>
+  db
+    .update(lanes)
+    .set({ next_nonce: sql`${lanes.next_nonce} + 1` })
+    .where(and(heldBy(held), isNotNull(lanes.next_nonce)))
+    .returning({ next_nonce: lanes.next_nonce }),
+)
 
 /** Stops a lane until a person has looked at it; `reason` says what to do next. */
 export async function haltLane(turn: Turn, lease: Lease, reason: string): Promise<void> {

@@ -41,17 +41,19 @@ export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewT
   const { kind, chain_id, to, data: call } = wanted
   const content = { kind, chain_id, to, call, ...priceOf(wanted) }
   const id = await insertAllocated(turn, lease, await takeNonce(turn, lease), content)
-  const bound = await turn.tx
-    .update(effects)
-    .set({ transaction_id: id })
-    .where(
-      and(inArray(effects.id, wanted.effect_ids), eq(effects.status, "open"), isNull(effects.transaction_id)),
-    )
-    .returning({ id: effects.id })
+  const bound = await bindEffects(turn.tx, { ids: wanted.effect_ids, transaction_id: id })
   if (bound.length !== wanted.effect_ids.length)
     throw new Error("an effect was closed or bound while its transaction was being planned")
   return id
 }
+
+const bindEffects = query((db, { ids, transaction_id }: Given<{ ids: string[]; transaction_id: string }>) =>
+  db
+    .update(effects)
+    .set({ transaction_id })
+    .where(and(inArray(effects.id, ids), eq(effects.status, "open"), isNull(effects.transaction_id)))
+    .returning({ id: effects.id }),
+)
 
 /**
  * An empty transaction for a nonce that nobody here gave out, or in the place of what lost its nonce to somebody else
@@ -80,9 +82,13 @@ type Content = Pick<
 /** What is to be signed for a nonce; answers its id. */
 async function insertAllocated(turn: Turn, lease: Lease, nonce: number, content: Content): Promise<string> {
   const row = allocated(turn, lease, nonce, content)
-  await turn.tx.insert(transactions).values(row)
+  await insertTransaction(turn.tx, row)
   return row.id
 }
+
+const insertTransaction = query((db, row: Given<ReturnType<typeof allocated>>) =>
+  db.insert(transactions).values(row),
+)
 
 function allocated({ at }: Turn, { lane_id }: Lease, nonce: number, content: Content) {
   const status = "allocated" as const
@@ -106,32 +112,38 @@ export async function storeAttempt(
 ): Promise<AttemptRow> {
   await assertLease(turn, lease)
   const is_cancel = attempt.kind === "cancel"
-  await turn.tx
-    .insert(transactionAttempts)
-    .values({
-      hash: attempt.hash,
-      transaction_id: transaction.id,
-      kind: attempt.kind === "cancel" ? "bump" : attempt.kind,
-      is_cancel,
-      number: transaction.attempts.length + 1,
-      raw: attempt.raw,
-      max_fee_per_gas: String(attempt.fees.max_fee_per_gas),
-      max_priority_fee_per_gas: String(attempt.fees.max_priority_fee_per_gas),
-      send_count: 0,
-      created_at: turn.at,
-    })
-    .onConflictDoNothing()
-  await turn.tx
-    .update(transactions)
-    .set({ status: "signed", updated_at: turn.at })
-    .where(and(eq(transactions.id, transaction.id), eq(transactions.status, "allocated")))
-  const [stored] = await turn.tx
-    .select()
-    .from(transactionAttempts)
-    .where(eq(transactionAttempts.hash, attempt.hash))
+  await insertAttempt(turn.tx, {
+    hash: attempt.hash,
+    transaction_id: transaction.id,
+    kind: attempt.kind === "cancel" ? "bump" : attempt.kind,
+    is_cancel,
+    number: transaction.attempts.length + 1,
+    raw: attempt.raw,
+    max_fee_per_gas: String(attempt.fees.max_fee_per_gas),
+    max_priority_fee_per_gas: String(attempt.fees.max_priority_fee_per_gas),
+    send_count: 0,
+    created_at: turn.at,
+  })
+  await noteSigned(turn.tx, { id: transaction.id, updated_at: turn.at })
+  const [stored] = await attemptOfHash(turn.tx, { hash: attempt.hash })
   if (!stored) throw new Error(`attempt ${attempt.hash} was stored and cannot be found`)
   return stored
 }
+
+const insertAttempt = query((db, row: Given<typeof transactionAttempts.$inferInsert>) =>
+  db.insert(transactionAttempts).values(row).onConflictDoNothing(),
+)
+
+const noteSigned = query((db, { id, updated_at }: Given<{ id: string; updated_at: Date }>) =>
+  db
+    .update(transactions)
+    .set({ status: "signed", updated_at })
+    .where(and(eq(transactions.id, id), eq(transactions.status, "allocated"))),
+)
+
+const attemptOfHash = query((db, { hash }: Given<{ hash: string }>) =>
+  db.select().from(transactionAttempts).where(eq(transactionAttempts.hash, hash)),
+)
 
 /** All transactions of a lane whose results are not known yet, by nonce, each with all its attempts. */
 export async function openTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
@@ -179,24 +191,28 @@ export async function finalizeTransactions(turn: Turn, lease: Lease, ids: string
 
 /** Throws where there is none: whoever asks has its id from another row. */
 export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
-  const rows = await queries.select().from(transactions).where(eq(transactions.id, id))
-  const [transaction] = await withAttempts(queries, rows)
+  const [transaction] = await withAttempts(queries, await transactionOfId(queries, { id }))
   if (!transaction) throw new Error(`there is no transaction ${id}`)
   return transaction
 }
 
+const transactionOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(transactions).where(eq(transactions.id, id)),
+)
+
 async function withAttempts(queries: Queries, rows: TransactionRow[]): Promise<WatchedTransaction[]> {
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  const attempts = await queries
-    .select()
-    .from(transactionAttempts)
-    .where(inArray(transactionAttempts.transaction_id, ids))
+  const attempts = await attemptsOf(queries, { transaction_ids: ids })
   return rows.map((row) => ({
     ...row,
     attempts: attempts.filter(({ transaction_id }) => transaction_id === row.id).sort(byNumber),
   }))
 }
+
+const attemptsOf = query((db, { transaction_ids }: Given<{ transaction_ids: string[] }>) =>
+  db.select().from(transactionAttempts).where(inArray(transactionAttempts.transaction_id, transaction_ids)),
+)
 
 /** In the order they were signed in, whatever the clock said; older releases only ever raised the price. */
 function byNumber(one: AttemptRow, other: AttemptRow): number {
@@ -268,11 +284,13 @@ export async function updateTransaction(
   change: Partial<TransactionRow>,
 ): Promise<void> {
   await assertLease(turn, lease)
-  await turn.tx
-    .update(transactions)
-    .set({ ...change, updated_at: turn.at })
-    .where(eq(transactions.id, transactionId))
+  await changeTransaction(turn.tx, { ...change, id: transactionId, updated_at: turn.at })
 }
+
+const changeTransaction = query(
+  (db, { id, ...change }: Given<Partial<TransactionRow> & Pick<TransactionRow, "id" | "updated_at">>) =>
+    db.update(transactions).set(change).where(eq(transactions.id, id)),
+)
 
 /**
  * Sends a transaction's content anew, with the lane's next nonce and the effects of the old one. The contracts make
@@ -329,16 +347,20 @@ export async function noteSend(
   head: number,
 ): Promise<void> {
   await assertLease(turn, lease)
-  await turn.tx
-    .update(transactionAttempts)
-    .set({
-      first_sent_block: attempt.first_sent_block ?? (outcome === "known" ? head : null),
-      send_count: attempt.send_count + 1,
-      last_error: said,
-      last_outcome: outcome,
-    })
-    .where(eq(transactionAttempts.hash, attempt.hash))
+  await changeAttempt(turn.tx, {
+    hash: attempt.hash,
+    first_sent_block: attempt.first_sent_block ?? (outcome === "known" ? head : null),
+    send_count: attempt.send_count + 1,
+    last_error: said,
+    last_outcome: outcome,
+  })
 }
+
+type Sent = Pick<AttemptRow, "hash" | "first_sent_block" | "send_count" | "last_error" | "last_outcome">
+
+const changeAttempt = query((db, { hash, ...sent }: Given<Sent>) =>
+  db.update(transactionAttempts).set(sent).where(eq(transactionAttempts.hash, hash)),
+)
 
 /** A column of its own tells a cancel, because the release before this one knows two kinds only. */
 export function kindOf({ kind, is_cancel }: AttemptRow): AttemptKind {

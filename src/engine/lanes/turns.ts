@@ -137,17 +137,21 @@ export async function sharesOf(lane: HeldLane, inFlight: WatchedTransaction[]): 
   const shares: Shares = new Map()
   if (inFlight.length === 0) return shares
   const ids = inFlight.map(({ id }) => id)
-  const rows = await lane.context.db.read
+  const rows = await holdersOf(lane.context.db.read, { transaction_ids: ids })
+  for (const { src, organization_id } of rows) addShare(shares, { src: src as LaneEffect, organization_id })
+  return shares
+}
+
+const holdersOf = query((db, { transaction_ids }: Given<{ transaction_ids: string[] }>) =>
+  db
     .selectDistinct({
       transaction_id: effects.transaction_id,
       src: effects.src,
       organization_id: effects.organization_id,
     })
     .from(effects)
-    .where(inArray(effects.transaction_id, ids))
-  for (const { src, organization_id } of rows) addShare(shares, { src: src as LaneEffect, organization_id })
-  return shares
-}
+    .where(inArray(effects.transaction_id, transaction_ids)),
+)
 
 type Holder = Pick<Effect, "src" | "organization_id">
 
@@ -199,19 +203,24 @@ export function ofTheSameKind(waiting: Effect[], turn: Effect): [Effect, ...Effe
 
 /** The contracts for which something of a kind that keeps an order is on its way by another lane of the chain. */
 export async function busyElsewhere(lane: HeldLane): Promise<Set<string>> {
-  const rows = await lane.context.db.read
+  const { chain_id } = lane.chain
+  const rows = await callsOfOthers(lane.context.db.read, { chain_id, lane_id: lane.lease.lane_id })
+  const keptInOrder = rows.filter(({ kind }) => jobFor(lane.jobs, kind).lineOf !== undefined)
+  return new Set(keptInOrder.flatMap(contractsOf))
+}
+
+const callsOfOthers = query((db, { chain_id, lane_id }: Given<{ chain_id: number; lane_id: string }>) =>
+  db
     .selectDistinct({ kind: transactions.kind, to: transactions.to, call: transactions.call })
     .from(transactions)
     .where(
       and(
-        eq(transactions.chain_id, lane.chain.chain_id),
-        ne(transactions.lane_id, lane.lease.lane_id),
+        eq(transactions.chain_id, chain_id),
+        ne(transactions.lane_id, lane_id),
         inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
       ),
-    )
-  const keptInOrder = rows.filter(({ kind }) => jobFor(lane.jobs, kind).lineOf !== undefined)
-  return new Set(keptInOrder.flatMap(contractsOf))
-}
+    ),
+)
 
 /** The contracts that a transaction calls, directly or through the desk. */
 export function contractsOf({ to, call }: { to: string; call: string }): string[] {

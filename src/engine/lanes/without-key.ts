@@ -15,10 +15,14 @@ import { effectsOf, openTransactions, releaseEffect, type WatchedTransaction } f
 
 /** The signers of lanes whose key left `SIGNER_KEYS`: what they sent can be watched and sent again, nothing signed. */
 export async function signersWithoutKey(queries: Queries, chain: ConnectedChain): Promise<Signer[]> {
-  const rows = await queries.select().from(lanes).where(eq(lanes.chain_id, chain.chain_id))
+  const rows = await lanesOf(queries, { chain_id: chain.chain_id })
   const own = new Set(chain.signers.map(({ lane_id }) => lane_id))
   return rows.filter(({ id }) => !own.has(id)).map(signerOf)
 }
+
+const lanesOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db.select().from(lanes).where(eq(lanes.chain_id, chain_id)),
+)
 
 function signerOf({ id, address, purpose }: LaneRow): Signer {
   return { lane_id: id, address: address as Signer["address"], purpose, account: null }
