@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, isNull, ne, or } from "drizzle-orm"
 import { foundSerials } from "../db/chain-schema.ts"
 import type { Queries } from "../db/database.ts"
+import { type Given, query } from "../db/query.ts"
 import { transactionAttempts, transactions, units } from "../db/schema.ts"
 
 export type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
@@ -14,16 +15,22 @@ export async function foundSerialsOf(
   collectionId: string,
   chipIds: string[],
 ): Promise<Map<string, FoundSerial>> {
-  const { serial, chip_id, transaction_hash } = foundSerials
-  const rows = await queries
-    .select({ serial, chip_id, transaction_hash })
-    .from(foundSerials)
-    .leftJoin(units, and(eq(units.collection_id, collectionId), eq(units.serial, serial)))
-    .where(and(eq(foundSerials.collection_id, collectionId), inArray(chip_id, chipIds), isNull(units.id)))
-    .orderBy(asc(serial))
+  const rows = await serialsWithoutUnit(queries, { collection_id: collectionId, chip_ids: chipIds })
   // The lowest one, should the chain have bound a chip twice.
   return new Map(rows.reverse().map((row) => [row.chip_id, row]))
 }
+
+type Asked = { collection_id: string; chip_ids: string[] }
+
+const serialsWithoutUnit = query((db, { collection_id, chip_ids }: Given<Asked>) => {
+  const { serial, chip_id, transaction_hash } = foundSerials
+  return db
+    .select({ serial, chip_id, transaction_hash })
+    .from(foundSerials)
+    .leftJoin(units, and(eq(units.collection_id, collection_id), eq(units.serial, serial)))
+    .where(and(eq(foundSerials.collection_id, collection_id), inArray(chip_id, chip_ids), isNull(units.id)))
+    .orderBy(asc(serial))
+})
 
 /**
  * The ids of those transactions, by their hashes, that are a lane's own: what they issued is issued again should a

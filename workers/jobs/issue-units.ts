@@ -147,10 +147,14 @@ async function collectionOf(
   queries: Queries,
   { input: { collection_id } }: Effect<"issueUnit">,
 ): Promise<CollectionRow> {
-  const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
+  const [collection] = await collectionOfId(queries, { id: collection_id })
   if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
   return collection
 }
+
+const collectionOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(collections).where(eq(collections.id, id)),
+)
 
 /**
  * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
@@ -245,35 +249,45 @@ async function issueBatch(
     ),
     gas: 150_000n + 12_000n * BigInt(members.length),
     async reserve(turn) {
-      const reserved = await turn.tx
-        .update(collections)
-        .set({ next_serial: after })
-        .where(and(eq(collections.id, id), eq(collections.next_serial, first)))
-        .returning({ id: collections.id })
+      const reserved = await reserveSerials(turn.tx, { id, first, after })
       if (reserved.length === 0) throw new Error(`serial ${first} of ${id} was taken meanwhile`)
     },
   }
 }
+
+const reserveSerials = query(
+  (db, { id, first, after }: Given<{ id: string; first: number; after: number }>) =>
+    db
+      .update(collections)
+      .set({ next_serial: after })
+      .where(and(eq(collections.id, id), eq(collections.next_serial, first)))
+      .returning({ id: collections.id }),
+)
 
 /** What the collection's last transaction issues whose results are not known yet. */
 async function lastOnItsWay(
   queries: Queries,
   { address, chain_id }: CollectionRow,
 ): Promise<Issuance | undefined> {
-  const rows = await queries
-    .select({ to: transactions.to, call: transactions.call })
-    .from(transactions)
-    .where(
-      and(
-        eq(transactions.chain_id, chain_id),
-        eq(transactions.kind, "issueUnit"),
-        or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
-        inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
-      ),
-    )
-    .orderBy(desc(transactions.nonce))
+  const rows = await callsOnTheirWay(queries, { address, chain_id })
   return rows.flatMap(issuancesIn).find(({ contract }) => contract === address)
 }
+
+const callsOnTheirWay = query(
+  (db, { address, chain_id }: Given<Pick<CollectionRow, "address" | "chain_id">>) =>
+    db
+      .select({ to: transactions.to, call: transactions.call })
+      .from(transactions)
+      .where(
+        and(
+          eq(transactions.chain_id, chain_id),
+          eq(transactions.kind, "issueUnit"),
+          or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
+          inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
+        ),
+      )
+      .orderBy(desc(transactions.nonce)),
+)
 
 /**
  * After a batch reverted, those behind it revert too: its serials were given back, and nothing new is planned on them
@@ -353,8 +367,7 @@ type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] 
 async function batchesOf(queries: Queries, { transaction, effects }: Mined<"issueUnit">): Promise<Batch[]> {
   const ids = [...new Set(effects.map(({ input }) => input.collection_id))]
   if (ids.length === 0) return []
-  const { id, address } = collections
-  const rows = await queries.select({ id, address }).from(collections).where(inArray(id, ids))
+  const rows = await addressesOf(queries, { ids })
   return issuancesIn(transaction).flatMap((issuance) => {
     const collection = rows.find((row) => row.address === issuance.contract)
     if (!collection) return []
@@ -362,6 +375,13 @@ async function batchesOf(queries: Queries, { transaction, effects }: Mined<"issu
     return [{ ...issuance, collection_id: collection.id, effects: ofBatch }]
   })
 }
+
+const addressesOf = query((db, { ids }: Given<{ ids: string[] }>) =>
+  db
+    .select({ id: collections.id, address: collections.address })
+    .from(collections)
+    .where(inArray(collections.id, ids)),
+)
 
 /** The serials of a batch's chips, in order; null where this transaction did not give them any. */
 async function serialsOf(

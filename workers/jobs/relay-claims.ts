@@ -2,6 +2,7 @@ import { eq, inArray } from "drizzle-orm"
 import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
 import { claims, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -94,21 +95,7 @@ type Claim = {
 
 /** Those that can be told: a claim whose unit has no serial is left out. */
 async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Promise<Claim[]> {
-  const rows = await queries
-    .select({
-      unit_id: units.id,
-      serial: units.serial,
-      address: collections.address,
-      deployed_block: collections.deployed_block,
-    })
-    .from(units)
-    .innerJoin(collections, eq(collections.id, units.collection_id))
-    .where(
-      inArray(
-        units.id,
-        effects.map(({ input }) => input.unit_id),
-      ),
-    )
+  const rows = await tokensOf(queries, { unit_ids: effects.map(({ input }) => input.unit_id) })
   return effects.flatMap((effect) => {
     const { unit_id, recipient } = effect.input
     const row = rows.find((each) => each.unit_id === unit_id)
@@ -117,6 +104,19 @@ async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Prom
     return { effect, contract: address as Address, deployed_block, serial, recipient: recipient as Address }
   })
 }
+
+const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
+  db
+    .select({
+      unit_id: units.id,
+      serial: units.serial,
+      address: collections.address,
+      deployed_block: collections.deployed_block,
+    })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(inArray(units.id, unit_ids)),
+)
 
 function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, claim: Claim): boolean {
   return (

@@ -2,6 +2,7 @@ import { and, between, eq, inArray } from "drizzle-orm"
 import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
 import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
 import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { noteOwner } from "../../src/engine/actors/owners.ts"
@@ -64,14 +65,7 @@ export async function takeFoundOwners(
   issued: { unit_id: string; serial: number }[],
 ): Promise<void> {
   const serials = issued.map(({ serial }) => serial)
-  const rows = await turn.tx
-    .select({
-      serial: foundOwners.serial,
-      owner: foundOwners.owner,
-      block_number: foundOwners.block_number,
-    })
-    .from(foundOwners)
-    .where(and(eq(foundOwners.collection_id, collectionId), inArray(foundOwners.serial, serials)))
+  const rows = await ownersOf(turn.tx, { collection_id: collectionId, serials })
   for (const { serial, ...found } of rows) {
     const id = issued.find((each) => each.serial === serial)?.unit_id
     if (id === undefined) continue
@@ -79,6 +73,18 @@ export async function takeFoundOwners(
     await noteOwner(turn, { id, owner: null, owner_block: null }, found)
   }
 }
+
+const ownersOf = query(
+  (db, { collection_id, serials }: Given<{ collection_id: string; serials: number[] }>) =>
+    db
+      .select({
+        serial: foundOwners.serial,
+        owner: foundOwners.owner,
+        block_number: foundOwners.block_number,
+      })
+      .from(foundOwners)
+      .where(and(eq(foundOwners.collection_id, collection_id), inArray(foundOwners.serial, serials))),
+)
 
 /** The number of serials issued at a block, the newest one unless it is given; 0 before there is a contract. */
 export async function issuedOn(

@@ -183,11 +183,12 @@ const settledOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) => {
 /** Ends the watch over transactions. */
 export async function finalizeTransactions(turn: Turn, lease: Lease, ids: string[]): Promise<void> {
   await assertLease(turn, lease)
-  await turn.tx
-    .update(transactions)
-    .set({ status: "final", updated_at: turn.at })
-    .where(inArray(transactions.id, ids))
+  await noteFinal(turn.tx, { ids, updated_at: turn.at })
 }
+
+const noteFinal = query((db, { ids, updated_at }: Given<{ ids: string[]; updated_at: Date }>) =>
+  db.update(transactions).set({ status: "final", updated_at }).where(inArray(transactions.id, ids)),
+)
 
 /** Throws where there is none: whoever asks has its id from another row. */
 export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
