@@ -1,7 +1,8 @@
-import { and, asc, desc, eq, gt, isNotNull, lt, type SQL } from "drizzle-orm"
+import { and, asc, desc, eq, gt, isNotNull, lt } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type EventRow, events } from "../../db/event-schema.ts"
 import { type Page, type PageOf, pageOf } from "../../db/page.ts"
+import { type Given, query } from "../../db/query.ts"
 import type { Caller } from "../../platform/caller.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
 import { canonicalId } from "../../platform/fields.ts"
@@ -45,34 +46,40 @@ export async function listEvents(
     return pageOf(rows, page.limit)
   }
   const before = page.after && (await positionOfEvent(queries, caller, page.after.id, "cursor"))
-  const rows = await queries
+  const asked = { ...wanted(caller, filter), before: before ?? undefined, limit: page.limit + 1 }
+  return pageOf(await newestEvents(queries, asked), page.limit)
+}
+
+const newestEvents = query((db, { before, limit, ...given }: Given<Wanted & Newest>) =>
+  db
     .select()
     .from(events)
-    .where(
-      and(
-        wanted(caller, filter),
-        isNotNull(events.position),
-        before === null ? undefined : lt(events.position, before),
-      ),
-    )
+    .where(and(isWanted(given), isNotNull(events.position), before && lt(events.position, before)))
     .orderBy(desc(events.position))
-    .limit(page.limit + 1)
-  return pageOf(rows, page.limit)
-}
+    .limit(limit),
+)
+
+type Newest = { before: number | undefined; limit: number }
 
 /** What follows a position, oldest first. */
 export async function eventsAfter(
   queries: Queries,
   caller: Caller,
-  { position, limit, ...filter }: EventFilter & { position: number; limit: number },
+  { position, limit, ...filter }: EventFilter & Next,
 ): Promise<EventRow[]> {
-  return await queries
+  return await nextEvents(queries, { ...wanted(caller, filter), position, limit })
+}
+
+type Next = { position: number; limit: number }
+
+const nextEvents = query((db, { position, limit, ...given }: Given<Wanted & Next>) =>
+  db
     .select()
     .from(events)
-    .where(and(wanted(caller, filter), gt(events.position, position)))
+    .where(and(isWanted(given), gt(events.position, position)))
     .orderBy(asc(events.position))
-    .limit(limit)
-}
+    .limit(limit),
+)
 
 /** Where whoever has seen the event `after` stands; 0 for nothing yet. Throws `validation.failed` on `after`. */
 export async function positionAfter(queries: Queries, caller: Caller, after: string): Promise<number> {
@@ -94,23 +101,37 @@ export async function newestPlace(queries: Queries, caller: Caller): Promise<Pla
 }
 
 async function positionOfEvent(queries: Queries, caller: Caller, id: string, field: string): Promise<number> {
-  const [event] = await queries
-    .select({ position: events.position })
-    .from(events)
-    .where(and(eq(events.id, id), eq(events.organization_id, caller.organization_id)))
+  const [event] = await placeOf(queries, { id, organization_id: caller.organization_id })
   if (!event?.position)
     throw fieldError(field, "names no event that is kept: start again with after=0 and skip what you know")
   return event.position
 }
 
-function wanted(caller: Caller, { type, unit_id, collection_id, is_test }: EventFilter): SQL | undefined {
+const placeOf = query((db, { id, organization_id }: Given<{ id: string; organization_id: string }>) =>
+  db
+    .select({ position: events.position })
+    .from(events)
+    .where(and(eq(events.id, id), eq(events.organization_id, organization_id))),
+)
+
+type Wanted = EventFilter & { organization_id: string }
+
+function wanted(caller: Caller, { type, unit_id, collection_id, is_test }: EventFilter): Wanted {
+  return {
+    organization_id: caller.organization_id,
+    type,
+    unit_id: unit_id === undefined ? undefined : canonicalId(unit_id, "unit_id"),
+    collection_id: collection_id === undefined ? undefined : canonicalId(collection_id, "collection_id"),
+    is_test,
+  }
+}
+
+function isWanted({ organization_id, type, unit_id, collection_id, is_test }: Given<Wanted>) {
   return and(
-    eq(events.organization_id, caller.organization_id),
-    type === undefined ? undefined : eq(events.type, type),
-    unit_id === undefined ? undefined : eq(events.unit_id, canonicalId(unit_id, "unit_id")),
-    collection_id === undefined
-      ? undefined
-      : eq(events.collection_id, canonicalId(collection_id, "collection_id")),
-    is_test === undefined ? undefined : eq(events.is_test, is_test),
+    eq(events.organization_id, organization_id),
+    type && eq(events.type, type),
+    unit_id && eq(events.unit_id, unit_id),
+    collection_id && eq(events.collection_id, collection_id),
+    is_test && eq(events.is_test, is_test),
   )
 }

@@ -2,6 +2,7 @@ import { and, eq, isNull, lte, or } from "drizzle-orm"
 import { getAddress } from "viem"
 import { type MetadataRefreshRow, metadataRefreshes } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
 import { collections } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { startActor } from "../../engine/actors/runtime.ts"
@@ -45,19 +46,11 @@ export async function createMetadataRefresh(
     lane_id,
     metadata_refreshed_at,
   } = await getCollection(turn.tx, caller, collectionId)
-  const [taken] = await turn.tx
-    .update(collections)
-    .set({ metadata_refreshed_at: turn.at })
-    .where(
-      and(
-        eq(collections.id, collection_id),
-        or(
-          isNull(collections.metadata_refreshed_at),
-          lte(collections.metadata_refreshed_at, new Date(turn.at.getTime() - pauseMilliseconds)),
-        ),
-      ),
-    )
-    .returning({ id: collections.id })
+  const [taken] = await takeItsTurn(turn.tx, {
+    id: collection_id,
+    metadata_refreshed_at: turn.at,
+    before: new Date(turn.at.getTime() - pauseMilliseconds),
+  })
   if (!taken) {
     const since = turn.at.getTime() - (metadata_refreshed_at ?? turn.at).getTime()
     throw new TooSoon(
@@ -88,6 +81,21 @@ export async function createMetadataRefresh(
 
 const pauseMilliseconds = 60_000
 
+type Wanted = { id: string; metadata_refreshed_at: Date; before: Date }
+
+const takeItsTurn = query((db, { id, metadata_refreshed_at, before }: Given<Wanted>) =>
+  db
+    .update(collections)
+    .set({ metadata_refreshed_at })
+    .where(
+      and(
+        eq(collections.id, id),
+        or(isNull(collections.metadata_refreshed_at), lte(collections.metadata_refreshed_at, before)),
+      ),
+    )
+    .returning({ id: collections.id }),
+)
+
 /** One of the caller's own. */
 export async function getMetadataRefresh(
   queries: Queries,
@@ -96,12 +104,14 @@ export async function getMetadataRefresh(
 ): Promise<MetadataRefreshRow> {
   const collection = await getCollection(queries, caller, collection_id)
   const id = parseId(refresh_id)
-  const [refresh] = id
-    ? await queries
-        .select()
-        .from(metadataRefreshes)
-        .where(and(eq(metadataRefreshes.id, id), eq(metadataRefreshes.collection_id, collection.id)))
-    : []
+  const [refresh] = id ? await refreshOf(queries, { id, collection_id: collection.id }) : []
   if (!refresh) throw new ApiError("metadata_refresh.not_found")
   return refresh
 }
+
+const refreshOf = query((db, { id, collection_id }: Given<{ id: string; collection_id: string }>) =>
+  db
+    .select()
+    .from(metadataRefreshes)
+    .where(and(eq(metadataRefreshes.id, id), eq(metadataRefreshes.collection_id, collection_id))),
+)
