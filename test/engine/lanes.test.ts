@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { type Address, type ContractFunctionParameters, type Hex, parseGwei, toHex } from "viem"
+import { DatabaseUnavailable } from "../../src/db/database.ts"
 import {
   chipReplacements,
   claims,
@@ -614,6 +615,17 @@ describe("a lane that is given back", () => {
     await leaveLane(lane)
     const taken = await hand.turn((t) => takeLease(t, id, next))
     expect(taken?.lease).toMatchObject({ owner: "next", epoch: lease_epoch + 1 })
+  }, 30_000)
+
+  test("while the database is away is left to its lease, and the process ends in order", async () => {
+    const { lanes: own } = await open()
+    const [, lane] = own
+    const said: unknown[] = []
+    const log = { ...lane.context.log, warn: (fields: object) => void said.push(fields) }
+    const transaction = () => Promise.reject(new DatabaseUnavailable("nobody is there"))
+    await leaveLane({ ...lane, context: { ...lane.context, log, db: { ...lane.context.db, transaction } } })
+    const { lane_id } = lane.signer
+    expect(said).toEqual([{ lane_id, error: "DatabaseUnavailable: nobody is there" }])
   }, 30_000)
 })
 

@@ -1,4 +1,5 @@
 import type { LaneRow } from "../../db/schema.ts"
+import { loggable } from "../../platform/log.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import type { ConnectedChain } from "../chain/chains.ts"
 import { readFeeMarket } from "../chain/fee-market.ts"
@@ -45,12 +46,23 @@ export async function tickLane(lane: Lane): Promise<"idle" | "at work"> {
   }
 }
 
-/** Gives the lane back at the end, so that its next holder need not wait for the lease to run out. */
+/**
+ * Gives the lane back at the end, so that its next holder need not wait for the lease to run out; which it does where the
+ * database is away.
+ */
 export async function leaveLane(lane: Lane): Promise<void> {
-  await inLane(lane, async (turn) => {
-    const leased = await takeLease(turn, lane.signer.lane_id, lane.claimant)
-    if (leased) await releaseLease(turn, leased.lease)
-  })
+  const { lane_id } = lane.signer
+  try {
+    await inLane(lane, async (turn) => {
+      const leased = await takeLease(turn, lane_id, lane.claimant)
+      if (leased) await releaseLease(turn, leased.lease)
+    })
+  } catch (error) {
+    lane.context.log.warn(
+      { lane_id, ...loggable(error) },
+      "the lane could not be given back; it is free when its lease runs out",
+    )
+  }
 }
 
 async function takeOver({ context, signer, claimant, memory }: Lane): Promise<LeasedLane | null> {
