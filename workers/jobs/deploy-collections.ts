@@ -8,14 +8,14 @@ import {
   type TransactionReceipt,
 } from "viem"
 import { failure } from "../../machines/failures.ts"
-import type { Queries } from "../../src/db/database.ts"
 import { type CollectionRow, collections } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
 import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
-import type { Effect, Job } from "../../src/engine/jobs/job.ts"
+import type { Job } from "../../src/engine/jobs/job.ts"
+import { collectionOf } from "./collections.ts"
 
 /** Deploys a collection's contract to the address it was promised, by the factory that it was promised with. */
 export const deployCollections: Job<"deployCollection"> = {
@@ -101,10 +101,4 @@ async function hasCode(chain: ConnectedChain, address: Address, seen: bigint): P
   const blockNumber = await newestSince(chain.headers, seen)
   const code = await reach(() => chain.rpc.getCode({ address, blockNumber }))
   return code !== undefined && code !== "0x"
-}
-
-async function collectionOf(queries: Queries, { input: { collection_id } }: Effect<"deployCollection">) {
-  const [collection] = await queries.select().from(collections).where(eq(collections.id, collection_id))
-  if (!collection) throw new Error(`there is no collection ${collection_id} to deploy`)
-  return collection
 }

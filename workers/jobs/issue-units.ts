@@ -31,6 +31,7 @@ import {
   type Mined,
   type Write,
 } from "../../src/engine/jobs/job.ts"
+import { addressesOf, collectionOf } from "./collections.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { issuedOn, takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
@@ -142,19 +143,6 @@ async function callsOfOthers(
   }
   return calls
 }
-
-async function collectionOf(
-  queries: Queries,
-  { input: { collection_id } }: Effect<"issueUnit">,
-): Promise<CollectionRow> {
-  const [collection] = await collectionOfId(queries, { id: collection_id })
-  if (!collection) throw new Error(`there is no collection ${collection_id} to issue for`)
-  return collection
-}
-
-const collectionOfId = query((db, { id }: Given<{ id: string }>) =>
-  db.select().from(collections).where(eq(collections.id, id)),
-)
 
 /**
  * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
@@ -375,13 +363,6 @@ async function batchesOf(queries: Queries, { transaction, effects }: Mined<"issu
     return [{ ...issuance, collection_id: collection.id, effects: ofBatch }]
   })
 }
-
-const addressesOf = query((db, { ids }: Given<{ ids: string[] }>) =>
-  db
-    .select({ id: collections.id, address: collections.address })
-    .from(collections)
-    .where(inArray(collections.id, ids)),
-)
 
 /** The serials of a batch's chips, in order; null where this transaction did not give them any. */
 async function serialsOf(

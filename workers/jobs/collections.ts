@@ -1,0 +1,28 @@
+import { eq, inArray } from "drizzle-orm"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { type CollectionRow, collections } from "../../src/db/schema.ts"
+import type { Effect } from "../../src/engine/jobs/job.ts"
+
+/** The collection that an effect is for. Throws where there is none. */
+export async function collectionOf(
+  queries: Queries,
+  { src, input }: Effect<"issueUnit"> | Effect<"deployCollection">,
+): Promise<CollectionRow> {
+  const { collection_id: id } = input
+  const [collection] = await collectionOfId(queries, { id })
+  if (!collection) throw new Error(`there is no collection ${id} for ${src}`)
+  return collection
+}
+
+const collectionOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select().from(collections).where(eq(collections.id, id)),
+)
+
+/** Where collections are on their chains, in no order. */
+export const addressesOf = query((db, { ids }: Given<{ ids: string[] }>) =>
+  db
+    .select({ id: collections.id, address: collections.address })
+    .from(collections)
+    .where(inArray(collections.id, ids)),
+)
