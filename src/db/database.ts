@@ -40,6 +40,11 @@ export class DatabaseUnavailable extends Error {
   override name = "DatabaseUnavailable"
 }
 
+/** The same for whoever starts a process or runs a command. */
+export function withPlace({ message }: DatabaseUnavailable): string {
+  return `${message}; DATABASE_URL says where it is, or DATA_DIR where that is unset`
+}
+
 /** A row was changed by somebody else between a look and a write: the database transaction runs again. */
 export class Outrun extends Error {
   override name = "Outrun"

@@ -288,10 +288,12 @@ async function reachable<T>(ask: () => Promise<T>): Promise<T> {
 
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x).
+ * (57P0x). A name, password or database that it does not know (28, 3D) is for its operators to mend, not for callers.
  */
 function unavailable(error: unknown): unknown {
   const code = codeOf(error)
+  if (/^(28|3D)/.test(code))
+    return new DatabaseUnavailable(`Postgres lets nobody in (${code}): ${(error as Error).message}`)
   const lost =
     /^(08|40|53|57P0)/.test(code) ||
     /^E[A-Z]+$/.test(code) ||

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from "../db/database.ts"
+import { DatabaseUnavailable, withPlace } from "../db/database.ts"
 import { ConfigError } from "./config-error.ts"
 import { StartError } from "./start-error.ts"
 
@@ -46,7 +46,8 @@ export function complain(line: string): void {
 
 /** The cause and the next step, in one line. */
 function startFailure(error: unknown): string {
-  const known = [ConfigError, DatabaseUnavailable, StartError].some((kind) => error instanceof kind)
+  if (error instanceof DatabaseUnavailable) return withPlace(error)
+  const known = [ConfigError, StartError].some((kind) => error instanceof kind)
   const { message } = error as Error
   return known ? message : `the service could not start: ${message}`
 }

@@ -554,6 +554,13 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db).catch(driverError)).toBeInstanceOf(DatabaseUnavailable)
   })
 
+  test("that does not have the database is unavailable, and says so", async () => {
+    const db = databases.open(`${await databases.newDatabase()}-of-nobody`)
+    const refusal = await db.transaction(async () => 1).catch((error) => error)
+    expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+    expect(refusal.message).toMatch(/^Postgres lets nobody in \(3D000\): database ".+" does not exist$/)
+  })
+
   test("that cuts a connection in the middle of a work is unavailable, and is asked again later", async () => {
     const { db, other } = await openCounters(databases)
     const pid = Promise.withResolvers<unknown>()

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Address } from "viem"
-import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { type ConnectedChain, createChains } from "../../src/engine/chain/chains.ts"
 import { roleFaults, watchRoles } from "../../src/engine/chain/check-roles.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
+import { newId } from "../../src/platform/ids.ts"
 import { createLog } from "../../src/platform/log.ts"
+import { Unavailable } from "../../src/platform/unavailable.ts"
 import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
 
 let stage: Stage
@@ -39,6 +41,31 @@ describe("the keys of a service", () => {
     expect(faults).toMatchObject([{ variable: "AUTHORIZER_KEY", address: present }])
     expect(faults[0]?.text).toContain(`names ${named}`)
     expect(await roleFaults(chain)).toEqual([])
+  })
+
+  test("that are unset are named in a line each, and what needs them waits for them", async () => {
+    const config = { ...stage.world.context.config, authorizer_key: null }
+    const bare = createChains(config, []).get(31_337)
+    if (!bare) throw new Error("the chain is gone")
+    const faults = await roleFaults(bare)
+    expect(faults.map(({ variable, text }) => `${variable}: ${text}`)).toEqual([
+      expect.stringMatching(
+        /^AUTHORIZER_KEY: AUTHORIZER_KEY is unset, and factory 0x\w+ of chain 31337 names 0x/,
+      ),
+      expect.stringMatching(
+        /^SIGNER_KEYS: SIGNER_KEYS is unset: new collections, .+ of chain 31337 are refused/,
+      ),
+    ])
+    expect(() => bare.issuanceLaneId(newId())).toThrow(Unavailable)
+    expect(() => bare.ownershipLaneId(newId())).toThrow(Unavailable)
+    const token = {
+      contract: accountAt(8).address,
+      serial: 1,
+      authorization_nonce: 0,
+      deadline_at: new Date(),
+    }
+    const recipient = accountAt(9).address
+    expect(() => bare.authorizeClaim({ ...token, recipient })).toThrow(Unavailable)
   })
 
   test("cannot be judged where no provider answers", async () => {

@@ -81,10 +81,12 @@ test("a port in use stops the start with one line that names it", async () => {
 test("a database that cannot be written stops the start with one line that says so", async () => {
   const file = join(newFolder(), "file")
   writeFileSync(file, "")
+  const [line, exitCode] = [expect.stringMatching(/database.+DATABASE_URL.+DATA_DIR/), 1]
   expect(await failureOf({ DATABASE_URL: `sqlite:${join(file, "service.db")}` })).toEqual({
-    exitCode: 1,
-    lines: [expect.stringContaining("database")],
+    exitCode,
+    lines: [line],
   })
+  expect(await failureOf({ DATA_DIR: file })).toEqual({ exitCode, lines: [line] })
 })
 
 test.each(["SIGTERM", "SIGINT"] as const)(

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto"
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { eq, sql } from "drizzle-orm"
+import { eq, inArray, sql } from "drizzle-orm"
 import { exportPKCS8, exportSPKI, generateKeyPair } from "jose"
 import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import { apiKeys, chips, effects, lanes, organizations, transactions, units } from "../../src/db/schema.ts"
@@ -876,6 +876,37 @@ describe("chain status", () => {
       { chain_id: chainId, status: "open", nonce_latest: null, balance_wei: null },
     ])
     expect(stdout).not.toContain(signerKey.slice(2))
+  })
+
+  test("is what a question that such a chain does not answer leads to, in one line", async () => {
+    const { code, stderr } = await runPlain({}, "chain", "roles")
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^operator: the chain does not answer \(.+\): see chain status, .+ CHAINS\n$/,
+      ),
+    })
+  })
+
+  test("says of a lane whose key it cannot have why that is", async () => {
+    const [lane] = await world.context.db.read.select().from(lanes)
+    if (!lane) throw new Error("there is no lane")
+    const others = [
+      { ...lane, id: "5:0x01", chain_id: 5, address: "0x01" },
+      { ...lane, id: `${chainId}:0x02`, address: "0x02" },
+    ]
+    await earlier().turn(({ tx }) => tx.insert(lanes).values(others))
+    const { stdout } = await runPlain({}, "chain", "status")
+    await earlier().turn(({ tx }) =>
+      tx.delete(lanes).where(
+        inArray(
+          lanes.id,
+          others.map(({ id }) => id),
+        ),
+      ),
+    )
+    expect(stdout).toMatch(/^5:0x01 .+ no, its chain is not in CHAINS /m)
+    expect(stdout).toMatch(/^31337:0x02 .+ no, its key is not in SIGNER_KEYS /m)
   })
 
   test("counts the serials that only the chain has, until units take them", async () => {

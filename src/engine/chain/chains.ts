@@ -20,6 +20,7 @@ import type {
 } from "../../platform/chain.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Config } from "../../platform/config.ts"
+import { Unavailable } from "../../platform/unavailable.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { createGenerations, type Generations } from "./generations.ts"
@@ -102,12 +103,12 @@ function ownershipLaneId(signers: Signer[], unitId: string): string {
 
 function laneFor(signers: Signer[], purpose: "issuance" | "ownership"): Signer {
   const signer = signers.find((each) => each.purpose === purpose || each.purpose === "all")
-  if (!signer) throw new Error("SIGNER_KEYS is empty: nobody can send transactions")
+  if (!signer) throw new Unavailable("SIGNER_KEYS is unset: nobody can send transactions")
   return signer
 }
 
 function requireAuthorizer(authorizer: LocalAccount | null): LocalAccount {
-  if (!authorizer) throw new Error("AUTHORIZER_KEY is unset: nobody can authorize claims and transfers")
+  if (!authorizer) throw new Unavailable("AUTHORIZER_KEY is unset: nobody can authorize claims and transfers")
   return authorizer
 }
 

@@ -7,8 +7,8 @@ import { firstFactoryAbi } from "./first-contracts.generated.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
-/** A key of this service that may not do its work on a chain, by its address. */
-type RoleFault = KeyFault & { address: Address }
+/** A key of this service that may not do its work on a chain, by its address; null: the variable is unset. */
+type RoleFault = KeyFault & { address: Address | null }
 
 /** Compares the keys of this service with what the factory knows of them. Throws `ChainUnreachable`. */
 export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
@@ -18,14 +18,14 @@ export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
     generation === 1 ? operatorFault(chain, address) : signerFault(chain, address, rolesFor(purpose)),
   )
   const desk = generation === 2 && desk_address ? [deskFault(chain, desk_address)] : []
-  const faults = await Promise.all([authorizerFault(chain, generation === 2), ...signers, ...desk])
+  const authorizer = authorizerFault(chain, generation === 2)
+  const faults = await Promise.all([authorizer, noSignerFault(chain), ...signers, ...desk])
   return faults.filter((fault) => fault !== null)
 }
 
 /** An authorizer that was replaced is one until what is handed out now ends. */
 async function authorizerFault(chain: ConnectedChain, mayBePrevious: boolean): Promise<RoleFault | null> {
   const { authorizer_address: address, chain_id } = chain
-  if (address === null) return null
   const fault = (text: string): RoleFault => ({ chain_id, variable: "AUTHORIZER_KEY", address, text })
   const factory = factoryOf(chain)
   const named = await reach(() => chain.rpc.readContract({ ...factory, functionName: "authorizer" }))
@@ -33,6 +33,10 @@ async function authorizerFault(chain: ConnectedChain, mayBePrevious: boolean): P
   if (mayBePrevious && (await reach(() => chain.rpc.readContract({ ...factory, functionName: "paused" }))))
     return fault(
       `factory ${factory.address} of chain ${chain_id} is paused: ${outcome} its admin calls resume`,
+    )
+  if (address === null)
+    return fault(
+      `AUTHORIZER_KEY is unset, and factory ${factory.address} of chain ${chain_id} names ${named}: ${outcome} its key is set`,
     )
   if (isAddressEqual(named, address)) return null
   if (mayBePrevious && (await holdsOn(chain, address))) return null
@@ -50,6 +54,12 @@ async function holdsOn(chain: ConnectedChain, address: Address): Promise<boolean
   if (!isAddressEqual(previous, address)) return false
   const { timestamp } = await reach(() => chain.rpc.getBlock())
   return until > timestamp + holdsOnSeconds
+}
+
+function noSignerFault({ signers, chain_id }: ConnectedChain): RoleFault | null {
+  if (signers.length > 0) return null
+  const text = `SIGNER_KEYS is unset: new collections, claims and chip replacements of chain ${chain_id} are refused until the keys are set`
+  return { chain_id, variable: "SIGNER_KEYS", address: null, text }
 }
 
 async function operatorFault({ rpc, config, chain_id }: ConnectedChain, address: Address) {

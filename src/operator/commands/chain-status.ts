@@ -11,7 +11,11 @@ export const chainStatus: Command = {
   plan: () => async (world) => {
     const { own_lane_ids, ...connections } = await readConnections(world.chains)
     const known = await readChainStatus(world.context)
-    const lanes = known.lanes.map((lane) => ({ ...lane, has_key: own_lane_ids.includes(lane.id) }))
+    const lanes = known.lanes.map((lane) => ({
+      ...lane,
+      has_chain: world.chains.has(lane.chain_id),
+      has_key: own_lane_ids.includes(lane.id),
+    }))
     const status = { ...known, lanes, ...connections }
     const parts = [`chains\n${chainTable(status.chains)}`, `lanes\n${laneTable(status.lanes)}`]
     if (status.providers.some(({ state }) => state !== "healthy"))
@@ -54,7 +58,9 @@ function serialTable(rows: ChainStatus["unasked_serials"]): string {
   )
 }
 
-function laneTable(rows: (ChainStatus["lanes"][number] & { has_key: boolean })[]): string {
+type OwnLane = ChainStatus["lanes"][number] & { has_chain: boolean; has_key: boolean }
+
+function laneTable(rows: OwnLane[]): string {
   return table(
     [
       "LANE",
@@ -75,7 +81,7 @@ function laneTable(rows: (ChainStatus["lanes"][number] & { has_key: boolean })[]
       lane.id,
       lane.purpose,
       lane.status,
-      `${lane.is_held ? "yes" : "no"}${lane.has_key ? "" : ", its key is not in SIGNER_KEYS"}`,
+      `${lane.is_held ? "yes" : "no"}${lackOf(lane)}`,
       lane.next_nonce,
       lane.nonce_latest,
       lane.nonce_pending,
@@ -87,4 +93,10 @@ function laneTable(rows: (ChainStatus["lanes"][number] & { has_key: boolean })[]
       lane.reason,
     ]),
   )
+}
+
+/** What of a lane's own this process has not: without its chain nobody can say whose key it is. */
+function lackOf({ has_chain, has_key }: OwnLane): string {
+  if (!has_chain) return ", its chain is not in CHAINS"
+  return has_key ? "" : ", its key is not in SIGNER_KEYS"
 }

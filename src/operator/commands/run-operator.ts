@@ -1,4 +1,5 @@
-import { DatabaseUnavailable, driverError } from "../../db/database.ts"
+import { DatabaseUnavailable, driverError, withPlace } from "../../db/database.ts"
+import { ChainUnreachable } from "../../engine/chain/rpc.ts"
 import { openUncheckedWorld, openWorld } from "../../engine/world.ts"
 import { type Environment, loadConfig } from "../../platform/config.ts"
 import { ConfigError } from "../../platform/config-error.ts"
@@ -122,11 +123,17 @@ function failureOf(error: unknown): Failure {
     const details = { formErrors: error.problems, fieldErrors: {} }
     return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }
   }
+  if (error instanceof DatabaseUnavailable) {
+    const message = withPlace(error)
+    return { lines: [message], document: { code: "database", message } }
+  }
+  if (error instanceof ChainUnreachable) {
+    const message = `the chain does not answer (${error.message}): see chain status, and rpc_urls in CHAINS`
+    return { lines: [message], document: { code: "chain", message } }
+  }
   const { message } = driverError(error) as Error
   if (error instanceof UsageError) return { lines: [message], document: { code: "usage", message } }
   if (error instanceof ConfigError) return { lines: [message], document: { code: "configuration", message } }
   if (error instanceof StartError) return { lines: [message], document: { code: "configuration", message } }
-  if (error instanceof DatabaseUnavailable)
-    return { lines: [message], document: { code: "database", message } }
   return { lines: [message], document: { code: "internal.error", message } }
 }

@@ -10,6 +10,7 @@ import type { Chains } from "../../platform/chain.ts"
 import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
+import { Unavailable } from "../../platform/unavailable.ts"
 import { requireFree, takeEncodedChip } from "../chips/encoded-chip.ts"
 import { type EncodedChip, pairingOf } from "../chips/pairing.ts"
 import { type ChipPlace, createTestChip } from "../chips/test-chip.ts"
@@ -38,7 +39,8 @@ export async function createChipReplacement(
   const { encoded } = pairingOf({ unit_id, ...body })
   const unit = await requireReplaceable(turn.tx, caller, unit_id)
   const lane_id = chains.get(unit.collection.chain_id)?.ownershipLaneId(unit.id)
-  if (!lane_id) throw new Error(`CHAINS does not have chain ${unit.collection.chain_id} of unit ${unit.id}`)
+  if (!lane_id)
+    throw new Unavailable(`CHAINS does not have chain ${unit.collection.chain_id} of unit ${unit.id}`)
 
   await holdToQuota(turn, await organizationOf(turn.tx, caller), "chips", 1)
   const id = newId()
