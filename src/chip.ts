@@ -1,6 +1,6 @@
 import { ChipUsageError, chipUsage, runChipCommand } from "./dev/tags/commands.ts"
 import { dataDirOf, processEnvironment } from "./platform/config.ts"
-import { complain, say } from "./platform/run.ts"
+import { complain, keepFilesPrivate, say } from "./platform/run.ts"
 
 /** `bun run chip …`: tags in software. Answers the exit code: 0 done, 1 refused, 2 wrong usage. */
 async function runChip(words: string[]): Promise<number> {
@@ -32,4 +32,5 @@ function openInBrowser(url: string): void {
   }
 }
 
+keepFilesPrivate()
 process.exitCode = await runChip(process.argv.slice(2))

@@ -77,7 +77,9 @@ export function createApp(
       Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
       if (request.headers.has("origin")) await origins.refresh()
       if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)
-      visit.readable_from = readableFrom(origins, request)
+      visit.readable_from = isReadableFromAnywhere(request)
+        ? request.headers.get("origin")
+        : readableFrom(origins, request)
     })
     .onError(({ request, set, error, code }) => {
       const cause = code === "NOT_FOUND" ? noRoute(addresses, request) : error
@@ -88,7 +90,7 @@ export function createApp(
       return send(request, set, answer)
     })
     .onStop(() => limits.close())
-    .use(corsFor(origins))
+    .use(corsFor((request) => Boolean(visits.get(request)?.readable_from)))
 
   async function holdClient(
     bucketName: NonNullable<Page["bucket"]>,
@@ -105,8 +107,6 @@ export function createApp(
 
   for (const page of pages)
     app.get(patternOf(page.path), async ({ request, set, params }: RouteRequest) => {
-      const visit = visits.get(request)
-      if (visit && page.is_readable_from_anywhere) visit.readable_from = request.headers.get("origin")
       if (page.bucket) await holdClient(page.bucket, request, set)
       const query = new URLSearchParams(/\?[^#]*/.exec(request.url)?.[0])
       const accept = request.headers.get("accept") ?? ""
@@ -188,10 +188,20 @@ type Address = { method: string; pattern: RegExp }
 
 function addressesOf(mounted: readonly Route[]): Address[] {
   const opened = pages.map(({ path }) => ({ method: "GET", path }))
-  return [...mounted, ...opened].map(({ method, path }) => ({
-    method,
-    pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
-  }))
+  return [...mounted, ...opened].map(({ method, path }) => ({ method, pattern: expressionOf(path) }))
+}
+
+function expressionOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+}
+
+const readableFromAnywhere = pages.flatMap(({ path, is_readable_from_anywhere }) =>
+  is_readable_from_anywhere ? [expressionOf(path)] : [],
+)
+
+function isReadableFromAnywhere(request: Request): boolean {
+  const path = pathOf(request)
+  return readableFromAnywhere.some((expression) => expression.test(path))
 }
 
 /** The methods of the path that a request names. Its host may be anything, so the path is cut out by hand. */

@@ -6,7 +6,14 @@ import { effects, organizations } from "../db/schema.ts"
 import { learnGenerations } from "../engine/chain/generations.ts"
 import { openWorld, type World } from "../engine/world.ts"
 import type { Caller } from "../platform/caller.ts"
-import { dataDirOf, type Environment, integerFrom, loadConfig, metadataBaseUrl } from "../platform/config.ts"
+import {
+  type Config,
+  dataDirOf,
+  type Environment,
+  integerFrom,
+  loadConfig,
+  metadataBaseUrl,
+} from "../platform/config.ts"
 import { type Context, inTurn } from "../platform/context.ts"
 import { newId } from "../platform/ids.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
@@ -57,7 +64,9 @@ export async function startDev(environment: Environment, parts: DevParts) {
     })
     closers.push(chain.stop)
 
-    const config = loadConfig({ ...environment, ...settingsFor(folder, chain, environment), PORT: port })
+    const settings = settingsFor(folder, chain, environment)
+    const config = loadConfig({ ...environment, ...settings, PORT: port })
+    leaveEnvironment(folder, settings, config, environment)
     const world = await openWorld(config, tell)
     closers.push(world.close)
     await learnGenerations(world.chains.values())
@@ -75,7 +84,8 @@ export async function startDev(environment: Environment, parts: DevParts) {
     closers.push(shop.stop)
     const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
     await registerShop(world.context, service, keptService(folder)?.shop_url)
-    writeDocument(join(folder, "dev.json"), service)
+    // Whoever waits for dev.json may have removed it before: the organization and its key are found again all the same.
+    for (const name of ["dev.kept.json", "dev.json"]) writeDocument(join(folder, name), service)
     return { service, folder, stop }
   } catch (error) {
     await stop()
@@ -92,8 +102,8 @@ async function hasOpenEffects(context: Context): Promise<boolean> {
   return open !== undefined
 }
 
-/** Variables that the chain and the folder decide; kept, so that the operator CLI needs nothing but the folder. */
-function settingsFor(folder: string, chain: DevChain, environment: Environment): Environment {
+/** Variables that the chain and the folder decide. */
+function settingsFor(folder: string, chain: DevChain, environment: Environment): Record<string, string> {
   const chainsFile = join(folder, "chains.json")
   writeDocument(chainsFile, {
     [chain.chain_id]: {
@@ -107,7 +117,7 @@ function settingsFor(folder: string, chain: DevChain, environment: Environment):
       max_fee_per_gas_gwei: 1_000,
     },
   })
-  const settings = {
+  return {
     CHAINS: chainsFile,
     SIGNER_KEYS: chain.signer_keys.join(","),
     AUTHORIZER_KEY: chain.authorizer_key,
@@ -116,11 +126,22 @@ function settingsFor(folder: string, chain: DevChain, environment: Environment):
       readDevEnvironment(folder).SERVICE_SECRET ||
       randomBytes(32).toString("hex"),
   }
-  writeDevEnvironment(
-    folder,
-    environment.DATABASE_URL ? { ...settings, DATABASE_URL: environment.DATABASE_URL } : settings,
-  )
-  return settings
+}
+
+/** Keeps what the operator CLI has to know, so that it needs nothing but the folder. */
+function leaveEnvironment(
+  folder: string,
+  settings: Record<string, string>,
+  config: Config,
+  { DATABASE_URL }: Environment,
+): void {
+  const { api_base_url, docs_url, metadata_base_url } = config
+  const addresses = {
+    API_BASE_URL: api_base_url,
+    DOCS_URL: docs_url,
+    METADATA_BASE_URL: metadata_base_url,
+  }
+  writeDevEnvironment(folder, { ...settings, ...addresses, ...(DATABASE_URL && { DATABASE_URL }) })
 }
 
 /** Makes the demo organization once; its keys are found again in `dev.json`. */
@@ -155,8 +176,8 @@ async function keptOrganization(context: Context, folder: string): Promise<DevSe
 
 /** What the dev service of this folder left when it last ran. */
 function keptService(folder: string): DevService | null {
-  const path = join(folder, "dev.json")
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as DevService) : null
+  const path = ["dev.json", "dev.kept.json"].map((name) => join(folder, name)).find(existsSync)
+  return path ? (JSON.parse(readFileSync(path, "utf8")) as DevService) : null
 }
 
 /** Lets the shop's page call from a browser, in place of the one that had another port. */

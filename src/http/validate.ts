@@ -104,6 +104,8 @@ function messageOf({ type, schema, message }: ValueError): string {
       return `must have at most ${count(schema.maxItems, "entry", "entries")}`
     case ValueErrorType.ObjectMinProperties:
       return `must have at least ${count(schema.minProperties, "field")}`
+    case ValueErrorType.ObjectMaxProperties:
+      return `must have at most ${count(schema.maxProperties, "field")}`
     case ValueErrorType.IntegerMinimum:
     case ValueErrorType.NumberMinimum:
       return `must be at least ${schema.minimum}`

@@ -5,8 +5,10 @@ import { join } from "node:path"
 import type { Page } from "playwright-core"
 import { createClient, dataOf, type ServiceClient } from "../../clients/typescript/client.ts"
 import { type Jwks, verifyReceipt } from "../../clients/verify-receipt/verify-receipt.ts"
+import { withDevEnvironment } from "../../src/dev/environment.ts"
 import { startShop } from "../../src/dev/shop.ts"
 import type { DevService } from "../../src/dev/start.ts"
+import { loadConfig } from "../../src/platform/config.ts"
 import { icon } from "../../src/platform/look/look.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { startDevHere } from "../harness/dev-service.ts"
@@ -239,6 +241,26 @@ test("a shop's page that comes back on another port is registered in place of th
   expect(dev.service.shop_url).not.toBe(before)
   expect(await listed()).toEqual([dev.service.shop_url])
 }, 60_000)
+
+test("a service whose dev.json somebody removed, to wait for the next one, has the organization and key it had", async () => {
+  const { organization_id, api_key } = dev.service
+  await dev.stop()
+  rmSync(join(folder, "dev.json"))
+  dev = await startDevHere(environment)
+  api = createClient({ base_url: dev.service.base_url, token: dev.service.api_key })
+  expect(dev.service).toMatchObject({ organization_id, api_key })
+  expect((await dataOf(api.GET("/v1/settings/cors-origins"))).cors_origins).toEqual([dev.service.shop_url])
+}, 60_000)
+
+test("a command that has nothing but the folder knows where the service is", () => {
+  const { base_url } = dev.service
+  const { api_base_url, docs_url, metadata_base_url } = loadConfig(withDevEnvironment({ DATA_DIR: folder }))
+  expect({ api_base_url, docs_url, metadata_base_url }).toEqual({
+    api_base_url: base_url,
+    docs_url: `${base_url}/docs`,
+    metadata_base_url: `${base_url}/metadata`,
+  })
+})
 
 /** Goes on with the Tab key until the element with this text or id has the focus. */
 async function tabTo(page: Page, named: string): Promise<void> {

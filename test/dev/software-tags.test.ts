@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type BoxedTag, openTagBox } from "../../src/dev/tags/tag-box.ts"
@@ -157,6 +157,8 @@ describe("bun run chip", () => {
       "true,true",
     ])
     expect(rows.join()).not.toContain(tag.chip_id)
+    const modes = ["tags.csv", "tags.db"].map((name) => statSync(join(folder, name)).mode & 0o777)
+    expect(modes).toEqual([0o600, 0o600])
   })
 
   test("says in one line what is wrong, and ends with 1 or, for wrong usage, with 2", () => {
@@ -168,6 +170,9 @@ describe("bun run chip", () => {
       [["new", "--count", "many"], 2, "--count takes a whole number"],
       [["frob"], 2, "there is no command chip frob"],
       [["tap", "--colour"], 2, "--colour"],
+      [["tap", "--mac"], 2, "chip tap does not take --mac"],
+      [["list", "--skip", "1"], 2, "chip list does not take --skip"],
+      [["new", "--manifest", "m.jsonl", "--mac"], 2, "chip new --manifest takes nothing else"],
     ] as [string[], number, string][]) {
       const { exitCode, stderr } = run(folder, ...words)
       expect([exitCode, stderr.toString()]).toEqual([code, expect.stringContaining(said)])

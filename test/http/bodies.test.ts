@@ -83,6 +83,7 @@ describe("what is wrong with a value is said in words:", () => {
     ["must have at least 1 entry", list(1, 2), []],
     ["must have at most 2 entries", list(1, 2), [null, null, null]],
     ["must have at least 1 field", Type.Object({}, { minProperties: 1 }), {}],
+    ["must have at most 1 field", Type.Object({}, { maxProperties: 1 }), { a: 1, b: 2 }],
     ["must be at least 2", whole, 1],
     ["must be at most 3", whole, 4],
     ["must be a whole number", whole, "2"],

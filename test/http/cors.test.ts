@@ -80,6 +80,13 @@ describe("a preflight", () => {
       expect(headers.has("access-control-allow-origin")).toBe(false)
     })
 
+  test("for a token's metadata is allowed from everywhere", async () => {
+    const origin = "https://nobody.test"
+    const asked = { headers: { origin, ...preflight } }
+    const { status, headers } = await ask(service, `OPTIONS /metadata/31337/0x${"00".repeat(20)}/1`, asked)
+    expect([status, headers.get("access-control-allow-origin")]).toEqual([204, origin])
+  })
+
   test("is what asks for permission: any other OPTIONS is a method that nothing answers to", async () => {
     const { status, headers } = await ask(service, "OPTIONS /v1/taps", {
       headers: { origin: "https://other.test" },

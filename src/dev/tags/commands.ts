@@ -31,15 +31,17 @@ CHIP_ID may be left out while there is one tag. TEMPLATE is like https://tap.exa
 /** Runs one command over the tags of a folder. Throws `ChipUsageError`, `TemplateError`, `EncodingRefused`, `TapRefused`. */
 export async function runChipCommand(folder: string, words: string[]): Promise<ChipOutput> {
   const { values, positionals } = parsed(words)
-  const [command, ...rest] = positionals
+  const [command = "", ...rest] = positionals
+  const taken = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
+  if (!taken) throw new ChipUsageError(`there is no command chip ${command}`.trimEnd())
+  const untaken = Object.keys(values).find((name) => !taken.includes(name))
+  if (untaken) throw new ChipUsageError(`chip ${command} does not take --${untaken}`)
   if (rest.length > (command === "tap" || command === "open" ? 1 : 0))
     throw new ChipUsageError(`chip ${command} does not take "${rest.at(-1)}"`)
   const box = openTagBox(join(folder, "tags.db"))
   try {
     if (command === "new") return await makeTags(box, folder, values)
     if (command === "list") return { text: listed(box), opens: null }
-    if (command !== "tap" && command !== "open")
-      throw new ChipUsageError(`there is no command chip ${command ?? ""}`.trimEnd())
     const { url, counter } = tapTag(box, chosen(box, rest[0]), mistakesOf(values))
     return {
       text: command === "tap" ? url : `read ${counter}: ${url}`,
@@ -65,6 +67,15 @@ const options = {
   tampered: { type: "boolean" },
 } as const
 
+const howItGoesWrong = ["replay", "skip", "lower-case", "uid-only", "wrong-key", "truncate", "tampered"]
+
+const optionsOf: Record<string, readonly string[]> = {
+  new: ["count", "url", "manifest", "mac", "tamper"],
+  tap: howItGoesWrong,
+  open: howItGoesWrong,
+  list: [],
+}
+
 type Values = ReturnType<typeof parsed>["values"]
 
 function parsed(words: string[]) {
@@ -76,7 +87,11 @@ function parsed(words: string[]) {
 }
 
 async function makeTags(box: TagBox, folder: string, values: Values): Promise<ChipOutput> {
-  if (values.manifest !== undefined) return { text: await encodeTags(box, values.manifest), opens: null }
+  if (values.manifest !== undefined) {
+    if (Object.keys(values).length > 1)
+      throw new ChipUsageError("chip new --manifest takes nothing else: the manifest says how the tags are")
+    return { text: await encodeTags(box, values.manifest), opens: null }
+  }
   const count = wholeNumber(values.count ?? "1", "count", 1)
   const template = values.url ?? `${baseUrlOf(folder)}/t/{chip_id}`
   const mirrors = { mac: values.mac ?? false, tamper: values.tamper ?? false }

@@ -109,8 +109,8 @@ export const thingErrors = {
     retryable: false,
     title: "The value of e, or of c, is not from this chip.",
     happened:
-      "The value of `e` was not made by this chip, or `c` does not belong to it. The chip's counter did not move.",
-    fix: "Send `chip_id`, `e` and `c` exactly as the tap URL carries them, all from the same tap, with upper-case digits. If that is what you did, treat the tap as a forgery.",
+      "The value of `e` was not made by this chip, or `c` does not belong to it, which covers `enc` where the tap URL has one. The chip's counter did not move.",
+    fix: "Send `chip_id`, `e` and `c` exactly as the tap URL carries them, and `enc` where it has one, all from the same tap, with upper-case digits. If that is what you did, treat the tap as a forgery.",
     operation: "createTestTap",
     related: ["chip.already_scanned", "chip.not_found"],
   },
