@@ -2,7 +2,7 @@ import type { Turn } from "../db/turn.ts"
 import { createOpenWorkLimit, type WithinOpenWork } from "../engine/actors/open-work.ts"
 import type { Caller, CredentialKind } from "../platform/caller.ts"
 import { type Context, inTurn } from "../platform/context.ts"
-import { ApiError, TooSoon } from "../platform/errors.ts"
+import { ApiError } from "../platform/errors.ts"
 import { readBody } from "./body.ts"
 import { clientAddress } from "./client-address.ts"
 import type { CorsOrigins } from "./cors.ts"
@@ -130,8 +130,7 @@ export function createAnswerRequest(
     visit: Visit,
   ): Promise<void> {
     // Too much work for the chain, which no bucket counts; some of it is done in a few seconds.
-    if (error instanceof ApiError && error.code === "rate_limit.exceeded")
-      visit.headers["retry-after"] = error instanceof TooSoon ? Math.ceil(error.milliseconds_left / 1_000) : 5
+    if (error instanceof ApiError && error.code === "rate_limit.exceeded") visit.headers["retry-after"] = 5
     if (!isGuess(route, error)) return
     await countGuesses(route.counts_refusals?.against(body) ?? [], requests, visit)
     if (!route.moves_nothing(body)) await route.counts_refusals?.note(context, error, visit.request_id)

@@ -6,6 +6,7 @@ import {
   type ErrorDetails,
   errorCatalogue,
   LastingRefusal,
+  TooSoon,
 } from "../platform/errors.ts"
 import { loggable } from "../platform/log.ts"
 import { Unavailable } from "../platform/unavailable.ts"
@@ -78,6 +79,8 @@ function challenge(status: number): Record<string, string> {
 /** Whole seconds. What waits for the chain takes longer than what waits for another request. */
 function retryAfter(error: ApiError, status: number): Record<string, string> {
   const { code } = error
+  if (error instanceof TooSoon)
+    return { "retry-after": `${Math.max(1, Math.ceil(error.milliseconds_left / 1_000))}` }
   const isWorthWaiting = status === 503 || (status === 409 && errorCatalogue[code].retryable)
   if (!isWorthWaiting || error instanceof LastingRefusal) return {}
   return { "retry-after": code === "idempotency.in_progress" ? "1" : "5" }

@@ -27,14 +27,15 @@ export class LastingRefusal extends ApiError {
   override name = "LastingRefusal"
 }
 
-/** A refusal of what may be done only so often: how long it will be refused. */
+/** A refusal that ends by itself: how long it will last at the most. */
 export class TooSoon extends ApiError {
   override name = "TooSoon"
   constructor(
+    code: ErrorCode,
     message: string,
     readonly milliseconds_left: number,
   ) {
-    super("rate_limit.exceeded", message)
+    super(code, message)
   }
 }
 

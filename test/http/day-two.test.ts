@@ -77,6 +77,16 @@ describe.each(engines)("on $name", (engine) => {
     expect((await create(`${"👟".repeat(255)}ab`)).fields).toEqual(["name"])
   })
 
+  test("a session with too many open authorizations is told when the first of them ends", async () => {
+    const { token, unit_id } = await createVisitor(service, maker)
+    const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", execution: "client_broadcast" }
+    const another = () => ask(service, `POST /v1/units/${unit_id}/claims`, { as: token, body })
+    for (let open = 0; open < 5; open++) expect((await another()).status).toBe(201)
+    const refused = await another()
+    expect(refused.code).toBe("claim.in_progress")
+    expect(Number(refused.headers.get("retry-after"))).toBeWithin(1_790, 1_801)
+  })
+
   test("a transfer of what nobody has claimed is refused without a word on waiting", async () => {
     const { token, unit_id } = await createVisitor(service, maker)
     const recipient = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

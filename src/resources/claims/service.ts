@@ -41,7 +41,8 @@ export async function prepareClaim(
 ): Promise<PreparedClaim> {
   const recipient = requireRecipient(body.recipient)
   const unit = await requireClaimable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
-  if (body.execution === "client_broadcast") await requireRoomFor(context.db.read, caller, unit)
+  if (body.execution === "client_broadcast")
+    await requireRoomFor(context.db.read, caller, unit, context.clock())
   const proof = await checkIdentityToken(context, caller, body.identity_token)
   if (body.execution !== "client_broadcast") {
     const { chain, owner } = await readOwner(context.chains, unit, "claim.owner_unknown")
@@ -74,7 +75,7 @@ export async function createClaim(
   const { chain, proof, authorization } = prepared
   const recipient = requireRecipient(body.recipient)
   const unit = await requireClaimable(turn.tx, caller, { unit_id, recipient, in_progress })
-  if (authorization) await requireRoomFor(turn.tx, caller, unit)
+  if (authorization) await requireRoomFor(turn.tx, caller, unit, turn.at)
   // Claimed since the chain was asked: a repeated request will learn by whom.
   if (unit.claimed) throw new ApiError("claim.owner_unknown")
   if (proof) await useIdentityToken(turn, caller, proof)
@@ -123,8 +124,8 @@ export const getClaim = getOf(claims, "claim.not_found")
 
 const in_progress = "claim.in_progress"
 
-async function requireRoomFor(queries: Queries, caller: Caller, { id }: IssuedUnit): Promise<void> {
-  await requireRoom(queries, caller, { table: claims, unit_id: id, in_progress })
+async function requireRoomFor(queries: Queries, caller: Caller, { id }: IssuedUnit, at: Date): Promise<void> {
+  await requireRoom(queries, caller, { table: claims, unit_id: id, in_progress, at })
 }
 
 /** An issued unit that the service is not handing over, and whose chip stays. */

@@ -54,6 +54,7 @@ export async function createMetadataRefresh(
   if (!taken) {
     const since = turn.at.getTime() - (metadata_refreshed_at ?? turn.at).getTime()
     throw new TooSoon(
+      "rate_limit.exceeded",
       "A collection's metadata is refreshed once a minute at most.",
       pauseMilliseconds - since,
     )

@@ -7,7 +7,7 @@ import { CallReverted, ChainUnreachable } from "../../engine/chain/rpc.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Chain, Chains, Ownership } from "../../platform/chain.ts"
 import { within } from "../../platform/deadline.ts"
-import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
+import { ApiError, fieldError, LastingRefusal, TooSoon } from "../../platform/errors.ts"
 import { type CollectionOfUnit, getUnit, type UnitView } from "../units/service.ts"
 
 // The rules that claims, transfers and chip replacements share.
@@ -83,15 +83,17 @@ export async function requireHandable(
 export async function requireRoom(
   queries: Queries,
   caller: Caller,
-  { table, unit_id, in_progress }: AuthorizationKind & { unit_id: string },
+  { table, unit_id, in_progress, at }: AuthorizationKind & { unit_id: string; at: Date },
 ): Promise<void> {
   const asked = { unit_id, session_token_id: caller.credential_id }
   const open = await (table === claims ? claimsOfSession(queries, asked) : transfersOfSession(queries, asked))
-  if (open.length >= mostAuthorizations)
-    throw new LastingRefusal(
-      in_progress,
-      `This session has ${mostAuthorizations} open authorizations of the unit: send one of them, or let them expire.`,
-    )
+  if (open.length < mostAuthorizations) return
+  const ends = open.map(({ expires_at }) => (expires_at ?? at).getTime())
+  throw new TooSoon(
+    in_progress,
+    `This session has ${mostAuthorizations} open authorizations of the unit: send one of them, or let them expire.`,
+    Math.min(...ends) - at.getTime(),
+  )
 }
 
 const mostAuthorizations = 5
@@ -102,10 +104,10 @@ const claimsOfSession = ofSession(claims, eq(claims.status, "claiming"))
 const transfersOfSession = ofSession(transfers, eq(transfers.status, "prepared"))
 
 function ofSession(table: AuthorizationKind["table"], isOpen: SQL) {
-  const { id, unit_id, session_token_id } = table
+  const { expires_at, unit_id, session_token_id } = table
   return query((db, given: Given<OfSession>) =>
     db
-      .select({ id })
+      .select({ expires_at })
       .from<AuthorizationKind["table"]>(table)
       .where(and(eq(unit_id, given.unit_id), isOpen, eq(session_token_id, given.session_token_id))),
   )

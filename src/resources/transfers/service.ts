@@ -32,7 +32,8 @@ export async function prepareTransfer(
 ): Promise<PreparedTransfer> {
   const recipient = requireRecipient(body.recipient)
   const unit = await requireHandable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
-  await requireRoom(context.db.read, caller, { table: transfers, unit_id: unit.id, in_progress })
+  const asked = { table: transfers, unit_id: unit.id, in_progress, at: context.clock() } as const
+  await requireRoom(context.db.read, caller, asked)
   const proof = await checkIdentityToken(context, caller, body.identity_token)
   const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
   const { owner: sender, authorization_nonce } = ownership
@@ -57,7 +58,7 @@ export async function createTransfer(
   const { sender, proof, authorization } = prepared
   const recipient = requireRecipient(body.recipient)
   const unit = await requireHandable(turn.tx, caller, { unit_id, recipient, in_progress })
-  await requireRoom(turn.tx, caller, { table: transfers, unit_id: unit.id, in_progress })
+  await requireRoom(turn.tx, caller, { table: transfers, unit_id: unit.id, in_progress, at: turn.at })
   if (proof) await useIdentityToken(turn, caller, proof)
 
   const [transfer] = await insertTransfer(turn.tx, {
