@@ -29,6 +29,7 @@ import {
   type Job,
   type JobResult,
   type Mined,
+  maxPlans,
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { addressesOf, collectionOf } from "./collections.ts"
@@ -329,8 +330,6 @@ async function canSucceedLater(
   if (effects.some(({ attempts }) => attempts >= maxPlans)) return false
   return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
 }
-
-const maxPlans = 5
 
 /** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
 function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUnit">[] {

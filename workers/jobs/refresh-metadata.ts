@@ -5,7 +5,7 @@ import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { collections } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import type { Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { isContractLost } from "./lost-contract.ts"
 
 /** Lets a contract say that what its tokens show has changed (ERC-4906, ERC-7572); to say it twice does no harm. */
@@ -50,8 +50,6 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
     await tx.update(metadataRefreshes).set(change).where(eq(metadataRefreshes.id, actor_id))
   },
 }
-
-const maxPlans = 5
 
 async function contractOf(queries: Queries, { input }: Effect<"refreshMetadata">): Promise<Address> {
   const [collection] = await queries

@@ -8,7 +8,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
-import type { Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
 export const replaceChips: Job<"replaceChip"> = {
@@ -74,8 +74,6 @@ export const replaceChips: Job<"replaceChip"> = {
 }
 
 const reverted = "chip_replacement.reverted"
-/** How often a swap that nothing stands against is tried, should it fail for a reason that nobody knows. */
-const maxPlans = 5
 
 /**
  * Whether the swap that gave the unit its previous chip may be undone by a reorganization. Its lane brings it back

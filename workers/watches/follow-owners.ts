@@ -7,7 +7,7 @@ import { claims, collections, type UnitRow, units } from "../../src/db/schema.ts
 import type { Turn } from "../../src/db/turn.ts"
 import { noteOwner, type SeenOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
-import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
@@ -162,11 +162,6 @@ async function ownerAt(
     throw error
   })
   return owner && ownerIn(address, owner)
-}
-
-/** The collection itself stands for the service's custody. */
-function ownerIn(contract: Address, holder: Address): string | null {
-  return isAddressEqual(holder, contract) ? null : holder
 }
 
 function lower(address: string): string {

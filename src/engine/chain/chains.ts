@@ -138,7 +138,7 @@ async function ownershipOf(rpc: Rpc, contract: Address, serial: number): Promise
 }
 
 /** The collection itself stands for the service's custody. */
-function ownerIn(contract: Address, holder: Address): Address | null {
+export function ownerIn(contract: Address, holder: Address): Address | null {
   return isAddressEqual(holder, contract) ? null : holder
 }
 

@@ -95,11 +95,14 @@ export type Mined<Name extends LaneEffect = LaneEffect> = {
   receipt: TransactionReceipt
 }
 
-/** `again`: it failed only because something before it did, and is to be planned anew. */
+/** `again`: it achieved nothing, though nothing on chain stands against it, and is to be planned anew. */
 export type JobResult<Name extends LaneEffect = LaneEffect> =
   | { output: OutputOf<Name> }
   | { error: EffectFailure }
   | "again"
+
+/** How often anything is planned that achieves nothing for a reason that nobody knows. */
+export const maxPlans = 5
 
 export function isOutput<Name extends LaneEffect>(
   result: JobResult<Name> | undefined,
