@@ -141,7 +141,7 @@ describe("the documentation", () => {
     const { text } = await read("/docs/limits.md")
     const inWords = ({ requests, seconds }: RateLimit) =>
       `${requests / seconds} a second, bursts of ${requests}`
-    const { api_key, session_token, publishable_key, tap_redirect } = rate_limits
+    const { api_key, session_token, publishable_key, tap_redirect, metadata, kept_answer } = rate_limits
     expect(text).toContain(`API key: ${inWords(api_key).replace("a second", "requests a second")}.`)
     expect(text).toContain(`Session token: ${inWords(session_token)}. Publishable key: the same`)
     expect(publishable_key).toEqual(session_token)
@@ -149,6 +149,9 @@ describe("the documentation", () => {
       `Chip addresses \`/t/{chip_id}\`: ${tap_redirect.requests / tap_redirect.seconds} a second`,
     )
     expect(text).toContain(`bursts of ${tap_redirect.requests}`)
+    expect(text).toContain(`Public metadata: ${inWords(metadata)}.`)
+    expect(text).toContain("`Idempotency-Key`: 1,000 an hour")
+    expect(kept_answer).toEqual({ requests: 1_000, seconds: 3_600 })
     for (const limit of [rate_limits.refused_value, rate_limits.failed_credential])
       expect(limit).toEqual({ requests: 10, seconds: 60 })
     const polling = (await read("/docs/polling.md")).text.replaceAll(/\s+/g, " ")
