@@ -1,6 +1,7 @@
 import { asc, eq } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
 import { metadataRefreshes } from "../../src/db/chain-schema.ts"
+import { type Given, query } from "../../src/db/query.ts"
 import {
   actorEvents,
   actors,
@@ -209,11 +210,7 @@ async function journals(stage: Judged): Promise<string[]> {
   const faults: string[] = []
   for (const actor of await read.select().from(actors)) {
     if (actor.machine === "session-token") continue
-    const journal = await read
-      .select()
-      .from(actorEvents)
-      .where(eq(actorEvents.actor_id, actor.id))
-      .orderBy(asc(actorEvents.number))
+    const journal = await journalOf(read, { actor_id: actor.id })
     const events = journal.map(({ event }) => event)
     faults.push(
       ...differences(
@@ -230,6 +227,10 @@ async function journals(stage: Judged): Promise<string[]> {
   }
   return faults
 }
+
+const journalOf = query((db, { actor_id }: Given<{ actor_id: string }>) =>
+  db.select().from(actorEvents).where(eq(actorEvents.actor_id, actor_id)).orderBy(asc(actorEvents.number)),
+)
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)

@@ -198,12 +198,15 @@ function mostSkew(faults: readonly Fault[]): number {
 }
 
 async function isStored({ db }: Store, hash: Hex): Promise<boolean> {
-  const rows = await db.read
+  return (await attemptsOfHash(db.read, { hash })).length > 0
+}
+
+const attemptsOfHash = query((db, { hash }: Given<{ hash: string }>) =>
+  db
     .select({ hash: transactionAttempts.hash })
     .from(transactionAttempts)
-    .where(eq(transactionAttempts.hash, hash))
-  return rows.length > 0
-}
+    .where(eq(transactionAttempts.hash, hash)),
+)
 
 /** Made by an operator: one to play with, and another one. Answers an API key of each. */
 async function newOrganizations(
