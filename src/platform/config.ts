@@ -196,7 +196,7 @@ export function isOnThisMachine({ api_base_url }: Pick<Config, "api_base_url">):
   return isLoopback(new URL(api_base_url).hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** 200 in 2 seconds is 100 a second with bursts of 200. */
+/** 200 in 2 seconds is 100 a second with bursts of 200. No fewer answers are kept than an API key may ask for. */
 const rateLimitDefaults = {
   api_key: { variable: "RATE_LIMIT_API_KEY", text: "200/2" },
   session_token: { variable: "RATE_LIMIT_SESSION_TOKEN", text: "20/4" },
@@ -205,7 +205,7 @@ const rateLimitDefaults = {
   refused_value: { variable: "RATE_LIMIT_REFUSED_VALUES", text: "10/60" },
   tap_redirect: { variable: "RATE_LIMIT_TAP_REDIRECTS", text: "100/5" },
   metadata: { variable: "RATE_LIMIT_METADATA", text: "500/10" },
-  kept_answer: { variable: "RATE_LIMIT_KEPT_ANSWERS", text: "1000/3600" },
+  kept_answer: { variable: "RATE_LIMIT_KEPT_ANSWERS", text: "360000/3600" },
 }
 
 function rateLimits(environment: Environment): RateLimitsConfig {

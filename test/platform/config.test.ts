@@ -48,7 +48,7 @@ describe("a variable that is not set", () => {
       refused_value: { requests: 10, seconds: 60 },
       tap_redirect: { requests: 100, seconds: 5 },
       metadata: { requests: 500, seconds: 10 },
-      kept_answer: { requests: 1000, seconds: 3600 },
+      kept_answer: { requests: 360_000, seconds: 3600 },
     },
     events_kept_days: 90,
     open_work_limit: 5_000,
@@ -60,6 +60,12 @@ describe("a variable that is not set", () => {
       ...defaults,
       service_secret: neverRotated(SERVICE_SECRET),
     })
+  })
+
+  test("lets an API key send an Idempotency-Key with all that it may ask for", () => {
+    const { api_key, kept_answer } = loadConfig({ SERVICE_SECRET }).rate_limits
+    const asked = (api_key.requests / api_key.seconds) * kept_answer.seconds
+    expect(kept_answer.requests).toBeGreaterThanOrEqual(asked)
   })
 
   test("is the same as an empty one", () => {
