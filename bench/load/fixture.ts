@@ -7,8 +7,9 @@ import { openWorld } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
-import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
 
 export type Fixture = {
   /** What the service's processes are started with. */

@@ -1,4 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox"
+import { Value } from "@sinclair/typebox/value"
 import { fieldError } from "./errors.ts"
 import { chipIdForm, parseChipId, parseId, uuidForm } from "./ids.ts"
 
@@ -225,6 +226,12 @@ export function canonicalChipId(text: string, field = "chip_id"): string {
   const chipId = parseChipId(text)
   if (!chipId) throw fieldError(field, "must be 10 hexadecimal digits")
   return chipId
+}
+
+/** Of what operators name, where no request's schema has checked it. Throws `validation.failed`. */
+export function requireName(field: string, text: string): void {
+  if (!Value.Check(name, text))
+    throw fieldError(field, "must have 1 to 256 characters, without control characters")
 }
 
 /**

@@ -4,7 +4,7 @@ import { type Address, encodeFunctionData, type Hex, parseAbi, parseEventLogs } 
 import { createApp } from "../../src/api/app.ts"
 import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { issueApiKey } from "../../src/resources/organizations/service.ts"
+import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { updateUnit } from "../../src/resources/units/service.ts"
 import { issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 

@@ -3,7 +3,7 @@ import { createClient } from "../../clients/typescript/client.ts"
 import { createApp } from "../../src/api/app.ts"
 import { routes } from "../../src/api/routes.ts"
 import { newId } from "../../src/platform/ids.ts"
-import { revokeApiKey } from "../../src/resources/organizations/service.ts"
+import { revokeApiKey } from "../../src/resources/api-keys/service.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
 import {
   ask,

@@ -7,7 +7,7 @@ import { loadConfig } from "../../src/platform/config.ts"
 import { newCredential } from "../../src/platform/credentials.ts"
 import { type ErrorCode, errorCatalogue } from "../../src/platform/errors.ts"
 import { newId } from "../../src/platform/ids.ts"
-import { revokeApiKey } from "../../src/resources/organizations/service.ts"
+import { revokeApiKey } from "../../src/resources/api-keys/service.ts"
 import { reapExpired } from "../../workers/watches/reap-expired.ts"
 import {
   type Answer,

@@ -4,7 +4,7 @@ import { routes } from "../../src/api/routes.ts"
 import { sessionTokens } from "../../src/db/schema.ts"
 import type { CredentialKind } from "../../src/platform/caller.ts"
 import { newCredential } from "../../src/platform/credentials.ts"
-import { revokeApiKey } from "../../src/resources/organizations/service.ts"
+import { revokeApiKey } from "../../src/resources/api-keys/service.ts"
 import {
   ask,
   type Customer,

@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { inTurn } from "../../src/platform/context.ts"
-import {
-  issueApiKey,
-  resumeOrganization,
-  suspendOrganization,
-} from "../../src/resources/organizations/service.ts"
+import { issueApiKey } from "../../src/resources/api-keys/service.ts"
+import { resumeOrganization, suspendOrganization } from "../../src/resources/organizations/service.ts"
 import { revokePublishableKey, rotatePublishableKey } from "../../src/resources/publishable-keys/service.ts"
 import {
   ask,

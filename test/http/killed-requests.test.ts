@@ -6,8 +6,9 @@ import { freePort } from "../../src/dev/chain.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { inTurn } from "../../src/platform/context.ts"
+import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
-import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
 import { tiedToParent } from "../harness/child-process.ts"
 
 // An API process that is killed in the middle of a request: the same request, sent again, is done once.

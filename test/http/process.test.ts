@@ -4,7 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { migrate } from "../../src/db/migrate.ts"
 import { openDatabase } from "../../src/db/open.ts"
-import { createOrganization, issueApiKey } from "../../src/resources/organizations/service.ts"
+import { issueApiKey } from "../../src/resources/api-keys/service.ts"
+import { createOrganization } from "../../src/resources/organizations/service.ts"
 
 // The API as a process of its own, as an operator starts and stops it.
 

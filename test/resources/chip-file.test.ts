@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
-import { chipLines } from "../../src/resources/organizations/chip-file.ts"
-import { ChipFileError } from "../../src/resources/organizations/chip-records.ts"
+import { chipLines } from "../../src/resources/chip-stock/file.ts"
+import { ChipFileError } from "../../src/resources/chip-stock/records.ts"
 
 const chip = {
   chip_id: "00a1b2c3d4",

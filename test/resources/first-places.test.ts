@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import fc from "fast-check"
-import { createFirstPlaces } from "../../src/resources/organizations/first-places.ts"
+import { createFirstPlaces } from "../../src/resources/chip-stock/first-places.ts"
 
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
 const digits = fc.oneof(

@@ -2,29 +2,23 @@ import { readFileSync } from "node:fs"
 import type { IdentitySettings, OrganizationRow } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { inTurn } from "../../platform/context.ts"
+import { presentApiKey } from "../../resources/api-keys/present.ts"
+import { issueApiKey, listApiKeys, revokeApiKey } from "../../resources/api-keys/service.ts"
 import { requireIdentitySettings } from "../../resources/identity-tokens/service.ts"
-import {
-  presentApiKey,
-  presentOrganization,
-  presentProduct,
-  presentQuotas,
-} from "../../resources/organizations/present.ts"
+import { presentOrganization, presentQuotas } from "../../resources/organizations/present.ts"
 import {
   createOrganization,
-  createProduct,
-  issueApiKey,
-  listApiKeys,
   listOrganizations,
-  listProducts,
   type Quotas,
   requireConfiguredChain,
   resumeOrganization,
-  revokeApiKey,
   setIdentity,
   setQuotas,
   suspendOrganization,
   updateOrganization,
 } from "../../resources/organizations/service.ts"
+import { presentProduct } from "../../resources/products/present.ts"
+import { createProduct, listProducts } from "../../resources/products/service.ts"
 import { inAct } from "../verbs/acts.ts"
 import { type Command, type Output, UsageError, type Values, wholeNumber, wholeNumberIn } from "./command.ts"
 import { fields, table } from "./text.ts"

@@ -3,7 +3,7 @@ import type { Caller, CredentialKind } from "../../platform/caller.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
 import { hashOf, isWellFormed, kindOf } from "../../platform/credentials.ts"
 import { ApiError } from "../../platform/errors.ts"
-import { findActiveApiKey, type HeldKey } from "../organizations/service.ts"
+import { findActiveApiKey, type HeldKey } from "../api-keys/service.ts"
 import { findActivePublishableKey } from "../publishable-keys/service.ts"
 import { expireSessionToken, findSessionToken, isLive } from "../session-tokens/service.ts"
 

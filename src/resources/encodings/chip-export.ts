@@ -1,8 +1,8 @@
 import type { ChipRow } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
+import { pagesOfStock } from "../chip-stock/service.ts"
 import { knownUid } from "../chips/proof.ts"
 import type { ChipSignals } from "../chips/signals.ts"
-import { pagesOfStock } from "../organizations/chip-stock.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
 /** A chip as a file gives it, without keys. */

@@ -1,8 +1,6 @@
-import type { ApiKeyRow, ChipRow, OrganizationRow, ProductRow } from "../../db/schema.ts"
-import type { ChipSignals } from "../chips/signals.ts"
+import type { OrganizationRow } from "../../db/schema.ts"
 
-// What the operator CLI shows of an organization's rows: no hash and no chip key.
-
+/** What the operator CLI shows of an organization. */
 export function presentOrganization(organization: OrganizationRow) {
   return {
     id: organization.id,
@@ -23,46 +21,5 @@ export function presentQuotas(organization: OrganizationRow) {
     collections: organization.quota_collections,
     chips: organization.quota_chips,
     taps_per_month: organization.quota_taps_per_month,
-  }
-}
-
-export function presentApiKey(apiKey: ApiKeyRow) {
-  return {
-    id: apiKey.id,
-    organization_id: apiKey.organization_id,
-    name: apiKey.name,
-    hint: apiKey.hint,
-    created_at: apiKey.created_at.toISOString(),
-    expires_at: apiKey.expires_at?.toISOString() ?? null,
-    revoked_at: apiKey.revoked_at?.toISOString() ?? null,
-  }
-}
-
-export function presentProduct(product: ProductRow) {
-  return {
-    id: product.id,
-    organization_id: product.organization_id,
-    external_id: product.external_id,
-    name: product.name,
-    redirect_url: product.redirect_url,
-    created_at: product.created_at.toISOString(),
-  }
-}
-
-export function presentStockChip(chip: ChipRow & ChipSignals) {
-  return {
-    chip_id: chip.chip_id,
-    organization_id: chip.organization_id,
-    is_test: chip.is_test,
-    unit_id: chip.unit_id,
-    reserved_for: chip.reserved_for,
-    counter: chip.counter,
-    scan_count: chip.scan_count,
-    skipped_count: chip.skipped_count,
-    refused_count: chip.refused_count,
-    last_refused_at: chip.last_refused_at?.toISOString() ?? null,
-    created_at: chip.created_at.toISOString(),
-    paired_at: chip.paired_at?.toISOString() ?? null,
-    retired_at: chip.retired_at?.toISOString() ?? null,
   }
 }

@@ -8,7 +8,7 @@ import type { Caller } from "../../platform/caller.ts"
 import { newCredential } from "../../platform/credentials.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { newId, parseId } from "../../platform/ids.ts"
-import { type HeldKey, isOver } from "../organizations/service.ts"
+import { type HeldKey, isOver } from "../api-keys/service.ts"
 
 /** The organization's active keys. */
 export async function listPublishableKeys(

@@ -3,12 +3,12 @@ import { chipRefusals } from "../../db/chip-refusal-schema.ts"
 import { type ChipRow, chips } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import type { Context } from "../../platform/context.ts"
-import { fieldError } from "../../platform/errors.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
 import { collectGarbage } from "../../platform/memory.ts"
 import { isFree } from "../chips/encoded-chip.ts"
 import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signals.ts"
-import { ChipFileError } from "./chip-records.ts"
-import { requireOrganization } from "./service.ts"
+import { requireOrganization } from "../organizations/service.ts"
+import { ChipFileError } from "./records.ts"
 
 /** All chips of an organization in the order of their ids, with what is watched of them, a page in memory at a time. */
 export async function* pagesOfStock(
@@ -32,6 +32,37 @@ export async function* pagesOfStock(
 }
 
 const PAGE_CHIPS = 500
+
+/** Takes an unpaired chip out of use for good; once more changes nothing. Throws `chip.not_found` and why not. */
+export async function retireChip(
+  turn: Turn,
+  input: { organization_id: string; chip_id: string },
+): Promise<ChipRow> {
+  const organization = await requireOrganization(turn.tx, input.organization_id)
+  const ofChip = and(
+    eq(chips.chip_id, input.chip_id.toUpperCase()),
+    eq(chips.organization_id, organization.id),
+  )
+  const [retired] = await turn.tx
+    .update(chips)
+    .set({ retired_at: turn.at })
+    .where(and(ofChip, isFree))
+    .returning()
+  if (retired) return retired
+  const [chip] = await turn.tx.select().from(chips).where(ofChip)
+  if (!chip) throw new ApiError("chip.not_found")
+  if (chip.unit_id)
+    throw new ApiError(
+      "chip.already_paired",
+      `The chip is paired with unit ${chip.unit_id}: give that unit another chip with a chip replacement.`,
+    )
+  if (chip.reserved_for)
+    throw new ApiError(
+      "chip_replacement.in_progress",
+      `Chip replacement ${chip.reserved_for} has reserved the chip.`,
+    )
+  return chip
+}
 
 /**
  * Gives free chips to another organization, all or none; answers how many were not there yet. A chip keeps its keys, also

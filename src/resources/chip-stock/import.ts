@@ -6,9 +6,9 @@ import { ChipKeysUnreadable, unwrapChipKeys, wrapChipKeys } from "../../engine/s
 import { type Context, inTurn } from "../../platform/context.ts"
 import { collectGarbage } from "../../platform/memory.ts"
 import type { Secret } from "../../platform/sealing.ts"
-import type { ChipLine } from "./chip-file.ts"
-import { ChipFileError } from "./chip-records.ts"
-import { requireOrganization } from "./service.ts"
+import { requireOrganization } from "../organizations/service.ts"
+import type { ChipLine } from "./file.ts"
+import { ChipFileError } from "./records.ts"
 
 /** Told again and again how many chips a step is done with. */
 type OnProgress = (step: "checking" | "storing", done: number, total: number) => void

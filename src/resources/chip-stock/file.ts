@@ -1,6 +1,6 @@
 import { macInputOf } from "../../engine/sun/encoding/tag-address.ts"
-import { ChipFileError, csvRecords, jsonRecords } from "./chip-records.ts"
 import { createFirstPlaces, type FirstPlaces } from "./first-places.ts"
+import { ChipFileError, csvRecords, jsonRecords } from "./records.ts"
 
 /** One chip as a file gives it. `place` is where it stands, such as `line 7` or `entry 7`. */
 export type ChipLine = {

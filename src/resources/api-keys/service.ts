@@ -1,0 +1,95 @@
+import { and, asc, eq, isNull } from "drizzle-orm"
+import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import { type ApiKeyRow, apiKeys, organizations } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { newCredential } from "../../platform/credentials.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
+import { requireName } from "../../platform/fields.ts"
+import { newId, parseId } from "../../platform/ids.ts"
+import { requireOrganization } from "../organizations/service.ts"
+
+/** A new API key. `key` is the secret itself, which nobody can show again. */
+export async function issueApiKey(
+  turn: Turn,
+  input: { organization_id: string; name: string | null; expires_at?: Date | null },
+): Promise<{ id: string; key: string; row: ApiKeyRow }> {
+  const organization = await requireOrganization(turn.tx, input.organization_id)
+  if (input.name !== null) requireName("name", input.name)
+  const expires_at = input.expires_at ?? null
+  if (expires_at && expires_at <= turn.at) throw fieldError("expires", "must be a time to come")
+  const { token, hash, hint } = newCredential("api_key")
+  const [row] = await turn.tx
+    .insert(apiKeys)
+    .values({
+      id: newId(),
+      organization_id: organization.id,
+      name: input.name,
+      hash,
+      hint,
+      created_at: turn.at,
+      expires_at,
+    })
+    .returning()
+  if (!row) throw new Error("the database stored an API key and did not return it")
+  return { id: row.id, key: token, row }
+}
+
+/** Oldest first, the revoked ones too. */
+export async function listApiKeys(queries: Queries, organizationId: string): Promise<ApiKeyRow[]> {
+  const organization = await requireOrganization(queries, organizationId)
+  return await queries
+    .select()
+    .from(apiKeys)
+    .where(eq(apiKeys.organization_id, organization.id))
+    .orderBy(asc(apiKeys.created_at), asc(apiKeys.id))
+}
+
+/** The key that has this hash; null when there is none, or it was revoked or has expired. */
+export async function findActiveApiKey(queries: Queries, hash: string, at: Date): Promise<HeldKey | null> {
+  const [key] = await activeApiKey(queries, { hash })
+  return key && !isOver(key, at) ? key : null
+}
+
+/** A key that was found, and since when its organization is suspended. */
+export type HeldKey = {
+  id: string
+  organization_id: string
+  expires_at: Date | null
+  suspended_at: Date | null
+}
+
+/** Whether the time of a key that has an end is over. */
+export function isOver({ expires_at }: { expires_at: Date | null }, at: Date): boolean {
+  return expires_at !== null && expires_at <= at
+}
+
+const activeApiKey = query((db, { hash }: Given<{ hash: string }>) =>
+  db
+    .select({
+      id: apiKeys.id,
+      organization_id: apiKeys.organization_id,
+      expires_at: apiKeys.expires_at,
+      suspended_at: organizations.suspended_at,
+    })
+    .from(apiKeys)
+    .innerJoin(organizations, eq(organizations.id, apiKeys.organization_id))
+    .where(and(eq(apiKeys.hash, hash), isNull(apiKeys.revoked_at))),
+)
+
+/** Ends an API key. Ending it again changes nothing. Throws `not_found.resource`. */
+export async function revokeApiKey(turn: Turn, apiKeyId: string): Promise<ApiKeyRow> {
+  const id = parseId(apiKeyId)
+  if (!id) throw noApiKey(apiKeyId)
+  await turn.tx
+    .update(apiKeys)
+    .set({ revoked_at: turn.at })
+    .where(and(eq(apiKeys.id, id), isNull(apiKeys.revoked_at)))
+  const [row] = await turn.tx.select().from(apiKeys).where(eq(apiKeys.id, id))
+  if (!row) throw noApiKey(apiKeyId)
+  return row
+}
+
+function noApiKey(apiKeyId: string): ApiError {
+  return new ApiError("not_found.resource", `There is no API key ${apiKeyId}: revoke by the id of keys list.`)
+}
