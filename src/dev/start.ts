@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
+import { query } from "../db/query.ts"
 import { effects, organizations } from "../db/schema.ts"
 import { learnGenerations } from "../engine/chain/generations.ts"
 import { openWorld, type World } from "../engine/world.ts"
@@ -94,14 +95,13 @@ export async function startDev(environment: Environment, parts: DevParts) {
   }
 }
 
-async function hasOpenEffects(context: Context): Promise<boolean> {
-  const [open] = await context.db.read
-    .select({ id: effects.id })
-    .from(effects)
-    .where(eq(effects.status, "open"))
-    .limit(1)
-  return open !== undefined
+async function hasOpenEffects({ db }: Context): Promise<boolean> {
+  return (await openEffects(db.read, {})).length > 0
 }
+
+const openEffects = query((db) =>
+  db.select({ id: effects.id }).from(effects).where(eq(effects.status, "open")).limit(1),
+)
 
 /** Variables that the chain and the folder decide. */
 function settingsFor(folder: string, chain: DevChain, environment: Environment): Record<string, string> {
