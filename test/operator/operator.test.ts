@@ -93,9 +93,9 @@ async function runPlain(environment: Environment, ...words: string[]): Promise<O
 }
 
 /** The same as a process of its own, as a person runs it. */
-async function runAsProcess(...words: string[]): Promise<Omit<Run, "document">> {
+async function runAsProcess(environment: Environment, ...words: string[]): Promise<Omit<Run, "document">> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/operator.ts"), ...words], {
-    env: { PATH: process.env.PATH, DATA_DIR: folder },
+    env: { PATH: process.env.PATH, DATA_DIR: folder, ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })
   const [stdout, stderr, code] = await Promise.all([
@@ -129,18 +129,24 @@ async function storedChips(): Promise<string[]> {
 
 describe("the command line", () => {
   test("prints what a command answers, and ends with its exit code", async () => {
-    expect(await runAsProcess("quotas", "set", ...of(), "--json")).toMatchObject({
+    expect(await runAsProcess({}, "quotas", "set", ...of(), "--json")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("operator: quotas set needs --units"),
     })
-    const { code, stdout, stderr } = await runAsProcess("organizations", "list", "--json")
+    const { code, stdout, stderr } = await runAsProcess({}, "organizations", "list", "--json")
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
     expect(JSON.parse(stdout).organizations[0]).toMatchObject({ id: organizationId })
-    expect(await runAsProcess("keys", "list", "--organization", newId())).toMatchObject({
+    expect(await runAsProcess({}, "keys", "list", "--organization", newId())).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringMatching(/^operator: There is no organization [^\n]+\n$/),
     })
+  }, 30_000)
+
+  test("says nothing but its answer while Redis is away", async () => {
+    // Nobody listens on port 9, which is set aside for discarding.
+    const { code, stderr } = await runAsProcess({ REDIS_URL: "redis://127.0.0.1:9" }, "organizations", "list")
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   }, 30_000)
 
   test("as a script is told without a word of the runner's, also where it fails", async () => {

@@ -58,7 +58,8 @@ async function runCommand(
   if (!command) throw new UsageError(unknownCommand(words))
   const run = command.plan(parseValues(command, words.slice(command.name.split(" ").length)))
   const open = command.needs === "unchecked world" ? openUncheckedWorld : openWorld
-  const world = await open(loadConfig(readEnvironment()), tell)
+  // A log is for who watches a process: what a command has to say it says itself.
+  const world = await open(loadConfig({ LOG_LEVEL: "error", ...readEnvironment() }), tell)
   try {
     await show(await run(world))
   } finally {
