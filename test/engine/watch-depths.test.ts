@@ -102,6 +102,21 @@ describe("an authorization", () => {
   }, 30_000)
 })
 
+test("a chain that was never read, as in a back-up from that time, is read from its oldest collection on", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+  const { unit_id } = await issuedUnit(hand)
+  await hand.mine(20)
+  const claim = await ownClaim(hand, unit_id, 7)
+  await send(hand, claim)
+  await hand.mine(30)
+  const { read } = hand.world.context.db
+  expect(await read.select().from(chainCursors)).toEqual([])
+  await watch(hand)
+  expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
+  expect(unit?.owner).toBe(accountAt(7).address)
+}, 30_000)
+
 test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {
   const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
   const { client } = hand.stage.anvil

@@ -1,21 +1,20 @@
 import { and, asc, eq } from "drizzle-orm"
 import { type Address, type GetLogsReturnType, getAbiItem, isAddressEqual, parseEventLogs } from "viem"
 import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../machines/authorization.ts"
-import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { collections, effects } from "../../src/db/schema.ts"
-import type { Turn } from "../../src/db/turn.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { least, most } from "../../src/engine/chain/extremes.ts"
+import { least } from "../../src/engine/chain/extremes.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { CallReverted, ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { chainQueue } from "../../src/platform/queues.ts"
+import { lastRead, moveCursor } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves, type Move } from "./follow-owners.ts"
 import { restateUse, type ToldUse, toldUses } from "./told-uses.ts"
 
@@ -39,19 +38,19 @@ export async function watchAuthorizations(
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
   if (deepest < 0n) return "at work"
   const read = await lastRead(context, chain, deepest)
-  if (read?.block === deepest) return isIdle ? "idle" : "at work"
-  if (read?.is_lost) await askOwnersAnew(context, chain, { safe: read.block, deepest })
+  if (read.block === deepest) return isIdle ? "idle" : "at work"
+  if (read.is_lost) await askOwnersAnew(context, chain, { safe: read.block, deepest })
   const watched = await openWatches(context, chain)
   const told = await toldUses(context, chain.chain_id)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing before now can matter.
-  const from = contracts.size === 0 || read === null ? deepest : read.block + 1n
+  const from = contracts.size === 0 ? deepest : read.block + 1n
 
   const final = head - BigInt(chain.config.finality_depth) + 1n
   const rangeSize = BigInt(chain.config.log_range_blocks)
   for (let first = from; first <= deepest; ) {
     const last = first <= final ? least(first + rangeSize - 1n, final) : first + blocksAtOnce - 1n
-    const is_doubtful = first === from && read?.is_lost === true
+    const is_doubtful = first === from && read.is_lost
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
     await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
     first = span.last + 1n
@@ -103,7 +102,7 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
       await restateUse(turn, id, transaction_hash)
     // After the results, so that what the blocks say stands.
     await followMoves(turn, contracts, moves)
-    await moveCursor(turn, chain, block)
+    await moveCursor(turn, chain.chain_id, block)
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, output } of outcomes) noteSettled(context, since, watch, output.outcome)
@@ -340,58 +339,3 @@ const openIn = query((db, { queue }: Given<{ queue: string }>) =>
     .where(and(eq(effects.queue, queue), eq(effects.status, "open")))
     .orderBy(asc(effects.id)),
 )
-
-/** How far a chain was read; `is_lost`: blocks above that are no longer part of it. */
-type LastRead = { block: bigint; is_lost: boolean }
-
-/** The last block that was read and is still part of the chain; a lost one leads back by the finality depth. */
-async function lastRead(context: Context, chain: ConnectedChain, deepest: bigint): Promise<LastRead | null> {
-  const [cursor] = await cursorOf(context.db.read, { chain_id: chain.chain_id })
-  if (!cursor) return null
-  const { owners_block_number, owners_block_hash } = cursor
-  // A release that did not follow owners has read so far: its last results may be in blocks just below.
-  if (owners_block_number === null) return below(chain, BigInt(cursor.block_number), { is_lost: false })
-  const read = BigInt(owners_block_number)
-  if (read <= deepest) {
-    const block = await chain.headers.at(read)
-    if (block.hash === owners_block_hash) return { block: read, is_lost: false }
-  }
-  // A provider that is behind is no sign of a reorganization.
-  if (read > deepest && read - deepest < BigInt(chain.config.finality_depth))
-    return { block: deepest, is_lost: false }
-  const safe = below(chain, least(read, deepest), { is_lost: true })
-  context.log.warn(
-    { chain_id: chain.chain_id, from_block: Number(safe.block) },
-    "blocks were lost and are read again",
-  )
-  return safe
-}
-
-function below({ config }: ConnectedChain, block: bigint, { is_lost }: Pick<LastRead, "is_lost">): LastRead {
-  return { block: most(block - BigInt(config.finality_depth), -1n), is_lost }
-}
-
-const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
-  db.select().from(chainCursors).where(eq(chainCursors.chain_id, chain_id)),
-)
-
-async function moveCursor(turn: Turn, chain: ConnectedChain, block: { number: bigint; hash: string }) {
-  const { chain_id } = chain
-  await setCursor(turn.tx, { chain_id, number: Number(block.number), hash: block.hash, at: turn.at })
-}
-
-type Cursor = { chain_id: number; number: number; hash: string; at: Date }
-
-const setCursor = query((db, { chain_id, number, hash, at }: Given<Cursor>) => {
-  const position = {
-    block_number: number,
-    block_hash: hash,
-    owners_block_number: number,
-    owners_block_hash: hash,
-    updated_at: at,
-  }
-  return db
-    .insert(chainCursors)
-    .values({ chain_id, ...position })
-    .onConflictDoUpdate({ target: chainCursors.chain_id, set: position })
-})

@@ -1,0 +1,113 @@
+import { and, asc, eq, inArray } from "drizzle-orm"
+import { chainCursors } from "../../src/db/chain-schema.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { collections } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { least, most } from "../../src/engine/chain/extremes.ts"
+import type { Context } from "../../src/platform/context.ts"
+
+/** How far a chain was read; `is_lost`: blocks above that are no longer part of it. */
+type LastRead = { block: bigint; is_lost: boolean }
+
+/**
+ * The last block that was read and is still part of the chain; a lost one leads back by the finality depth. Of a chain
+ * that was never read, the last block before its oldest collection.
+ */
+export async function lastRead(
+  { db, log }: Context,
+  chain: ConnectedChain,
+  deepest: bigint,
+): Promise<LastRead> {
+  const [cursor] = await cursorOf(db.read, { chain_id: chain.chain_id })
+  if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), is_lost: false }
+  const { owners_block_number, owners_block_hash } = cursor
+  // A release that did not follow owners has read so far: its last results may be in blocks just below.
+  if (owners_block_number === null) return below(chain, BigInt(cursor.block_number), { is_lost: false })
+  const read = BigInt(owners_block_number)
+  if (read <= deepest) {
+    const block = await chain.headers.at(read)
+    if (block.hash === owners_block_hash) return { block: read, is_lost: false }
+  }
+  // A provider that is behind is no sign of a reorganization.
+  if (read > deepest && read - deepest < BigInt(chain.config.finality_depth))
+    return { block: deepest, is_lost: false }
+  const safe = below(chain, least(read, deepest), { is_lost: true })
+  log.warn(
+    { chain_id: chain.chain_id, from_block: Number(safe.block) },
+    "blocks were lost and are read again",
+  )
+  return safe
+}
+
+/** Notes that a chain was read up to a block, together with what was found in it. */
+export async function moveCursor(
+  { tx, at }: Turn,
+  chainId: number,
+  { number, hash }: { number: bigint; hash: string },
+): Promise<void> {
+  await setCursor(tx, { chain_id: chainId, number: Number(number), hash, at })
+}
+
+function below({ config }: ConnectedChain, block: bigint, { is_lost }: Pick<LastRead, "is_lost">): LastRead {
+  return { block: most(block - BigInt(config.finality_depth), -1n), is_lost }
+}
+
+/**
+ * The last block in which nothing can have happened to a collection's tokens: there are some where no read has ever
+ * succeeded, or where a back-up from that time was restored.
+ */
+async function beforeCollections(queries: Queries, chain: ConnectedChain, deepest: bigint): Promise<bigint> {
+  const [oldest] = await oldestCollection(queries, { chain_id: chain.chain_id })
+  if (!oldest) return deepest - 1n
+  const since = BigInt(Math.floor(oldest.created_at.getTime() / 1_000) - mostClockSeconds)
+  return await lastBefore(chain, since, deepest)
+}
+
+/** How far apart the clocks of a chain and of whoever created a collection may be. */
+const mostClockSeconds = 600
+
+/** The last block below a height that is older than a moment, in seconds since 1970; -1 where none is. */
+async function lastBefore({ headers }: ConnectedChain, since: bigint, height: bigint): Promise<bigint> {
+  const isOlder = async (block: bigint) => block < 0n || (await headers.at(block)).timestamp < since
+  // By ever longer steps first: no block is asked for that is much older than needed.
+  let step = 1n
+  while (!(await isOlder(height - step))) step *= 2n
+  let [older, newer] = [height - step, height - step / 2n]
+  while (newer - older > 1n) {
+    const middle = (older + newer) / 2n
+    if (await isOlder(middle)) older = middle
+    else newer = middle
+  }
+  return most(older, -1n)
+}
+
+const oldestCollection = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db
+    .select({ created_at: collections.created_at })
+    .from(collections)
+    .where(and(eq(collections.chain_id, chain_id), inArray(collections.status, ["deploying", "active"])))
+    .orderBy(asc(collections.created_at))
+    .limit(1),
+)
+
+const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db.select().from(chainCursors).where(eq(chainCursors.chain_id, chain_id)),
+)
+
+type Cursor = { chain_id: number; number: number; hash: string; at: Date }
+
+const setCursor = query((db, { chain_id, number, hash, at }: Given<Cursor>) => {
+  const position = {
+    block_number: number,
+    block_hash: hash,
+    owners_block_number: number,
+    owners_block_hash: hash,
+    updated_at: at,
+  }
+  return db
+    .insert(chainCursors)
+    .values({ chain_id, ...position })
+    .onConflictDoUpdate({ target: chainCursors.chain_id, set: position })
+})
