@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { asc, eq } from "drizzle-orm"
 import { type Address, encodeFunctionData, type Hex, parseEventLogs } from "viem"
-import { foundSerials } from "../../src/db/chain-schema.ts"
+import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import {
   bulkPairings,
@@ -234,6 +234,8 @@ async function openService() {
   writeFileSync(environment.CHAINS, JSON.stringify({ [String(chain_id)]: chain }))
   const warnings: unknown[] = []
   const opened = await openWithWorkers(environment, warnings)
+  // The chain was read before there was a collection, as nearly always.
+  await until(async () => (await opened.world.context.db.read.select().from(chainCursors)).length > 0)
   const { caller, collection } = await newCollection(opened.world)
   return {
     ...opened,

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray } from "drizzle-orm"
+import { and, asc, eq, inArray, isNotNull, isNull } from "drizzle-orm"
 import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -59,10 +59,16 @@ function below({ config }: ConnectedChain, block: bigint, { is_lost }: Pick<Last
  * succeeded, or where a back-up from that time was restored.
  */
 async function beforeCollections(queries: Queries, chain: ConnectedChain, deepest: bigint): Promise<bigint> {
-  const [oldest] = await oldestCollection(queries, { chain_id: chain.chain_id })
-  if (!oldest) return deepest - 1n
-  const since = BigInt(Math.floor(oldest.created_at.getTime() / 1_000) - mostClockSeconds)
-  return await lastBefore(chain, since, deepest)
+  const { chain_id } = chain
+  const [deployed] = await firstDeployed(queries, { chain_id })
+  const [promised] = await firstPromised(queries, { chain_id })
+  const before = [deepest - 1n]
+  if (deployed?.deployed_block) before.push(BigInt(deployed.deployed_block) - 1n)
+  if (promised) {
+    const since = Math.floor(promised.created_at.getTime() / 1_000) - mostClockSeconds
+    before.push(await lastBefore(chain, BigInt(since), deepest))
+  }
+  return before.reduce(least)
 }
 
 /** How far apart the clocks of a chain and of whoever created a collection may be. */
@@ -83,11 +89,27 @@ async function lastBefore({ headers }: ConnectedChain, since: bigint, height: bi
   return most(older, -1n)
 }
 
-const oldestCollection = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+const firstDeployed = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db
+    .select({ deployed_block: collections.deployed_block })
+    .from(collections)
+    .where(and(eq(collections.chain_id, chain_id), isNotNull(collections.deployed_block)))
+    .orderBy(asc(collections.deployed_block))
+    .limit(1),
+)
+
+/** Of those whose deployment is not known here, though the chain may have it, and tokens too. */
+const firstPromised = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({ created_at: collections.created_at })
     .from(collections)
-    .where(and(eq(collections.chain_id, chain_id), inArray(collections.status, ["deploying", "active"])))
+    .where(
+      and(
+        eq(collections.chain_id, chain_id),
+        inArray(collections.status, ["deploying", "active"]),
+        isNull(collections.deployed_block),
+      ),
+    )
     .orderBy(asc(collections.created_at))
     .limit(1),
 )
