@@ -143,7 +143,10 @@ export const mutations: Mutation[] = [
   {
     name: "one provider says that a nonce was stolen",
     file: nonces,
-    replace: [["receipts.length < lane.chain.providers.voices() || ", ""]],
+    replace: [
+      ["counts.length < voices() || ", ""],
+      ["receipts.length < voices() || ", ""],
+    ],
     noticed_by: { file: lanes, test: "is called somebody else's only when every provider has said so" },
   },
   {

@@ -1,3 +1,4 @@
+import { numberToHex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import type { LaneRow, TransactionRow } from "../../db/schema.ts"
 import { unlessUnknown } from "../chain/endpoint.ts"
@@ -51,13 +52,14 @@ export async function isUsedByOther(lane: HeldLane, transaction: WatchedTransact
   const blockNumber = lane.head - depth + 1n
   if (transaction.nonce >= lane.used_nonces || blockNumber < 0n) return false
   const { address } = lane.signer
-  const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
-  if (usedAtDepth <= transaction.nonce) return false
+  const { askAll, voices } = lane.chain.providers
+  // Who is behind that block has no receipt either.
+  const at = [address, numberToHex(blockNumber)]
+  const counts = await askAll({ method: "eth_getTransactionCount", params: at })
+  if (counts.length < voices() || counts.some((count) => Number(count) <= transaction.nonce)) return false
   for (const { hash } of transaction.attempts) {
-    const params = [hash]
-    const receipts = await lane.chain.providers.askAll({ method: "eth_getTransactionReceipt", params })
-    if (receipts.length < lane.chain.providers.voices() || receipts.some((receipt) => receipt !== null))
-      return false
+    const receipts = await askAll({ method: "eth_getTransactionReceipt", params: [hash] })
+    if (receipts.length < voices() || receipts.some((receipt) => receipt !== null)) return false
   }
   return true
 }
