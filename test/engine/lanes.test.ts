@@ -389,6 +389,26 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 
+  test("is somebody else's also where one of the providers knows the newest block's counts only", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
+    for (const { faults } of hand.stage.proxies) faults.swallows = true
+    await newCollection(hand)
+    await hand.tick()
+    const thief = accountAt(2)
+    await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
+    await hand.mine(2)
+    const { chain, lanes: own } = hand
+    const askAll: typeof chain.providers.askAll = async (question) => {
+      const answers = await chain.providers.askAll(question)
+      const [, block] = (question.params ?? []) as unknown[]
+      const isOlder = question.method === "eth_getTransactionCount" && block !== "latest"
+      return isOlder ? answers.slice(1) : answers
+    }
+    await outwaitNewestBlock()
+    await tickLane({ ...own[1], chain: { ...chain, providers: { ...chain.providers, askAll } } })
+    expect((await issuingLane(hand)).status).toBe("halted")
+  }, 30_000)
+
   test("is somebody else's at the confirmation depth; what it was for goes out when a person says so", async () => {
     const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
     const [proxy] = hand.stage.proxies

@@ -1,4 +1,3 @@
-import { numberToHex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import type { LaneRow, TransactionRow } from "../../db/schema.ts"
 import { unlessUnknown } from "../chain/endpoint.ts"
@@ -52,10 +51,11 @@ export async function isUsedByOther(lane: HeldLane, transaction: WatchedTransact
   const blockNumber = lane.head - depth + 1n
   if (transaction.nonce >= lane.used_nonces || blockNumber < 0n) return false
   const { address } = lane.signer
+  const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
+  if (usedAtDepth <= transaction.nonce) return false
   const { askAll, voices } = lane.chain.providers
-  // Who is behind that block has no receipt either.
-  const at = [address, numberToHex(blockNumber)]
-  const counts = await askAll({ method: "eth_getTransactionCount", params: at })
+  // Who is behind the block that used it has no receipt either. Not every node knows older blocks' counts.
+  const counts = await askAll({ method: "eth_getTransactionCount", params: [address, "latest"] })
   if (counts.length < voices() || counts.some((count) => Number(count) <= transaction.nonce)) return false
   for (const { hash } of transaction.attempts) {
     const receipts = await askAll({ method: "eth_getTransactionReceipt", params: [hash] })
