@@ -40,12 +40,16 @@ export async function ownIssuances(
   queries: Queries,
   hashes: readonly string[],
 ): Promise<Map<string, string>> {
+  const rows = await issuancesOfHashes(queries, { hashes: [...hashes] })
+  return new Map(rows.map((row) => [row.hash, row.id]))
+}
+
+const issuancesOfHashes = query((db, { hashes }: Given<{ hashes: string[] }>) => {
   const { id, kind, status, block_hash } = transactions
   const isWatched = or(ne(status, "final"), isNotNull(block_hash))
-  const rows = await queries
+  return db
     .select({ hash: transactionAttempts.hash, id })
     .from(transactionAttempts)
     .innerJoin(transactions, eq(id, transactionAttempts.transaction_id))
-    .where(and(inArray(transactionAttempts.hash, [...hashes]), eq(kind, "issueUnit"), isWatched))
-  return new Map(rows.map((row) => [row.hash, row.id]))
-}
+    .where(and(inArray(transactionAttempts.hash, hashes), eq(kind, "issueUnit"), isWatched))
+})

@@ -56,6 +56,16 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
         found_at: at,
       }),
     )
+  /** A unit, of a collection of its own, that waits for its issuance. */
+  const pairedOne = async () => {
+    const caller = await createCaller(service)
+    const collection = await activeCollection(service, caller)
+    const unit = await newUnit(service, caller, collection)
+    const body = { chips: [{ unit_id: unit.id, is_test: true }] }
+    await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
+    const [effect] = (await waitingFor(collection.id)) as [Effect]
+    return { collection, unit, effect }
+  }
   const insertTransaction = async (change: Pick<TransactionRow, "kind" | "status">) => {
     const [lane, id, hash] = [laneRow(), newId(), `0x${newId()}`]
     const fees = { max_fee_per_gas: "1", max_priority_fee_per_gas: "1" }
@@ -136,12 +146,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
   ] as const)(
     "are watched with their transaction where it is one of ours: $kind, $status",
     async ({ watched, ...change }) => {
-      const caller = await createCaller(service)
-      const collection = await activeCollection(service, caller)
-      const unit = await newUnit(service, caller, collection)
-      const body = { chips: [{ unit_id: unit.id, is_test: true }] }
-      await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
-      const [effect] = (await waitingFor(collection.id)) as [Effect]
+      const { collection, effect } = await pairedOne()
       const { id, hash } = await insertTransaction(change)
       await find(collection.id, 1, effect)
       await service.turn(({ tx }) =>
@@ -159,12 +164,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
   )
 
   test("leave a unit whose issuance was on its way with the owner that the chain has for it", async () => {
-    const caller = await createCaller(service)
-    const collection = await activeCollection(service, caller)
-    const unit = await newUnit(service, caller, collection)
-    const body = { chips: [{ unit_id: unit.id, is_test: true }] }
-    await service.turn((turn) => pairChipsInBulk(turn, service.secret, caller, body))
-    const [effect] = (await waitingFor(collection.id)) as [Effect]
+    const { collection, unit, effect } = await pairedOne()
     const owner = `0x${"AB".repeat(20)}`
     await service.turn(({ tx, at }) =>
       tx.insert(foundOwners).values([
