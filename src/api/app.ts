@@ -3,7 +3,7 @@ import { Elysia } from "elysia"
 import { wantsHtml } from "../http/accept.ts"
 import { createAnswerRequest, type Visit } from "../http/answer.ts"
 import { clientAddress } from "../http/client-address.ts"
-import { corsFor, isPreflight, readableFrom } from "../http/cors.ts"
+import { corsFor, isPreflight } from "../http/cors.ts"
 import { type Answer, errorAnswer, type FileAnswer, type StreamAnswer } from "../http/envelope.ts"
 import type { Page, PageAnswer } from "../http/page.ts"
 import { createRateLimits, headersOf } from "../http/rate-limits.ts"
@@ -75,11 +75,12 @@ export function createApp(
       }
       visits.set(request, visit)
       Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
-      if (request.headers.has("origin")) await origins.refresh()
+      const origin = request.headers.get("origin")
+      if (origin !== null) await origins.refresh()
       if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)
-      visit.readable_from = isReadableFromAnywhere(request)
-        ? request.headers.get("origin")
-        : readableFrom(origins, request)
+      // It may read every answer, refusals too, until the caller is known.
+      if (origin !== null && (origins.anyLetsIn(origin) || isReadableFromAnywhere(request)))
+        visit.readable_from = origin
     })
     .onError(({ request, set, error, code }) => {
       const cause = code === "NOT_FOUND" ? noRoute(addresses, request) : error

@@ -12,8 +12,8 @@ export type CorsOrigins = {
 }
 
 /**
- * Answers preflights, which carry no credential: by the lists of all organizations, see `readableFrom`, or with yes where
- * anybody may read. Who may read the answer to the request itself is known only when its caller is: `holdToOwnOrigins`.
+ * Answers preflights, which carry no credential: with yes where some organization lets the origin in, or anybody may
+ * read. Who may read the answer to the request itself is known only when its caller is: `holdToOwnOrigins`.
  */
 export function corsFor(mayRead: (request: Request) => boolean) {
   return cors({
@@ -31,12 +31,6 @@ export function corsFor(mayRead: (request: Request) => boolean) {
     ],
     maxAge: 60,
   })
-}
-
-/** The page's origin when anybody has registered it: it may read every answer, refusals too, until the caller is known. */
-export function readableFrom(origins: CorsOrigins, request: Request): string | null {
-  const origin = request.headers.get("origin")
-  return origin !== null && origins.anyLetsIn(origin) ? origin : null
 }
 
 /** Whether a browser asks for permission (Fetch standard, CORS-preflight request); any other OPTIONS is a method. */
