@@ -1,7 +1,6 @@
 import { and, asc, eq, isNull } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import { type Given, query } from "../../db/query.ts"
-import { type ApiKeyRow, apiKeys, organizations } from "../../db/schema.ts"
+import { type ApiKeyRow, apiKeys } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { newCredential } from "../../platform/credentials.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
@@ -44,38 +43,6 @@ export async function listApiKeys(queries: Queries, organizationId: string): Pro
     .where(eq(apiKeys.organization_id, organization.id))
     .orderBy(asc(apiKeys.created_at), asc(apiKeys.id))
 }
-
-/** The key that has this hash; null when there is none, or it was revoked or has expired. */
-export async function findActiveApiKey(queries: Queries, hash: string, at: Date): Promise<HeldKey | null> {
-  const [key] = await activeApiKey(queries, { hash })
-  return key && !isOver(key, at) ? key : null
-}
-
-/** A key that was found, and since when its organization is suspended. */
-export type HeldKey = {
-  id: string
-  organization_id: string
-  expires_at: Date | null
-  suspended_at: Date | null
-}
-
-/** Whether the time of a key that has an end is over. */
-export function isOver({ expires_at }: { expires_at: Date | null }, at: Date): boolean {
-  return expires_at !== null && expires_at <= at
-}
-
-const activeApiKey = query((db, { hash }: Given<{ hash: string }>) =>
-  db
-    .select({
-      id: apiKeys.id,
-      organization_id: apiKeys.organization_id,
-      expires_at: apiKeys.expires_at,
-      suspended_at: organizations.suspended_at,
-    })
-    .from(apiKeys)
-    .innerJoin(organizations, eq(organizations.id, apiKeys.organization_id))
-    .where(and(eq(apiKeys.hash, hash), isNull(apiKeys.revoked_at))),
-)
 
 /** Ends an API key. Ending it again changes nothing. Throws `not_found.resource`. */
 export async function revokeApiKey(turn: Turn, apiKeyId: string): Promise<ApiKeyRow> {

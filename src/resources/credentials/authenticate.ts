@@ -3,9 +3,8 @@ import type { Caller, CredentialKind } from "../../platform/caller.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
 import { hashOf, isWellFormed, kindOf } from "../../platform/credentials.ts"
 import { ApiError } from "../../platform/errors.ts"
-import { findActiveApiKey, type HeldKey } from "../api-keys/service.ts"
-import { findActivePublishableKey } from "../publishable-keys/service.ts"
 import { expireSessionToken, findSessionToken, isLive } from "../session-tokens/service.ts"
+import { findActiveApiKey, findActivePublishableKey, type HeldKey } from "./held-key.ts"
 
 /**
  * Authentication against the database. Keys are remembered for 3 seconds, so a revocation takes effect within

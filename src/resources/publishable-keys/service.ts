@@ -1,14 +1,14 @@
 import { and, asc, eq, gt, isNull, or } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Page, type PageOf, pagesOf } from "../../db/page.ts"
-import { type Given, query } from "../../db/query.ts"
-import { organizations, type PublishableKeyRow, publishableKeys } from "../../db/schema.ts"
+import type { Given } from "../../db/query.ts"
+import { type PublishableKeyRow, publishableKeys } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import type { Caller } from "../../platform/caller.ts"
 import { newCredential } from "../../platform/credentials.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { newId, parseId } from "../../platform/ids.ts"
-import { type HeldKey, isOver } from "../api-keys/service.ts"
+import { isOver } from "../credentials/held-key.ts"
 
 /** The organization's active keys. */
 export async function listPublishableKeys(
@@ -32,29 +32,6 @@ const activeKeys = pagesOf(publishableKeys, (given: Given<{ organization_id: str
     isNull(publishableKeys.revoked_at),
     or(isNull(publishableKeys.expires_at), gt(publishableKeys.expires_at, given.at)),
   ),
-)
-
-/** The key of this text; null when there is none, or it was revoked or its time is over. */
-export async function findActivePublishableKey(
-  queries: Queries,
-  key: string,
-  at: Date,
-): Promise<HeldKey | null> {
-  const [row] = await activeKey(queries, { key })
-  return row && !isOver(row, at) ? row : null
-}
-
-const activeKey = query((db, { key }: Given<{ key: string }>) =>
-  db
-    .select({
-      id: publishableKeys.id,
-      organization_id: publishableKeys.organization_id,
-      expires_at: publishableKeys.expires_at,
-      suspended_at: organizations.suspended_at,
-    })
-    .from(publishableKeys)
-    .innerJoin(organizations, eq(organizations.id, publishableKeys.organization_id))
-    .where(and(eq(publishableKeys.key, key), isNull(publishableKeys.revoked_at))),
 )
 
 /** Makes the organization's first key; does nothing when there is an active one. */
