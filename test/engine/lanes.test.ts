@@ -1,6 +1,13 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { type Address, type ContractFunctionParameters, type Hex, parseGwei, toHex } from "viem"
+import {
+  type Address,
+  type ContractFunctionParameters,
+  type Hex,
+  parseGwei,
+  RpcRequestError,
+  toHex,
+} from "viem"
 import { DatabaseUnavailable } from "../../src/db/database.ts"
 import {
   chipReplacements,
@@ -12,6 +19,7 @@ import {
 } from "../../src/db/schema.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Rpc } from "../../src/engine/chain/rpc.ts"
 import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
 import { requestCancel } from "../../src/engine/lanes/transactions.ts"
@@ -371,22 +379,93 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     await hand.tick()
     await hand.mine(2)
     // One provider cannot be asked for receipts and the other one is behind: nobody has stolen anything.
-    const { chain, lanes: own } = hand
-    const askAll: typeof chain.providers.askAll = async (question) =>
-      question.method === "eth_getTransactionReceipt" ? [null] : await chain.providers.askAll(question)
-    const request = async (question: { method: string }) =>
-      question.method === "eth_getTransactionReceipt" ? null : await chain.rpc.request(question as never)
-    const half = {
-      ...chain,
-      providers: { ...chain.providers, askAll },
-      rpc: { ...chain.rpc, request } as typeof chain.rpc,
-    }
-    await outwaitNewestBlock()
-    await tickLane({ ...own[1], chain: half })
+    await tickWithoutReceipts(hand)
     const row = await issuingLane(hand)
     expect(row.status).not.toBe("halted")
     await hand.settle()
     expect(await statusOf(hand, id)).toBe("active")
+  }, 30_000)
+
+  test("is ours where a block has our transaction, which a person is told until its receipt is there", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    await hand.mine(4)
+    await tickWithoutReceipts(hand)
+    const { status, reason } = await issuingLane(hand)
+    const [attempt] = await hand.world.context.db.read.select().from(transactionAttempts)
+    expect(status).toBe("open")
+    expect(reason).toContain(`was used by ${attempt?.hash}, and no provider has its receipt`)
+    await hand.settle()
+    expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
+  }, 30_000)
+
+  test("is nobody's where the block that used it was replaced a moment later", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    await newCollection(hand)
+    await hand.tick()
+    await hand.mine(2)
+    const { rpc } = hand.chain
+    const getBlock = async (question: object) => ({
+      ...(await rpc.getBlock(question as never)),
+      transactions: [],
+    })
+    await tickWithoutReceipts(hand, { getBlock: getBlock as never })
+    const { status, reason } = await issuingLane(hand)
+    expect([status, reason]).toEqual(["open", null])
+  }, 30_000)
+
+  test("is somebody else's also where an authorization that others sent has used it (EIP-7702)", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    proxy.faults.swallows = true
+    await newCollection(hand)
+    await hand.tick()
+    const thief = accountAt(2)
+    const { client } = hand.stage.anvil
+    const code = { address: hand.chain.config.factory_address, chainId: hand.chain.config.chain_id }
+    const authorization = await thief.signAuthorization({ ...code, nonce: 0 })
+    // Whoever sends it may put others beside it that are nobody's.
+    const forged = { ...authorization, r: toHex(0n, { size: 32 }), s: toHex(0n, { size: 32 }) }
+    const sender = accountAt(5)
+    const sent = { account: sender, chain: null, to: sender.address, gas: 200_000n }
+    const hash = await client.sendTransaction({ ...sent, authorizationList: [forged, authorization] })
+    await hand.mine(2)
+    await hand.tick()
+    const { status, reason } = await issuingLane(hand)
+    expect([status, reason]).toEqual([
+      "halted",
+      expect.stringContaining(`nonce 0 of ${thief.address} was used by transaction ${hash} that`),
+    ])
+  }, 30_000)
+
+  test("is somebody else's also where a node has forgotten the counts of older blocks", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const [proxy] = hand.stage.proxies
+    if (!proxy) throw new Error("there is a provider")
+    proxy.faults.swallows = true
+    await newCollection(hand)
+    await hand.tick()
+    const thief = accountAt(2)
+    const { client } = hand.stage.anvil
+    await client.sendTransaction({ account: thief, chain: null, to: thief.address })
+    await hand.mine(2)
+    const newest = await client.getBlockNumber()
+    const { chain, lanes: own } = hand
+    const forgotten = { code: -32_000, message: "missing trie node 4e1b (path ) state is not available" }
+    const getTransactionCount: typeof chain.rpc.getTransactionCount = async (question) => {
+      if (question.blockNumber === undefined || question.blockNumber === newest)
+        return await chain.rpc.getTransactionCount(question)
+      throw new RpcRequestError({ body: {}, url: "", error: forgotten })
+    }
+    await outwaitNewestBlock()
+    await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, getTransactionCount } } })
+    const { status, reason } = await issuingLane(hand)
+    expect([status, reason]).toEqual([
+      "halted",
+      expect.stringContaining(`nonce 0 of ${thief.address} was used by a transaction that this service`),
+    ])
   }, 30_000)
 
   test("is somebody else's also where one of the providers knows the newest block's counts only", async () => {
@@ -417,7 +496,8 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     const { id } = await newCollection(hand)
     await hand.tick()
     const thief = accountAt(2)
-    await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
+    const { client } = hand.stage.anvil
+    const stolen = await client.sendTransaction({ account: thief, chain: null, to: thief.address })
     const seen: string[] = []
     for (let depth = 1; depth <= 2; depth++) {
       await hand.mine()
@@ -426,7 +506,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     }
     expect(seen).toEqual(["open", "halted"])
     const { id: laneId, reason } = await issuingLane(hand)
-    expect(reason).toContain(`nonce 0 of ${thief.address} was used by a transaction`)
+    expect(reason).toContain(`nonce 0 of ${thief.address} was used by transaction ${stolen} that`)
 
     proxy.faults.swallows = false
     await hand.turn((t) => retryById(t, laneId))
@@ -1084,6 +1164,18 @@ async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
     const follow = async () => (asked++ === 0 ? await headers.follow() : await headers.at(behind))
     await tickLane({ ...lane, chain: { ...chain, rpc: old, headers: { ...headers, follow } } })
   }
+}
+
+/** A round of the issuing lane in which one provider answers when receipts are asked for, and has none. */
+async function tickWithoutReceipts({ chain, lanes: own }: ByHand, others: Partial<Rpc> = {}) {
+  const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
+  const askAll: typeof chain.providers.askAll = async (question) =>
+    isForReceipt(question) ? [null] : await chain.providers.askAll(question)
+  const request = async (question: { method: string }) =>
+    isForReceipt(question) ? null : await chain.rpc.request(question as never)
+  const rpc = { ...chain.rpc, ...others, request } as typeof chain.rpc
+  await outwaitNewestBlock()
+  await tickLane({ ...own[1], chain: { ...chain, providers: { ...chain.providers, askAll }, rpc } })
 }
 
 async function relayClaim(hand: ByHand, unit_id: string, account: number) {

@@ -47,7 +47,32 @@ test("what reverts behind a transaction whose receipt cannot be read is not sent
   expect(rows.map(({ token_status }) => token_status)).toEqual(["active", "active"])
 }, 60_000)
 
-/** What waits in the pool is mined while the key has no role. */
+test("a serial that was given before an older transaction's could be read stays its unit's when both are undone", async () => {
+  hand = await openByHand({ confirmation_depth: 1, finality_depth: 50 })
+  const { id } = await activeCollection(hand)
+  const first = await pairedUnit(hand, id)
+  await hand.tick()
+  const behind = await pairedUnit(hand, id)
+  await hand.tick()
+  const [unread] = await hand.transactionsOf("issueUnit")
+  await hand.mine()
+  await tickBlind(withoutReceipt(hand.lanes[1], unread?.id ?? ""))
+  expect(await serialsOf([first, behind])).toEqual([null, 2])
+
+  const { client } = hand.stage.anvil
+  await client.request({ method: "anvil_reorg", params: [1, []] } as never)
+  await revertAll()
+  const next = await pairedUnit(hand, id)
+  await hand.settle()
+  expect(await serialsOf([first, behind, next])).toEqual([1, 2, 3])
+}, 60_000)
+
+async function serialsOf(ids: string[]): Promise<(number | null | undefined)[]> {
+  const rows = await hand.world.context.db.read.select().from(units).where(inArray(units.id, ids))
+  return ids.map((id) => rows.find((row) => row.id === id)?.serial)
+}
+
+/** What the last two transactions were is mined while the key has no role. */
 async function revertAll(): Promise<void> {
   const { client } = hand.stage.anvil
   const attempts = await hand.world.context.db.read.select().from(transactionAttempts)

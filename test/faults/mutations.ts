@@ -142,7 +142,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "one provider says that a nonce was stolen",
-    file: nonces,
+    file: "src/engine/lanes/nonce-use.ts",
     replace: [
       ["counts.length < voices() || ", ""],
       ["receipts.length < voices() || ", ""],

@@ -21,7 +21,7 @@ import { eventsOf, type Judged, judge, judgeRows, tally, type Verdict } from "..
 import { findFaultsInAnswers } from "./answers.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
-import type { Fault, ProviderMood } from "./faults.ts"
+import type { Fault } from "./faults.ts"
 import { maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
 import { findFaultsAfterRestoring } from "./judge-restored.ts"
@@ -76,7 +76,7 @@ async function findFaultsOnChain(remains: Remains): Promise<string[]> {
   const found: string[] = []
   for (const played of remains.asking.collections) {
     const verdict = await judgeCollection(remains, played)
-    found.push(...verdict.faults.filter((fault) => !isBelieved(remains, fault)))
+    found.push(...verdict.faults)
     if (verdict.duplicates > 0) found.push(`${verdict.duplicates} effects happened twice on chain`)
     if (verdict.missing > 0) found.push(`${verdict.missing} effects that were told are not on chain`)
   }
@@ -126,28 +126,15 @@ function contradictions({ clients, faults, asking, restoration }: Remains): stri
 }
 
 /**
- * A person who reopens a lane believes providers that answer with nothing where they have something; what is then done
- * once more the contract refuses. After a back-up was restored, a lane believes them of what only uses up a nonce.
- */
-function isBelieved({ faults, operator, restoration }: Remains, fault: string): boolean {
-  return (
-    hasEmptyAnswers(faults) &&
-    (operator.halts.length > 0 || restoration !== null) &&
-    fault.endsWith("was mined after it was given up")
-  )
-}
-
-/**
- * Announcements that were made once more: where a person believed providers that answer with nothing, or where a
- * reorganization brought older bytes back beside those that were sent anew. Nobody refuses them, and they harm nobody.
+ * Announcements that were made once more, where a reorganization brought older bytes back beside those that were sent
+ * anew. Nobody refuses them, and they harm nobody.
  */
 async function announcedInVain(
   remains: Remains,
   known: { collection: { address: string }; refreshes: unknown[] },
 ): Promise<number> {
-  const { faults, operator, world } = remains
-  const isUndone = faults.some(({ kind }) => kind === "reorganize")
-  if (!isUndone && !(hasEmptyAnswers(faults) && operator.halts.length > 0)) return 0
+  const { faults, world } = remains
+  if (!faults.some(({ kind }) => kind === "reorganize")) return 0
   const sent = await world.context.db.read
     .select({ id: transactions.id })
     .from(transactions)
@@ -156,10 +143,6 @@ async function announcedInVain(
     ({ eventName }) => eventName === "ContractURIUpdated",
   )
   return Math.max(Math.min(announced.length, sent.length) - known.refreshes.length, 0)
-}
-
-function hasEmptyAnswers(faults: readonly Fault[]): boolean {
-  return faults.some((each) => each.kind === "provider" && each.mood === "empty_answers")
 }
 
 /** Where clocks of the API differed, the order is the one that was taken. */
@@ -243,19 +226,15 @@ async function ownerOf({ world, asking, anvil }: Remains, unitId: string): Promi
 }
 
 /**
- * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, where providers follow
- * another chain, or where every one of them answers with nothing: what they do not have nobody sent, as far as can be
- * told.
+ * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, or where a provider
+ * follows another chain.
  */
-async function haltedWithoutCause({ operator, faults, world, restoration }: Remains): Promise<string[]> {
-  const inMood = (mood: ProviderMood) =>
-    faults.flatMap((fault) => (fault.kind === "provider" && fault.mood === mood ? [fault.provider] : []))
-  const providers = world.context.config.chains[0]?.rpc_urls.length
+async function haltedWithoutCause({ operator, faults, restoration }: Remains): Promise<string[]> {
   const mayHalt =
-    faults.some(({ kind }) => kind === "steal") ||
-    inMood("other_fork").length > 0 ||
     restoration !== null ||
-    new Set(inMood("empty_answers")).size === providers
+    faults.some(
+      (fault) => fault.kind === "steal" || (fault.kind === "provider" && fault.mood === "other_fork"),
+    )
   return mayHalt ? [] : operator.halts.map((halt) => `halted without a cause: ${halt}`)
 }
 

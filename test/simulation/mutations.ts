@@ -87,7 +87,7 @@ export const mutations: BrokenRule[] = [
   },
   {
     name: "a stolen nonce not noticed",
-    file: "src/engine/lanes/nonces.ts",
+    file: "src/engine/lanes/nonce-use.ts",
     replace: [["if (counts.length < voices() || ", "if (true || "]],
   },
   {

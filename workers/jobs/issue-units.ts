@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
+import { and, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
 import { type Address, type Hex, isAddressEqual, parseEventLogs, type TransactionReceipt } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
@@ -33,6 +33,7 @@ import {
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { addressesOf, collectionOf } from "./collections.ts"
+import { beforeHeldSerials, withoutOvertaking } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { issuedOn, takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
@@ -55,9 +56,11 @@ export const issueUnits: Job<"issueUnit"> = {
       return { do: "wait", effects: ofCollection }
     const takenUp = last ? null : await takeUpSerials(chain, queries, collection, ofCollection)
     if (takenUp) return takenUp
-    const own = await issueBatch(chain, collection, members)
-    if (last || !isForDesk(chain, members)) return own
-    const others = await callsOfOthers(chain, queries, waiting, members.length)
+    const issued = await beforeHeldSerials(queries, collection, members)
+    if (issued.length === 0) return { do: "wait", effects: ofCollection }
+    const own = await issueBatch(chain, collection, issued)
+    if (last || !isForDesk(chain, issued)) return own
+    const others = await callsOfOthers(chain, queries, waiting, issued.length)
     return others.length === 0 ? own : ((await joinAtDesk(chain, [own, ...others])) ?? own)
   },
 
@@ -138,45 +141,14 @@ async function callsOfOthers(
     if (await settleFound(queries, collection, members)) continue
     if (await lastOnItsWay(queries, collection)) continue
     if (await takeUpSerials(chain, queries, collection, ofCollection)) continue
-    calls.push(await issueBatch(chain, collection, members))
-    room -= members.length
+    const issued = await beforeHeldSerials(queries, collection, members)
+    if (issued.length === 0) continue
+    calls.push(await issueBatch(chain, collection, issued))
+    room -= issued.length
     if (calls.length + 1 === maxAtDesk) break
   }
   return calls
 }
-
-/**
- * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
- * it was given while the collection was that lane's, and is still to be moved to this one. The collection is read before:
- * whoever takes serials back later makes this plan void.
- */
-async function withoutOvertaking(
-  queries: Queries,
-  batch: Effect<"issueUnit">[],
-): Promise<Effect<"issueUnit">[]> {
-  const [first] = batch
-  if (!first) return []
-  const ids = new Set(batch.map(({ id }) => id))
-  const oldest = await inLine(queries, { collection_id: first.input.collection_id, limit: batch.length })
-  const missing = oldest.find(({ id }) => !ids.has(id))
-  return missing ? batch.filter(({ id }) => id < missing.id) : batch
-}
-
-const inLine = query((db, { collection_id, limit }: Given<{ collection_id: string; limit: number }>) =>
-  db
-    .select({ id: effects.id })
-    .from(effects)
-    .where(
-      and(
-        sql`${effects.input} ->> 'collection_id' = ${collection_id}`,
-        eq(effects.src, "issueUnit"),
-        eq(effects.status, "open"),
-        isNull(effects.transaction_id),
-      ),
-    )
-    .orderBy(asc(effects.id))
-    .limit(limit),
-)
 
 /** Gives units the serials that the chain has for their chips already; null where there are none. */
 async function settleFound(

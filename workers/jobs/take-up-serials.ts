@@ -1,4 +1,4 @@
-import { and, between, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray } from "drizzle-orm"
 import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
 import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
@@ -41,7 +41,9 @@ export async function takeUpSerials(
   if (confirmed < first) return { do: "wait", effects: waiting }
 
   const last = Math.min(confirmed, first + maxSerials - 1)
-  const lost = await withoutUnit(queries, collection_id, { first, last })
+  const issued = Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  const held = await heldSerials(queries, collection_id, issued)
+  const lost = issued.filter((serial) => !held.has(serial))
   const found = await readSerials(chain, collection, lost, block)
   const about = { collection_id, serials: found.length, first_serial: first, last_serial: last }
   return {
@@ -98,20 +100,23 @@ export async function issuedOn(
   return data ? Number(decodeFunctionResult({ ...issued, data })) : 0
 }
 
-async function withoutUnit(
+/** Those of a collection's serials that units have. */
+export async function heldSerials(
   queries: Queries,
   collectionId: string,
-  { first, last }: { first: number; last: number },
-): Promise<number[]> {
-  const owned = await queries
-    .select({ serial: units.serial })
-    .from(units)
-    .where(and(eq(units.collection_id, collectionId), between(units.serial, first, last)))
-  const known = new Set(owned.map(({ serial }) => serial))
-  return Array.from({ length: last - first + 1 }, (_, index) => first + index).filter(
-    (serial) => !known.has(serial),
-  )
+  serials: number[],
+): Promise<Set<number>> {
+  const held = await unitsWith(queries, { collection_id: collectionId, serials })
+  return new Set(held.map(({ serial }) => serial as number))
 }
+
+const unitsWith = query(
+  (db, { collection_id, serials }: Given<{ collection_id: string; serials: number[] }>) =>
+    db
+      .select({ serial: units.serial })
+      .from(units)
+      .where(and(inArray(units.serial, serials), eq(units.collection_id, collection_id))),
+)
 
 async function readSerials(
   chain: ConnectedChain,

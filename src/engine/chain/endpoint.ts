@@ -77,6 +77,16 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
   }
 }
 
+/** What a node answers, or `otherwise` where it says that it cannot, whatever its reason: not where it is silent or busy. */
+export async function unlessUnable<T, U>(asked: Promise<T>, otherwise: () => U): Promise<T | Awaited<U>> {
+  try {
+    return await asked
+  } catch (error) {
+    if (!refusalOf(error) || statusOf(error) !== null || judge(error) === "limited") throw error
+    return await otherwise()
+  }
+}
+
 /**
  * Whether a node says, under the code of everything that fails, that it has no block of a name. Words of the moment say
  * nothing of the name.

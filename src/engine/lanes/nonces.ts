@@ -7,6 +7,7 @@ import { compareFinalBlock, followFinalBlock } from "./final-block.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { adoptNonce } from "./leases.ts"
+import { findUse } from "./nonce-use.ts"
 import {
   displaceTransaction,
   effectsOf,
@@ -43,25 +44,6 @@ export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Fi
   if (halt !== null) return { ...nothing, halt }
   await followFinalBlock(lane, row.final_block_number)
   return nothing
-}
-
-/** Whether somebody else used a transaction's nonce: beyond doubt, at depth, and in the eyes of every provider. */
-export async function isUsedByOther(lane: HeldLane, transaction: WatchedTransaction): Promise<boolean> {
-  const depth = BigInt(lane.chain.config.confirmation_depth)
-  const blockNumber = lane.head - depth + 1n
-  if (transaction.nonce >= lane.used_nonces || blockNumber < 0n) return false
-  const { address } = lane.signer
-  const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
-  if (usedAtDepth <= transaction.nonce) return false
-  const { askAll, voices } = lane.chain.providers
-  // Who is behind the block that used it has no receipt either. Not every node knows older blocks' counts.
-  const counts = await askAll({ method: "eth_getTransactionCount", params: [address, "latest"] })
-  if (counts.length < voices() || counts.some((count) => Number(count) <= transaction.nonce)) return false
-  for (const { hash } of transaction.attempts) {
-    const receipts = await askAll({ method: "eth_getTransactionReceipt", params: [hash] })
-    if (receipts.length < voices() || receipts.some((receipt) => receipt !== null)) return false
-  }
-  return true
 }
 
 async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | null> {
@@ -124,7 +106,7 @@ async function usedByOthers(lane: HeldLane): Promise<WatchedTransaction[]> {
   const inFlight = (await openTransactions(read, lane_id)).filter(isInFlight)
   const used: WatchedTransaction[] = []
   for (const transaction of [...watched, ...inFlight])
-    if (await isUsedByOther(lane, transaction)) used.push(transaction)
+    if ((await findUse(lane, transaction))?.is_ours === false) used.push(transaction)
   return used
 }
 

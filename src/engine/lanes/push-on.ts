@@ -11,7 +11,8 @@ import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import type { Looked } from "./look.ts"
 import { nextMove } from "./next-move.ts"
-import { isUsedByOther, nowhere } from "./nonces.ts"
+import { findUse, type NonceUse } from "./nonce-use.ts"
+import { nowhere } from "./nonces.ts"
 import { feesOf, gasOf, isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
@@ -74,7 +75,8 @@ async function pushOn(
   const is_given_up = isGivenUp(transaction)
   const last = lastWanted(transaction)
   if (transaction.attempts.length === 0) return nothing
-  if (await isUsedByOther(lane, transaction)) return await usedByOther(lane, transaction)
+  const use = await findUse(lane, transaction)
+  if (use) return use.is_ours ? withoutReceipt(transaction, use) : await usedByOther(lane, transaction, use)
   const blocksSince = (block: number | null) => (block === null ? Infinity : Number(lane.head) - block)
   const isDue =
     is_missed || transaction.status === "signed" || blocksSince(transaction.sent_block) >= resendBlocks
@@ -161,14 +163,25 @@ async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint
   return { ...nothing, pause }
 }
 
-async function usedByOther(lane: HeldLane, { id, nonce, kind }: WatchedTransaction): Promise<Findings> {
+/** It is mined, and its receipt comes once whoever is asked for it knows that block. */
+function withoutReceipt({ nonce, kind }: WatchedTransaction, { hash }: NonceUse): Findings {
+  const notice = `nonce ${nonce} (${kind}) was used by ${hash}, and no provider has its receipt: it goes on once one has; where that lasts, add another provider to rpc_urls in CHAINS`
+  return { ...nothing, notices: [notice] }
+}
+
+async function usedByOther(
+  lane: HeldLane,
+  { id, nonce, kind }: WatchedTransaction,
+  { hash }: NonceUse,
+): Promise<Findings> {
   const { signer, lease } = lane
   if (kind === useUpNonce) {
     // What it was to replace was mined after all.
     await inLane(lane, (turn) => updateTransaction(turn, lease, id, { status: "final", ...nowhere }))
     return nothing
   }
-  const halt = `nonce ${nonce} of ${signer.address} was used by a transaction that this service did not send: stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
+  const user = hash === null ? "a transaction" : `transaction ${hash}`
+  const halt = `nonce ${nonce} of ${signer.address} was used by ${user} that this service did not send: stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
   return { ...nothing, halt }
 }
 

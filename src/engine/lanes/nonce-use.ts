@@ -1,0 +1,84 @@
+import { type Address, type Hex, isAddressEqual, type Transaction } from "viem"
+import { recoverAuthorizationAddress } from "viem/utils"
+import { unlessUnable } from "../chain/endpoint.ts"
+import { reach } from "../chain/rpc.ts"
+import type { HeldLane } from "./held-lane.ts"
+import type { WatchedTransaction } from "./transactions.ts"
+
+/** What used a transaction's nonce though no provider has a receipt for it; `hash` is null where no node can tell. */
+export type NonceUse = { hash: Hex | null; is_ours: boolean }
+
+/**
+ * What used a transaction's nonce, where that is beyond doubt: at depth, in the eyes of every provider, and none of them
+ * has a receipt of ours; else null. Nodes behind one address do not all know the same, so that what used it may be ours
+ * all the same.
+ */
+export async function findUse(lane: HeldLane, transaction: WatchedTransaction): Promise<NonceUse | null> {
+  const { nonce, attempts } = transaction
+  const depth = BigInt(lane.chain.config.confirmation_depth)
+  const blockNumber = lane.head - depth + 1n
+  if (nonce >= lane.used_nonces || blockNumber < 0n) return null
+  const { address } = lane.signer
+  const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
+  if (usedAtDepth <= nonce) return null
+  const { askAll, voices } = lane.chain.providers
+  // Who is behind the block that used it has no receipt either. Not every node knows older blocks' counts.
+  const counts = await askAll({ method: "eth_getTransactionCount", params: [address, "latest"] })
+  if (counts.length < voices() || counts.some((count) => Number(count) <= nonce)) return null
+  for (const { hash } of attempts) {
+    const receipts = await askAll({ method: "eth_getTransactionReceipt", params: [hash] })
+    if (receipts.length < voices() || receipts.some((receipt) => receipt !== null)) return null
+  }
+  const usedIn = await blockThatUsed(lane, nonce, blockNumber)
+  if (usedIn === null) return { hash: null, is_ours: false }
+  const user = await userIn(lane, nonce, usedIn)
+  return user && { hash: user, is_ours: attempts.some(({ hash }) => hash === user) }
+}
+
+/** The block that used a nonce, as the given one or one before it did; null where no node knows counts that old. */
+async function blockThatUsed(
+  { chain, signer: { address } }: HeldLane,
+  nonce: number,
+  latest: bigint,
+): Promise<bigint | null> {
+  const isUsedAt = async (blockNumber: bigint) =>
+    blockNumber >= 0n && (await chain.rpc.getTransactionCount({ address, blockNumber })) > nonce
+  return await reach(() => unlessUnable(firstThatHolds(isUsedAt, latest), () => null))
+}
+
+/** The transaction of a block that used a nonce; null where none did, as after the block was replaced. */
+async function userIn({ chain, signer }: HeldLane, nonce: number, blockNumber: bigint): Promise<Hex | null> {
+  const { transactions } = await reach(() => chain.rpc.getBlock({ blockNumber, includeTransactions: true }))
+  for (const transaction of transactions)
+    if (await uses(transaction, signer.address, nonce)) return transaction.hash
+  return null
+}
+
+/**
+ * Whether a transaction uses an account's nonce: as its sender, or by an authorization of EIP-7702 that it carries, of
+ * which a block may hold some that nobody signed.
+ */
+async function uses(transaction: Transaction, account: Address, nonce: number): Promise<boolean> {
+  if (transaction.nonce === nonce && isAddressEqual(transaction.from, account)) return true
+  const authorizations = (transaction.authorizationList ?? []).filter((each) => each.nonce === nonce)
+  const signers = await Promise.all(
+    authorizations.map((authorization) => recoverAuthorizationAddress({ authorization }).catch(() => null)),
+  )
+  return signers.some((signer) => signer !== null && isAddressEqual(signer, account))
+}
+
+/** The first number from which on something holds, as it does at `known`: back by ever longer steps, then by halves. */
+async function firstThatHolds(holds: (number: bigint) => Promise<boolean>, known: bigint): Promise<bigint> {
+  let high = known
+  let low = known - 1n
+  for (let step = 2n; await holds(low); step *= 2n) {
+    high = low
+    low = high - step
+  }
+  while (high - low > 1n) {
+    const middle = (high + low) / 2n
+    if (await holds(middle)) high = middle
+    else low = middle
+  }
+  return high
+}

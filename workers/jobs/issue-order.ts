@@ -1,0 +1,54 @@
+import { and, asc, eq, isNull, sql } from "drizzle-orm"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { type CollectionRow, effects } from "../../src/db/schema.ts"
+import type { Effect } from "../../src/engine/jobs/job.ts"
+import { heldSerials } from "./take-up-serials.ts"
+
+/**
+ * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
+ * it was given while the collection was that lane's, and is still to be moved to this one. The collection is read before:
+ * whoever takes serials back later makes this plan void.
+ */
+export async function withoutOvertaking(
+  queries: Queries,
+  batch: Effect<"issueUnit">[],
+): Promise<Effect<"issueUnit">[]> {
+  const [first] = batch
+  if (!first) return []
+  const ids = new Set(batch.map(({ id }) => id))
+  const oldest = await inLine(queries, { collection_id: first.input.collection_id, limit: batch.length })
+  const missing = oldest.find(({ id }) => !ids.has(id))
+  return missing ? batch.filter(({ id }) => id < missing.id) : batch
+}
+
+const inLine = query((db, { collection_id, limit }: Given<{ collection_id: string; limit: number }>) =>
+  db
+    .select({ id: effects.id })
+    .from(effects)
+    .where(
+      and(
+        sql`${effects.input} ->> 'collection_id' = ${collection_id}`,
+        eq(effects.src, "issueUnit"),
+        eq(effects.status, "open"),
+        isNull(effects.transaction_id),
+      ),
+    )
+    .orderBy(asc(effects.id))
+    .limit(limit),
+)
+
+/**
+ * Those of a batch whose serials nobody has. A unit has one of them where its issuance was confirmed before that of an
+ * older transaction could be read, and a reorganization undid both: it is sent anew once what it builds on is there.
+ */
+export async function beforeHeldSerials(
+  queries: Queries,
+  { id, next_serial: first }: CollectionRow,
+  batch: Effect<"issueUnit">[],
+): Promise<Effect<"issueUnit">[]> {
+  const serials = batch.map((_effect, index) => first + index)
+  const held = await heldSerials(queries, id, serials)
+  const end = serials.findIndex((serial) => held.has(serial))
+  return end === -1 ? batch : batch.slice(0, end)
+}
