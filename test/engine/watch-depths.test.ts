@@ -14,6 +14,7 @@ import {
   openByHand,
   outwaitNewestBlock,
   pairedUnit,
+  replaceChip,
 } from "../harness/by-hand.ts"
 
 // At which block something counts as having happened, block by block.
@@ -89,16 +90,38 @@ describe("an authorization", () => {
     await watch(hand)
     await send(hand, claim)
     await hand.mine(8)
-    // As where the only provider that was asked had followed another fork since.
-    const { number } = await hand.stage.anvil.client.getBlock()
-    const hash = `0x${"ab".repeat(32)}`
-    const fork = { block_hash: hash, owners_block_number: Number(number), owners_block_hash: hash }
-    await hand.turn(({ tx }) => tx.update(chainCursors).set(fork))
+    await followAnotherFork(hand)
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
     expect(unit?.owner).toBe(accountAt(7).address)
+  }, 30_000)
+
+  test("is not called superseded by an older change where a provider lacks the newest logs", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    await replaceChip(hand, unit_id)
+    await hand.settle()
+    const claim = await ownClaim(hand, unit_id, 7)
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine(8)
+    const { rpc } = hand.chain
+    const getContractEvents = async (question: object) => {
+      const logs: unknown = await rpc.getContractEvents(question as never)
+      return (logs as Move[]).filter((log) => log.eventName !== "Transfer" || BigInt(log.args.from) === 0n)
+    }
+    const getLogs = async () => []
+    const lacking = { ...rpc, getContractEvents, getLogs } as unknown as typeof rpc
+    await followAnotherFork(hand)
+    await hand.mine()
+    await watch({ ...hand, chain: { ...hand.chain, rpc: lacking } })
+    expect((await claimNow(hand, claim.id)).status).toBe("claiming")
+    await followAnotherFork(hand)
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 })
 
@@ -151,11 +174,20 @@ test("a serial that only the chain has is taken up at the confirmation depth, an
   expect(unit?.serial).toBe(2)
 }, 30_000)
 
+type Move = { eventName: string; args: { from: Address } }
 type Payload = { to: Address; data: Hex }
 
 async function watch({ world, chain }: ByHand): Promise<void> {
   await outwaitNewestBlock()
   await watchAuthorizations(world.context, chain, () => {})
+}
+
+/** As where the only provider that was asked had followed another fork since. */
+async function followAnotherFork({ stage, turn }: ByHand): Promise<void> {
+  const { number } = await stage.anvil.client.getBlock()
+  const hash = `0x${"ab".repeat(32)}`
+  const fork = { block_hash: hash, owners_block_number: Number(number), owners_block_hash: hash }
+  await turn(({ tx }) => tx.update(chainCursors).set(fork))
 }
 
 async function ownClaim({ turn, world, caller }: ByHand, unit_id: string, account: number) {

@@ -73,17 +73,18 @@ const counts: Record<Harshness, [number, number]> = {
 }
 
 /**
- * The faults of a seed: a mixture of mild and harsh. Each history leaves out some kinds, so that in some of them a few
- * kinds come in great number (swarm testing, Groce and others 2012).
+ * The faults of a seed: a mixture of mild and harsh. Each history leaves out some kinds, and most moods of providers, so
+ * that in some of them a few kinds and moods come in great number (swarm testing, Groce and others 2012).
  */
 export function drawFaults(seed: bigint, processes: readonly string[], providers: number): Fault[] {
   const stream = streamOf(seed, "faults")
   const [least, most] = counts[harshnessOf(stream)]
   const count = least + stream.below(most - least + 1)
-  const kinds = weights.filter(() => stream.happens(0.5))
-  const faults = Array.from({ length: count }, () => {
-    return drawFault(stream, kinds.length > 0 ? kinds : weights, processes, providers)
-  })
+  const kinds = someOf(stream, weights, 0.5)
+  const moods = someOf(streamOf(seed, "moods"), providerMoods, 0.25)
+  const faults = Array.from({ length: count }, () =>
+    drawFault(stream, kinds, { processes, providers, moods }),
+  )
   const undoing = count > 0 && stream.happens(0.5) ? drawUndoing(stream) : []
   return [...faults, ...undoing].sort((one, other) => one.at - other.at)
 }
@@ -140,7 +141,10 @@ const weights: Weight[] = [
   ["receiver", 5],
 ]
 
-function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[], providers: number): Fault {
+/** What faults may come over. */
+type Around = { processes: readonly string[]; providers: number; moods: readonly ProviderMood[] }
+
+function drawFault(stream: Stream, kinds: readonly Weight[], { processes, providers, moods }: Around): Fault {
   const kind = kindFrom(stream, kinds)
   // Most of a history happens early.
   const at = rounded(rageSeconds * stream.fraction() ** 1.5)
@@ -168,7 +172,7 @@ function drawFault(stream: Stream, kinds: Weight[], processes: readonly string[]
     case "wake-ups":
       return { kind, mood: stream.pick(["lost", "doubled", "late"] as const), ...lasting(5, 60) }
     case "provider":
-      return { kind, provider: stream.below(providers), mood: stream.pick(providerMoods), ...lasting(2, 50) }
+      return { kind, provider: stream.below(providers), mood: stream.pick(moods), ...lasting(2, 50) }
     case "reorganize": {
       const depth = 1 + stream.below(stream.happens(0.5) ? 4 : deepest)
       const kept = stream.pick([1, 0.9, 0.5, 0])
@@ -250,7 +254,13 @@ export const dearestPeace = 4
 /** Below the depth at which things are final, with what is mined until a reorganization is noticed. */
 const deepest = 9
 
-function kindFrom(stream: Stream, kinds: Weight[]): Fault["kind"] {
+/** Those that happen to be taken, each with its chance; all where none is. */
+function someOf<T>(stream: Stream, all: readonly T[], chance: number): readonly T[] {
+  const some = all.filter(() => stream.happens(chance))
+  return some.length > 0 ? some : all
+}
+
+function kindFrom(stream: Stream, kinds: readonly Weight[]): Fault["kind"] {
   const total = kinds.reduce((sum, [, weight]) => sum + weight, 0)
   let left = stream.below(total)
   for (const [kind, weight] of kinds) {

@@ -1,5 +1,12 @@
 import { and, asc, eq } from "drizzle-orm"
-import { type Address, type GetLogsReturnType, getAbiItem, isAddressEqual, parseEventLogs } from "viem"
+import {
+  type Address,
+  type GetLogsReturnType,
+  getAbiItem,
+  isAddressEqual,
+  parseEventLogs,
+  zeroAddress,
+} from "viem"
 import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../machines/authorization.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -7,9 +14,10 @@ import { collections, effects } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { unlessUnable } from "../../src/engine/chain/endpoint.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { CallReverted, ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import { CallReverted, ChainUnreachable, type Rpc, reach } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
@@ -246,14 +254,15 @@ async function outcomeInLogs(
   changes: number,
 ): Promise<FoundOutcome | null> {
   const { context, chain } = round
-  const { hashes, newest } = await nonceChanges(round, watch, changes)
-  const hash = hashes[changes - 1]
-  if (!hash) {
+  const { found, newest } = await nonceChanges(round, watch, changes)
+  const change = found[changes - 1]
+  if (!change || !(await isAfterNonce(chain, watch, change))) {
     const { chain_id, contract_address, serial } = watch
     const message = "its logs are not all there: is there a provider that has all of them?"
     context.log.warn({ chain_id, contract_address, serial }, message)
     return null
   }
+  const { transactionHash: hash } = change
   const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
   const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
     ({ address, args }) =>
@@ -263,7 +272,20 @@ async function outcomeInLogs(
   return { output, newest }
 }
 
-/** The transactions of so many changes that moved the token's nonce, the newest first, and its last move. */
+/**
+ * Whether a change is at or after the one that took the authorization's nonce: where newer logs are missing, it is an
+ * older one. Nodes that have forgotten so old a state cannot tell, and are believed to have all logs.
+ */
+async function isAfterNonce(
+  { rpc }: ConnectedChain,
+  watch: WatchAuthorizationInput,
+  { blockNumber }: { blockNumber: bigint },
+): Promise<boolean> {
+  const nonce = await reach(() => unlessUnable(readNonce(rpc, watch, blockNumber), () => null))
+  return nonce === null || nonce > watch.authorization_nonce
+}
+
+/** So many changes that moved the token's nonce, the newest first, and its last move. */
 async function nonceChanges(
   { context, chain, deepest }: Round,
   watch: WatchAuthorizationInput,
@@ -279,18 +301,19 @@ async function nonceChanges(
   const tokenId = BigInt(watch.serial)
   const isEnough = (found: unknown[]) => found.length >= count
   const search = { ...where, event_name: "Transfer", args: { tokenId } } as const
-  const moves = await searchCollectionLogs(chain, search, isEnough).catch(none)
+  const transfers = await searchCollectionLogs(chain, search, isEnough).catch(none)
+  // Its issuance moves a token, and no nonce.
+  const moves = transfers.filter(({ args }) => args.from !== zeroAddress)
   const newest = moves[0] ? moveOf(moves[0]) : null
   // Of the first generation only owners count.
-  if (generation === 1) return { hashes: moves.map(({ transactionHash }) => transactionHash), newest }
+  if (generation === 1) return { found: moves, newest }
   const ofChips = { ...where, event_name: "ChipReplaced", args: { serial: tokenId } } as const
   const swaps = await searchCollectionLogs(chain, ofChips, isEnough).catch(none)
-  const both = [...moves, ...swaps].sort(
+  const found = [...moves, ...swaps].sort(
     (one, other) =>
-      Number((other.blockNumber ?? 0n) - (one.blockNumber ?? 0n)) ||
-      (other.logIndex ?? 0) - (one.logIndex ?? 0),
+      Number(other.blockNumber - one.blockNumber) || (other.logIndex ?? 0) - (one.logIndex ?? 0),
   )
-  return { hashes: both.map(({ transactionHash }) => transactionHash), newest }
+  return { found, newest }
 }
 
 /** Providers that refuse to be searched are no reason to hold up other authorizations. */
@@ -312,19 +335,21 @@ async function deployedBlock(
 
 /** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
 async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number | null> {
-  const nonce = await reach(() =>
-    chain.rpc.readContract({
-      address: watch.contract_address as Address,
-      abi: collectionAbi,
-      functionName: "authorizationNonce",
-      args: [BigInt(watch.serial)],
-      blockNumber: deepest,
-    }),
-  ).catch((error) => {
+  return await reach(() => readNonce(chain.rpc, watch, deepest)).catch((error) => {
     if (error instanceof CallReverted) return null
     throw error
   })
-  return nonce === null ? null : Number(nonce)
+}
+
+async function readNonce(rpc: Rpc, watch: WatchAuthorizationInput, blockNumber: bigint): Promise<number> {
+  const nonce = await rpc.readContract({
+    address: watch.contract_address as Address,
+    abi: collectionAbi,
+    functionName: "authorizationNonce",
+    args: [BigInt(watch.serial)],
+    blockNumber,
+  })
+  return Number(nonce)
 }
 
 async function openWatches(context: Context, chain: ConnectedChain): Promise<Watch[]> {
