@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import {
   type Address,
+  BlockNotFoundError,
   type ContractFunctionParameters,
   type Hex,
   parseGwei,
@@ -455,10 +456,19 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     const { chain, lanes: own } = hand
     const forgotten = { code: -32_000, message: "missing trie node 4e1b (path ) state is not available" }
     const getTransactionCount: typeof chain.rpc.getTransactionCount = async (question) => {
-      if (question.blockNumber === undefined || question.blockNumber === newest)
+      if (question.blockNumber === undefined || question.blockNumber >= newest)
         return await chain.rpc.getTransactionCount(question)
       throw new RpcRequestError({ body: {}, url: "", error: forgotten })
     }
+    // It may as well be behind that block.
+    const getBlock = async () => {
+      throw new BlockNotFoundError({ blockNumber: newest })
+    }
+    const behind = { ...chain.rpc, getTransactionCount, getBlock } as typeof chain.rpc
+    await outwaitNewestBlock()
+    await tickLane({ ...own[1], chain: { ...chain, rpc: behind } }).catch(() => {})
+    expect((await issuingLane(hand)).status).toBe("open")
+    await hand.mine()
     await outwaitNewestBlock()
     await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, getTransactionCount } } })
     const { status, reason } = await issuingLane(hand)

@@ -14,9 +14,9 @@ import { collections, effects } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { unlessUnable } from "../../src/engine/chain/endpoint.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { CallReverted, ChainUnreachable, type Rpc, reach } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
@@ -281,7 +281,8 @@ async function isAfterNonce(
   watch: WatchAuthorizationInput,
   { blockNumber }: { blockNumber: bigint },
 ): Promise<boolean> {
-  const nonce = await reach(() => unlessUnable(readNonce(rpc, watch, blockNumber), () => null))
+  const read = () => readNonce(rpc, watch, blockNumber)
+  const nonce = await unlessForgotten(rpc, blockNumber, read).catch(ifReverted(0))
   return nonce === null || nonce > watch.authorization_nonce
 }
 
@@ -335,10 +336,15 @@ async function deployedBlock(
 
 /** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
 async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number | null> {
-  return await reach(() => readNonce(chain.rpc, watch, deepest)).catch((error) => {
-    if (error instanceof CallReverted) return null
+  return await reach(() => readNonce(chain.rpc, watch, deepest)).catch(ifReverted(null))
+}
+
+/** What stands for a nonce where there is no such token. */
+function ifReverted<T>(otherwise: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof CallReverted) return otherwise
     throw error
-  })
+  }
 }
 
 async function readNonce(rpc: Rpc, watch: WatchAuthorizationInput, blockNumber: bigint): Promise<number> {

@@ -77,12 +77,16 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
   }
 }
 
-/** What a node answers, or `otherwise` where it says that it cannot, whatever its reason: not where it is silent or busy. */
+/**
+ * What a node answers, or `otherwise` where it says that it cannot, in whatever words: not where a call reverts, nor where
+ * it is silent or wants fewer requests.
+ */
 export async function unlessUnable<T, U>(asked: Promise<T>, otherwise: () => U): Promise<T | Awaited<U>> {
   try {
     return await asked
   } catch (error) {
-    if (!refusalOf(error) || statusOf(error) !== null || judge(error) === "limited") throw error
+    const hasSpoken = refusalOf(error) !== null && statusOf(error) === null
+    if (!hasSpoken || ["answer", "limited"].includes(judge(error))) throw error
     return await otherwise()
   }
 }

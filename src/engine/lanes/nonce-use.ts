@@ -1,6 +1,6 @@
 import { type Address, type Hex, isAddressEqual, type Transaction } from "viem"
 import { recoverAuthorizationAddress } from "viem/utils"
-import { unlessUnable } from "../chain/endpoint.ts"
+import { unlessForgotten } from "../chain/old-state.ts"
 import { reach } from "../chain/rpc.ts"
 import type { HeldLane } from "./held-lane.ts"
 import type { WatchedTransaction } from "./transactions.ts"
@@ -43,7 +43,7 @@ async function blockThatUsed(
 ): Promise<bigint | null> {
   const isUsedAt = async (blockNumber: bigint) =>
     blockNumber >= 0n && (await chain.rpc.getTransactionCount({ address, blockNumber })) > nonce
-  return await reach(() => unlessUnable(firstThatHolds(isUsedAt, latest), () => null))
+  return await unlessForgotten(chain.rpc, latest, () => firstThatHolds(isUsedAt, latest))
 }
 
 /** The transaction of a block that used a nonce; null where none did, as after the block was replaced. */
