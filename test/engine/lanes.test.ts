@@ -2,7 +2,6 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import {
   type Address,
-  BlockNotFoundError,
   type ContractFunctionParameters,
   type Hex,
   parseGwei,
@@ -441,7 +440,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     ])
   }, 30_000)
 
-  test("is somebody else's also where a node has forgotten the counts of older blocks", async () => {
+  test("is somebody else's also where a node has forgotten the counts of older blocks, and not where it is behind", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const [proxy] = hand.stage.proxies
     if (!proxy) throw new Error("there is a provider")
@@ -454,23 +453,20 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     await hand.mine(2)
     const newest = await client.getBlockNumber()
     const { chain, lanes: own } = hand
-    const forgotten = { code: -32_000, message: "missing trie node 4e1b (path ) state is not available" }
-    const getTransactionCount: typeof chain.rpc.getTransactionCount = async (question) => {
-      if (question.blockNumber === undefined || question.blockNumber >= newest)
-        return await chain.rpc.getTransactionCount(question)
-      throw new RpcRequestError({ body: {}, url: "", error: forgotten })
+    const tickRefusing = async (message: string) => {
+      const getTransactionCount: typeof chain.rpc.getTransactionCount = async (question) => {
+        if (question.blockNumber === undefined || question.blockNumber >= newest)
+          return await chain.rpc.getTransactionCount(question)
+        throw new RpcRequestError({ body: {}, url: "", error: { code: -32_000, message } })
+      }
+      await outwaitNewestBlock()
+      const rpc = { ...chain.rpc, getTransactionCount }
+      await tickLane({ ...own[1], chain: { ...chain, rpc } }).catch(() => {})
     }
-    // It may as well be behind that block.
-    const getBlock = async () => {
-      throw new BlockNotFoundError({ blockNumber: newest })
-    }
-    const behind = { ...chain.rpc, getTransactionCount, getBlock } as typeof chain.rpc
-    await outwaitNewestBlock()
-    await tickLane({ ...own[1], chain: { ...chain, rpc: behind } }).catch(() => {})
+    await tickRefusing("header not found")
     expect((await issuingLane(hand)).status).toBe("open")
     await hand.mine()
-    await outwaitNewestBlock()
-    await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, getTransactionCount } } })
+    await tickRefusing("missing trie node 4e1b (path ) state 0x4e1b is not available")
     const { status, reason } = await issuingLane(hand)
     expect([status, reason]).toEqual([
       "halted",

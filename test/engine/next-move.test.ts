@@ -100,6 +100,23 @@ describe("the next move for a nonce", () => {
     expect("max_fee_per_gas" in move && move.max_fee_per_gas > 2_000n).toBe(true)
   })
 
+  test("is what a pool had before where that can be mined and the cheaper one after it cannot, also at the limit", async () => {
+    const before = { fee: limits.max_fee_per_gas, last_outcome: "known", first_sent_block: 5 } as const
+    const after = { fee: 900n, last_outcome: "known", first_sent_block: 9 } as const
+    expect(await moveFor([before, after])).toEqual({ do: "resend", of: 0 })
+    expect(await moveFor([before, after], { waits: true })).toEqual({ do: "keep", of: 0 })
+    const refused = { ...before, last_outcome: "fee_too_low" } as const
+    expect(await moveFor([refused, after])).toEqual({ do: "keep", of: 0 })
+    expect(await moveFor([{ ...refused, send_count: 2 }, after])).toEqual({ do: "keep", of: 1 })
+    const cheaper = { ...before, fee: 5_000n } as const
+    expect(await moveFor([cheaper, after], { waits: true })).toMatchObject({
+      do: "offer",
+      max_fee_per_gas: 5_500n,
+    })
+    const cancel = { ...after, is_cancel: true } as const
+    expect(await moveFor([before, cancel], { given: true })).toEqual({ do: "keep", of: 1 })
+  })
+
   test("is a tenth above the dearest attempt where a pool has another one, whichever that is", async () => {
     const move = await moveFor([
       { fee: 5_000n, last_outcome: "no_answer" },

@@ -16,6 +16,7 @@ const providerMoods = [
   "internal_errors",
   "strange_words",
   "behind",
+  "many_nodes",
   "other_fork",
   "empty_answers",
 ] as const

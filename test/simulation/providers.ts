@@ -14,8 +14,9 @@ export type Provider = {
   serve: Serve
 }
 
-/** Blocks that a provider is behind. */
+/** Blocks that a provider is behind; and that each node behind one address may be, which takes every request to another. */
 const lag = 5
+const mostNodeLag = 3
 
 /** `onSend` sees every transaction before the pool does. */
 export function createProvider(
@@ -29,21 +30,22 @@ export function createProvider(
   async function serve(body: unknown): Promise<Said> {
     const outage = outageOf(provider.mood, chance)
     if (outage) return outage
+    const view = viewOf(provider, chain, chance)
     const answers = Array.isArray(body)
-      ? await inOrder(body as RpcCall[], answer)
-      : await answer(body as RpcCall)
+      ? await inOrder(body as RpcCall[], (call) => answer(call, view))
+      : await answer(body as RpcCall, view)
     if (provider.mood === "lost_answers" && chance.happens(0.5)) return { status: 504, body: "" }
     return { status: 200, body: JSON.stringify(answers) }
   }
 
-  async function answer({ id, method, params = [] }: RpcCall): Promise<object> {
+  async function answer({ id, method, params = [] }: RpcCall, view: View): Promise<object> {
     if (method === "eth_sendRawTransaction") await onSend((await readTransaction(params[0] as Hex)).hash)
     const refusal = refusalOf(provider.mood, method, chance)
     if (refusal) return { jsonrpc: "2.0", id, error: refusal }
     if (provider.mood === "empty_answers" && mayBeMissing.includes(method) && chance.happens(0.5))
       return { jsonrpc: "2.0", id, result: null }
     try {
-      return { jsonrpc: "2.0", id, result: await answerRpc(chain, viewOf(provider, chain), method, params) }
+      return { jsonrpc: "2.0", id, result: await answerRpc(chain, view, method, params) }
     } catch (error) {
       if (!(error instanceof RpcRefusal)) throw error
       const { code, message, data } = error
@@ -61,14 +63,17 @@ async function inOrder(calls: RpcCall[], answer: (call: RpcCall) => Promise<obje
   return answers
 }
 
-function viewOf({ mood, known }: Provider, chain: SimulatedChain): View {
+function viewOf({ mood, known }: Provider, chain: SimulatedChain, chance: Stream): View {
   const whole = wholeView(chain)
-  if (mood === "behind") {
-    const height = Math.max(0, whole.head - lag)
-    return { known: height, head: height }
-  }
+  if (mood === "behind") return behind(whole, lag)
+  if (mood === "many_nodes") return behind(whole, chance.below(mostNodeLag + 1))
   if (mood !== "other_fork") return whole
   return { known: Math.min(known, whole.known), head: whole.head }
+}
+
+function behind({ head }: View, blocks: number): View {
+  const height = Math.max(0, head - blocks)
+  return { known: height, head: height }
 }
 
 /** Puts a provider into a mood, from the chain's present block on. */

@@ -282,7 +282,7 @@ async function isAfterNonce(
   { blockNumber }: { blockNumber: bigint },
 ): Promise<boolean> {
   const read = () => readNonce(rpc, watch, blockNumber)
-  const nonce = await unlessForgotten(rpc, blockNumber, read).catch(ifReverted(0))
+  const nonce = await unlessForgotten(read).catch(ifReverted(0))
   return nonce === null || nonce > watch.authorization_nonce
 }
 

@@ -78,20 +78,6 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
 }
 
 /**
- * What a node answers, or `otherwise` where it says that it cannot, in whatever words: not where a call reverts, nor where
- * it is silent or wants fewer requests.
- */
-export async function unlessUnable<T, U>(asked: Promise<T>, otherwise: () => U): Promise<T | Awaited<U>> {
-  try {
-    return await asked
-  } catch (error) {
-    const hasSpoken = refusalOf(error) !== null && statusOf(error) === null
-    if (!hasSpoken || ["answer", "limited"].includes(judge(error))) throw error
-    return await otherwise()
-  }
-}
-
-/**
  * Whether a node says, under the code of everything that fails, that it has no block of a name. Words of the moment say
  * nothing of the name.
  */

@@ -1,15 +1,20 @@
-import { unlessUnable } from "./endpoint.ts"
-import { type Rpc, reach } from "./rpc.ts"
+import { rawMessage, reach } from "./rpc.ts"
 
 /**
- * What a chain says of states up to a block; null where the node that is asked has forgotten them, as one that keeps the
- * states of the newest blocks only. Throws as `reach` does, also where that node does not have the block yet.
+ * What a chain says of the state at an old block; null where the node that is asked has forgotten it, as most do beyond
+ * the newest blocks. Throws as `reach` does, also where that node does not have the block yet.
  */
-export async function unlessForgotten<T>(rpc: Rpc, newest: bigint, ask: () => Promise<T>): Promise<T | null> {
-  return await reach(() =>
-    unlessUnable(ask(), async () => {
-      await rpc.getBlock({ blockNumber: newest })
-      return null
-    }),
-  )
+export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | null> {
+  return await reach(async () => {
+    try {
+      return await ask()
+    } catch (error) {
+      if (forgotten.test(rawMessage(error))) return null
+      throw error
+    }
+  })
 }
+
+/** In the words of geth, of its path scheme, of Nethermind, Erigon and reth, and of those who sell old states apart. */
+const forgotten =
+  /missing trie node|historical state|no state available|state \S+ is not available|state histories|prun|archive/

@@ -43,7 +43,7 @@ async function blockThatUsed(
 ): Promise<bigint | null> {
   const isUsedAt = async (blockNumber: bigint) =>
     blockNumber >= 0n && (await chain.rpc.getTransactionCount({ address, blockNumber })) > nonce
-  return await unlessForgotten(chain.rpc, latest, () => firstThatHolds(isUsedAt, latest))
+  return await unlessForgotten(() => firstThatHolds(isUsedAt, latest))
 }
 
 /** The transaction of a block that used a nonce; null where none did, as after the block was replaced. */
