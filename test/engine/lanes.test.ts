@@ -822,6 +822,33 @@ describe("a chip replacement that the contract refuses", () => {
     expect(await replacementStatus(hand, id)).toBe("failed")
   }, 30_000)
 
+  test("is not refused for good by a node that does not have the one before it yet", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { unit_id } = await issuedUnit(hand)
+    const behind = await hand.stage.anvil.client.getBlockNumber()
+    const first = await replaceChip(hand, unit_id)
+    await hand.settle()
+    expect(await replacementStatus(hand, first.id)).toBe("confirmed")
+    const second = await replaceChip(hand, unit_id)
+    const { chain, lanes: own } = hand
+    const estimateGas: typeof chain.rpc.estimateGas = ({ blockTag: _newest, ...call }) =>
+      chain.rpc.estimateGas({ ...call, blockNumber: behind } as never)
+    const { read } = hand.world.context.db
+    const effectNow = async () =>
+      (await read.select().from(effects).where(eq(effects.actor_id, second.id)))[0]
+    while (((await effectNow())?.attempts ?? 0) < 3) {
+      await outwaitNewestBlock()
+      for (const lane of own)
+        await tickLane({ ...lane, chain: { ...chain, rpc: { ...chain.rpc, estimateGas } } })
+    }
+    expect(await effectNow()).toMatchObject({
+      status: "open",
+      last_error: expect.stringContaining("ChipMismatch"),
+    })
+    await hand.settle()
+    expect(await replacementStatus(hand, second.id)).toBe("confirmed")
+  }, 30_000)
+
   test("fails only when no reorganization can turn it into a success any more", async () => {
     const hand = await open({ confirmation_depth: 2, finality_depth: 20 })
     const { unit_id, address } = await issuedUnit(hand)

@@ -19,6 +19,7 @@ const providerMoods = [
   "many_nodes",
   "other_fork",
   "empty_answers",
+  "swallows",
 ] as const
 export type ProviderMood = (typeof providerMoods)[number]
 

@@ -39,7 +39,11 @@ export function createProvider(
   }
 
   async function answer({ id, method, params = [] }: RpcCall, view: View): Promise<object> {
-    if (method === "eth_sendRawTransaction") await onSend((await readTransaction(params[0] as Hex)).hash)
+    if (method === "eth_sendRawTransaction") {
+      const { hash } = await readTransaction(params[0] as Hex)
+      await onSend(hash)
+      if (provider.mood === "swallows") return { jsonrpc: "2.0", id, result: hash }
+    }
     const refusal = refusalOf(provider.mood, method, chance)
     if (refusal) return { jsonrpc: "2.0", id, error: refusal }
     if (provider.mood === "empty_answers" && mayBeMissing.includes(method) && chance.happens(0.5))

@@ -37,6 +37,9 @@ export const replaceChips: Job<"replaceChip"> = {
     return reason === "ChipMismatch" ? failure(reverted, reason) : null
   },
 
+  mayPass: async (queries, effect, reason) =>
+    reason === "ChipMismatch" && (await followsOpenSwap(queries, effect)),
+
   /** Success is the contract's own word, in this transaction or an earlier one, or its state where it had nothing to do. */
   async results(chain, queries, { effects: swaps, receipt }) {
     return await Promise.all(

@@ -16,6 +16,8 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   ): Promise<Plan<Name>>
   /** What it is called when the call reverts with an error that no waiting mends; null where waiting may. */
   refusal(reason: string): EffectFailure | null
+  /** Whether an error may come of what is not final yet, which a node that is behind does not have. */
+  mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
   /** Judges a receipt at the confirmation depth: a result for each effect, in the order of the effects. */
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */

@@ -210,8 +210,8 @@ async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<
 }
 
 /**
- * A call that reverts is tried again. When it still does after as many blocks as confirm one, and waiting cannot mend
- * it, its effects fail; everything else waits, and is seen in `stuck`.
+ * A call that reverts is tried again. When it still does after as many blocks as confirm one, and neither waiting nor
+ * another node can mend it, its effects fail; everything else waits, and is seen in `stuck`.
  */
 async function putOffReverted(
   lane: HeldLane,
@@ -224,7 +224,8 @@ async function putOffReverted(
   await inLane(lane, async (turn) => {
     await assertLease(turn, lane.lease)
     for (const effect of call.members) {
-      if (refusal && effect.attempts >= confirmation_depth) {
+      const isTried = effect.attempts >= confirmation_depth
+      if (refusal && isTried && !(await job.mayPass?.(turn.tx, effect, error.reason))) {
         await settleEffect(turn, effect.id, { error: refusal })
         continue
       }
