@@ -114,7 +114,7 @@ export const mutations: Mutation[] = [
   {
     name: "a call that reverts fails at its first try",
     file: sendEffects,
-    replace: [["refusal && effect.attempts >= confirmation_depth", "refusal"]],
+    replace: [["refusal && isTried", "refusal"]],
     noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
   },
   {
