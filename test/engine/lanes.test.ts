@@ -373,13 +373,12 @@ describe("one transaction", () => {
 describe("a nonce that the chain used and no provider has a receipt for", () => {
   test("is called somebody else's only when every provider has said so", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
-    const [first, second] = hand.stage.proxies
-    if (!first || !second) throw new Error("there are two providers")
     const { id } = await newCollection(hand)
     await hand.tick()
     await hand.mine(2)
-    // One provider cannot be asked for receipts and the other one is behind: nobody has stolen anything.
-    await tickWithoutReceipts(hand)
+    const newest = await hand.stage.anvil.client.getBlockNumber()
+    // One provider cannot be asked for receipts, the other one is behind and has forgotten: nobody has stolen anything.
+    await tickWithoutReceipts(hand, refusingOlder(hand.chain.rpc, newest, "missing trie node"))
     const row = await issuingLane(hand)
     expect(row.status).not.toBe("halted")
     await hand.settle()
@@ -454,13 +453,8 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     const newest = await client.getBlockNumber()
     const { chain, lanes: own } = hand
     const tickRefusing = async (message: string) => {
-      const getTransactionCount: typeof chain.rpc.getTransactionCount = async (question) => {
-        if (question.blockNumber === undefined || question.blockNumber >= newest)
-          return await chain.rpc.getTransactionCount(question)
-        throw new RpcRequestError({ body: {}, url: "", error: { code: -32_000, message } })
-      }
       await outwaitNewestBlock()
-      const rpc = { ...chain.rpc, getTransactionCount }
+      const rpc = { ...chain.rpc, ...refusingOlder(chain.rpc, newest, message) }
       await tickLane({ ...own[1], chain: { ...chain, rpc } }).catch(() => {})
     }
     await tickRefusing("header not found")
@@ -1209,6 +1203,17 @@ async function tickWithoutReceipts({ chain, lanes: own }: ByHand, others: Partia
   const rpc = { ...chain.rpc, ...others, request } as typeof chain.rpc
   await outwaitNewestBlock()
   await tickLane({ ...own[1], chain: { ...chain, providers: { ...chain.providers, askAll }, rpc } })
+}
+
+/** Counts of older blocks than this are refused with these words. */
+function refusingOlder(rpc: Rpc, oldest: bigint, message: string): Pick<Rpc, "getTransactionCount"> {
+  return {
+    async getTransactionCount(question) {
+      if (question.blockNumber === undefined || question.blockNumber >= oldest)
+        return await rpc.getTransactionCount(question)
+      throw new RpcRequestError({ body: {}, url: "", error: { code: -32_000, message } })
+    },
+  }
 }
 
 async function relayClaim(hand: ByHand, unit_id: string, account: number) {
