@@ -416,12 +416,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
 
   test("is somebody else's also where an authorization that others sent has used it (EIP-7702)", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
-    const [proxy] = hand.stage.proxies
-    if (!proxy) throw new Error("there is a provider")
-    proxy.faults.swallows = true
-    await newCollection(hand)
-    await hand.tick()
-    const thief = accountAt(2)
+    const { thief } = await deployIntoNothing(hand)
     const { client } = hand.stage.anvil
     const code = { address: hand.chain.config.factory_address, chainId: hand.chain.config.chain_id }
     const authorization = await thief.signAuthorization({ ...code, nonce: 0 })
@@ -441,12 +436,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
 
   test("is somebody else's also where a node has forgotten the counts of older blocks, and not where it is behind", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
-    const [proxy] = hand.stage.proxies
-    if (!proxy) throw new Error("there is a provider")
-    proxy.faults.swallows = true
-    await newCollection(hand)
-    await hand.tick()
-    const thief = accountAt(2)
+    const { thief } = await deployIntoNothing(hand)
     const { client } = hand.stage.anvil
     await client.sendTransaction({ account: thief, chain: null, to: thief.address })
     await hand.mine(2)
@@ -470,10 +460,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
 
   test("is somebody else's also where one of the providers knows the newest block's counts only", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
-    for (const { faults } of hand.stage.proxies) faults.swallows = true
-    await newCollection(hand)
-    await hand.tick()
-    const thief = accountAt(2)
+    const { thief } = await deployIntoNothing(hand)
     await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
     await hand.mine(2)
     const { chain, lanes: own } = hand
@@ -490,12 +477,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
 
   test("is somebody else's at the confirmation depth; what it was for goes out when a person says so", async () => {
     const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
-    const [proxy] = hand.stage.proxies
-    if (!proxy) throw new Error("there is a provider")
-    proxy.faults.swallows = true
-    const { id } = await newCollection(hand)
-    await hand.tick()
-    const thief = accountAt(2)
+    const { id, thief } = await deployIntoNothing(hand)
     const { client } = hand.stage.anvil
     const stolen = await client.sendTransaction({ account: thief, chain: null, to: thief.address })
     const seen: string[] = []
@@ -508,7 +490,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     const { id: laneId, reason } = await issuingLane(hand)
     expect(reason).toContain(`nonce 0 of ${thief.address} was used by transaction ${stolen} that`)
 
-    proxy.faults.swallows = false
+    for (const { faults } of hand.stage.proxies) faults.swallows = false
     await hand.turn((t) => retryById(t, laneId))
     await hand.settle()
     expect(await statusOf(hand, id)).toBe("active")
@@ -1191,6 +1173,14 @@ async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
     const follow = async () => (asked++ === 0 ? await headers.follow() : await headers.at(behind))
     await tickLane({ ...lane, chain: { ...chain, rpc: old, headers: { ...headers, follow } } })
   }
+}
+
+/** A deployment that every provider takes and passes on to nobody, and whoever else has the key that signed it. */
+async function deployIntoNothing(hand: ByHand) {
+  for (const { faults } of hand.stage.proxies) faults.swallows = true
+  const { id } = await newCollection(hand)
+  await hand.tick()
+  return { id, thief: accountAt(2) }
 }
 
 /** A round of the issuing lane in which one provider answers when receipts are asked for, and has none. */

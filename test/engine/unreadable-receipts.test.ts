@@ -21,16 +21,11 @@ afterEach(() => hand.close())
 
 test("what reverts behind a transaction whose receipt cannot be read is not sent again before that can be", async () => {
   hand = await openByHand()
-  const { id } = await activeCollection(hand)
-  const first = await pairedUnit(hand, id)
-  await hand.tick()
-  const behind = await pairedUnit(hand, id)
-  await hand.tick()
-  const [lost] = await hand.transactionsOf("issueUnit")
+  const { first, behind, lost } = await twoOnTheirWay()
   expect(await hand.transactionsOf("issueUnit")).toHaveLength(2)
   await revertAll()
 
-  const blind = withoutReceipt(hand.lanes[1], lost?.id ?? "")
+  const blind = withoutReceipt(hand.lanes[1], lost)
   for (let block = 0; block < 20; block++) {
     await tickBlind(blind)
     await hand.mine()
@@ -49,23 +44,29 @@ test("what reverts behind a transaction whose receipt cannot be read is not sent
 
 test("a serial that was given before an older transaction's could be read stays its unit's when both are undone", async () => {
   hand = await openByHand({ confirmation_depth: 1, finality_depth: 50 })
-  const { id } = await activeCollection(hand)
-  const first = await pairedUnit(hand, id)
-  await hand.tick()
-  const behind = await pairedUnit(hand, id)
-  await hand.tick()
-  const [unread] = await hand.transactionsOf("issueUnit")
+  const { collection_id, first, behind, lost } = await twoOnTheirWay()
   await hand.mine()
-  await tickBlind(withoutReceipt(hand.lanes[1], unread?.id ?? ""))
+  await tickBlind(withoutReceipt(hand.lanes[1], lost))
   expect(await serialsOf([first, behind])).toEqual([null, 2])
 
   const { client } = hand.stage.anvil
   await client.request({ method: "anvil_reorg", params: [1, []] } as never)
   await revertAll()
-  const next = await pairedUnit(hand, id)
+  const next = await pairedUnit(hand, collection_id)
   await hand.settle()
   expect(await serialsOf([first, behind, next])).toEqual([1, 2, 3])
 }, 60_000)
+
+/** Two units of one collection, each with a transaction; that of the first one is the one to be lost. */
+async function twoOnTheirWay() {
+  const { id: collection_id } = await activeCollection(hand)
+  const first = await pairedUnit(hand, collection_id)
+  await hand.tick()
+  const behind = await pairedUnit(hand, collection_id)
+  await hand.tick()
+  const [lost] = await hand.transactionsOf("issueUnit")
+  return { collection_id, first, behind, lost: lost?.id ?? "" }
+}
 
 async function serialsOf(ids: string[]): Promise<(number | null | undefined)[]> {
   const rows = await hand.world.context.db.read.select().from(units).where(inArray(units.id, ids))

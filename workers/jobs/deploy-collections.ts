@@ -13,7 +13,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
-import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
+import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Job } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
 
@@ -76,14 +76,10 @@ async function requireFactory(chain: ConnectedChain, collection: CollectionRow):
 async function deploysTo(chain: ConnectedChain, to: Address, collection: CollectionRow): Promise<boolean> {
   const question = { abi: factoryAbi, functionName: "addressOf" } as const
   const data = encodeFunctionData({ ...question, args: namingOf(collection) })
-  try {
-    const { data: answer } = await reach(() => chain.rpc.call({ to, data }))
-    if (!answer) return false
-    return isAddressEqual(decodeFunctionResult({ ...question, data: answer }), collection.address as Address)
-  } catch (error) {
-    if (error instanceof CallReverted) return false
-    throw error
-  }
+  const answer = await unlessReverted(() => chain.rpc.call({ to, data }), null)
+  if (!answer?.data) return false
+  const deployed = decodeFunctionResult({ ...question, data: answer.data })
+  return isAddressEqual(deployed, collection.address as Address)
 }
 
 function namingOf({ id, name, symbol }: CollectionRow) {

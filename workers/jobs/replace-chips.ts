@@ -7,7 +7,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
+import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
@@ -106,10 +106,7 @@ async function isPreviousSwapLost(
   token: Token,
   { input: { previous_chip_id, chip_id } }: Effect<"replaceChip">,
 ): Promise<boolean> {
-  const now = await stateOf(chain, token, 0n).catch((error) => {
-    if (error instanceof CallReverted) return null
-    throw error
-  })
+  const now = await unlessReverted(() => stateOf(chain, token, 0n), null)
   const chips = [previous_chip_id, chip_id].map((id) => Number.parseInt(id, 16))
   return now === null || (!now.is_claimed && !chips.includes(now.chip))
 }

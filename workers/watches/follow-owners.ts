@@ -9,7 +9,7 @@ import { noteOwner, type SeenOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { CallReverted, reach } from "../../src/engine/chain/rpc.ts"
+import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
 /** The collections of a chain whose tokens may change hands, by the lower-case addresses of their contracts. */
@@ -157,10 +157,7 @@ async function ownerAt(
   blockNumber: bigint,
 ): Promise<string | null> {
   const token = { address, abi: collectionAbi, functionName: "ownerOf", args: [BigInt(serial)] } as const
-  const owner = await reach(() => rpc.readContract({ ...token, blockNumber })).catch((error) => {
-    if (error instanceof CallReverted) return null
-    throw error
-  })
+  const owner = await unlessReverted(() => rpc.readContract({ ...token, blockNumber }), null)
   return owner && ownerIn(address, owner)
 }
 

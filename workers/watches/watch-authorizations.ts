@@ -17,7 +17,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
-import { CallReverted, ChainUnreachable, type Rpc, reach } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
@@ -282,7 +282,8 @@ async function isAfterNonce(
   { blockNumber }: { blockNumber: bigint },
 ): Promise<boolean> {
   const read = () => readNonce(rpc, watch, blockNumber)
-  const nonce = await unlessForgotten(read).catch(ifReverted(0))
+  // Where there is no such token, nothing of it can have changed.
+  const nonce = await unlessReverted(() => unlessForgotten(read), 0)
   return nonce === null || nonce > watch.authorization_nonce
 }
 
@@ -336,15 +337,7 @@ async function deployedBlock(
 
 /** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
 async function nonceAt({ chain, deepest }: Round, watch: WatchAuthorizationInput): Promise<number | null> {
-  return await reach(() => readNonce(chain.rpc, watch, deepest)).catch(ifReverted(null))
-}
-
-/** What stands for a nonce where there is no such token. */
-function ifReverted<T>(otherwise: T): (error: unknown) => T {
-  return (error) => {
-    if (error instanceof CallReverted) return otherwise
-    throw error
-  }
+  return await unlessReverted(() => readNonce(chain.rpc, watch, deepest), null)
 }
 
 async function readNonce(rpc: Rpc, watch: WatchAuthorizationInput, blockNumber: bigint): Promise<number> {

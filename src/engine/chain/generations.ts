@@ -1,7 +1,7 @@
 import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
 import { within } from "../../platform/deadline.ts"
 import { collectionAbi, factoryAbi } from "./contracts.generated.ts"
-import { CallReverted, ChainUnreachable, type Rpc, reach } from "./rpc.ts"
+import { ChainUnreachable, type Rpc, unlessReverted } from "./rpc.ts"
 
 /** Which contracts a factory deploys: `contracts/first/`, or `contracts/`. */
 export type Generation = 1 | 2
@@ -64,25 +64,18 @@ const patienceMilliseconds = 3_000
 /** Factories of the first generation do not have the function. */
 async function askFactory(rpc: Rpc, factory: Address): Promise<Generation> {
   const call = { to: factory, data: encodeFunctionData({ abi: factoryAbi, functionName: "generation" }) }
-  try {
-    const { data } = await reach(() => rpc.call(call))
-    if (!data) throw new ChainUnreachable(`there is no factory at ${factory} yet`)
-    return 2
-  } catch (error) {
-    if (error instanceof CallReverted) return 1
-    throw error
-  }
+  const answer = await unlessReverted(() => rpc.call(call), null)
+  if (answer === null) return 1
+  if (!answer.data) throw new ChainUnreachable(`there is no factory at ${factory} yet`)
+  return 2
 }
 
 /** Null: no contract is there now. */
 async function factoryOf(rpc: Rpc, contract: Address): Promise<Address | null> {
   const question = { abi: collectionAbi, functionName: "factory" } as const
-  try {
-    const { data } = await reach(() => rpc.call({ to: contract, data: encodeFunctionData(question) }))
-    return data ? decodeFunctionResult({ ...question, data }) : null
-  } catch (error) {
-    // A factory names none.
-    if (error instanceof CallReverted) return contract
-    throw error
-  }
+  const call = { to: contract, data: encodeFunctionData(question) }
+  const answer = await unlessReverted(() => rpc.call(call), null)
+  // A factory names none.
+  if (answer === null) return contract
+  return answer.data ? decodeFunctionResult({ ...question, data: answer.data }) : null
 }

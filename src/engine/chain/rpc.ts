@@ -52,6 +52,16 @@ export async function reach<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
+/** The same, with `otherwise` where the call reverts. */
+export async function unlessReverted<T, U>(ask: () => Promise<T>, otherwise: U): Promise<T | U> {
+  try {
+    return await reach(ask)
+  } catch (error) {
+    if (error instanceof CallReverted) return otherwise
+    throw error
+  }
+}
+
 /** What the node itself said, lower case and without addresses of providers; viem's own wording is not to be trusted. */
 export function rawMessage(error: unknown): string {
   const innermost = error instanceof BaseError ? error.walk() : error

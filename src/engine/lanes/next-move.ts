@@ -40,10 +40,6 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
   const raised = (from: AttemptRow, within: FeeLimits) => replacementFees(feesOf(from), gas, market, within)
   const priced = (within: FeeLimits) => (held ? raised(held, within) : firstFees(gas, market, within))
 
-  function canBeMined(attempt: AttemptRow): boolean {
-    return attempt.is_cancel === is_given_up && !isPricedOut(feesOf(attempt), market)
-  }
-
   function offer(fees: Fees | null, otherwise: AttemptRow | undefined): Move {
     const fallback = otherwise ?? (attempts.at(-1) as AttemptRow)
     if (fees === null || (last && isSame(last, gas, fees))) return { do: "keep", attempt: fallback }
@@ -75,7 +71,8 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
   const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
   if (isTooCheap) {
     // What went out before it may be minable now, and be what the pools have forgotten.
-    const before = held && held !== last && canBeMined(held) ? held : undefined
+    const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
+    const before = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
     if (before && before.last_outcome !== "fee_too_low" && !is_waiting_long)
       return { do: "resend", attempt: before }
     return offer(priced(limits), before ? inTurn(before, last) : last)
