@@ -458,6 +458,19 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     ])
   }, 30_000)
 
+  test("is somebody else's also where a node answers with the newest count whatever block it is asked for", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { thief } = await deployIntoNothing(hand)
+    await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
+    await hand.mine(2)
+    const { chain, lanes: own } = hand
+    const getTransactionCount: typeof chain.rpc.getTransactionCount = ({ address }) =>
+      chain.rpc.getTransactionCount({ address })
+    await outwaitNewestBlock()
+    await tickLane({ ...own[1], chain: { ...chain, rpc: { ...chain.rpc, getTransactionCount } } })
+    expect((await issuingLane(hand)).status).toBe("halted")
+  }, 30_000)
+
   test("is somebody else's also where one of the providers knows the newest block's counts only", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
     const { thief } = await deployIntoNothing(hand)

@@ -43,7 +43,9 @@ async function blockThatUsed(
 ): Promise<bigint | null> {
   const isUsedAt = async (blockNumber: bigint) =>
     blockNumber >= 0n && (await chain.rpc.getTransactionCount({ address, blockNumber })) > nonce
-  return await unlessForgotten(() => firstThatHolds(isUsedAt, latest))
+  const usedIn = await unlessForgotten(() => firstThatHolds(isUsedAt, latest))
+  // Nothing was sent before the first block: such a node has forgotten, and gives its newest count instead.
+  return usedIn === 0n ? null : usedIn
 }
 
 /** The transaction of a block that used a nonce; null where none did, as after the block was replaced. */
