@@ -99,6 +99,7 @@ test("a unit that was asked for under other keys keeps its place among those tha
 
   const others = lanes.filter((lane) => lane !== newLane)
   for (let round = 0; round < 8; round++) {
+    await outwaitNewestBlock()
     for (const lane of [...others, newLane]) await tickLane(lane)
     await hand.mine()
   }

@@ -2,8 +2,9 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
-import { claims, units } from "../../src/db/schema.ts"
+import { claims, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt } from "../faults/stage.ts"
@@ -98,6 +99,38 @@ describe("an authorization", () => {
     expect(unit?.owner).toBe(accountAt(7).address)
   }, 30_000)
 
+  test("that a provider which is behind had let begin is superseded with the next block, not at its deadline", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    const createLate = await preparedClaim(hand, unit_id, 7)
+    await replaceChip(hand, unit_id)
+    await hand.settle()
+    await watch(hand)
+    const { id } = await createLate()
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, id)).failure?.code).toBe("claim.superseded")
+  }, 30_000)
+
+  test("is asked for once, and then only when something happens to its unit", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    await watch(hand)
+    await ownClaim(hand, unit_id, 7)
+    let asked = 0
+    const { rpc } = hand.chain
+    const readContract = async (question: object) => {
+      if ((question as { functionName: string }).functionName === "authorizationNonce") asked += 1
+      return await rpc.readContract(question as never)
+    }
+    const counted = { ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } }
+    for (let round = 0; round < 4; round++) {
+      await hand.mine()
+      await watch(counted)
+    }
+    expect(asked).toBe(1)
+  }, 30_000)
+
   test("is not called superseded by an older change where a provider lacks the newest logs", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
@@ -118,7 +151,10 @@ describe("an authorization", () => {
     await hand.mine()
     await watch({ ...hand, chain: { ...hand.chain, rpc: lacking } })
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
-    await followAnotherFork(hand)
+    const [stuck] = await findStuck(hand.world.context.db.read, hand.world.context.clock())
+    expect(stuck).toMatchObject({ id: claim.id, reason: expect.stringContaining("logs are not all there") })
+    // Without another word of its unit, whoever has the logs is asked a moment later.
+    await hand.turn(({ tx }) => tx.update(effects).set({ due_at: new Date(0) }))
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
@@ -190,11 +226,18 @@ async function followAnotherFork({ stage, turn }: ByHand): Promise<void> {
   await turn(({ tx }) => tx.update(chainCursors).set(fork))
 }
 
-async function ownClaim({ turn, world, caller }: ByHand, unit_id: string, account: number) {
+async function ownClaim(hand: ByHand, unit_id: string, account: number) {
+  return await (await preparedClaim(hand, unit_id, account))()
+}
+
+/** A claim that a person's own wallet sends, as the chain lets it happen now; what is answered creates it. */
+async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, account: number) {
   const body = { recipient: accountAt(account).address, execution: "client_broadcast" } as const
   const prepared = await prepareClaim(world.context, caller, unit_id, body)
-  const { id } = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
-  return { ...(await claimNow({ world }, id)), account }
+  return async () => {
+    const { id } = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+    return { ...(await claimNow({ world }, id)), account }
+  }
 }
 
 async function send({ stage }: ByHand, claim: { account: number; transaction: unknown }): Promise<void> {

@@ -12,6 +12,9 @@ const nonces = "src/engine/lanes/nonces.ts"
 const pushOn = "src/engine/lanes/push-on.ts"
 const sendEffects = "src/engine/lanes/send-effects.ts"
 const watch = "workers/watches/watch-authorizations.ts"
+const overtaken = "test/engine/overtaken.test.ts"
+const sendAnew = "src/engine/lanes/send-anew.ts"
+const outcome = "workers/watches/authorization-outcome.ts"
 
 export const mutations: Mutation[] = [
   {
@@ -178,8 +181,8 @@ export const mutations: Mutation[] = [
   },
   {
     name: "any authorization of a token is ours",
-    file: watch,
-    replace: [["digest === watch.authorization_digest)", "digest !== null)"]],
+    file: outcome,
+    replace: [["digest === asked.authorization_digest)", "digest !== null)"]],
     noticed_by: { file: depths, test: "is used at the confirmation depth and not a block before" },
   },
   {
@@ -192,7 +195,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "an authorization expires in the second of its deadline",
-    file: watch,
+    file: outcome,
     replace: [["const isOver = timestamp > deadline", "const isOver = timestamp >= deadline"]],
     noticed_by: { file: depths, test: "may be used in the very second of its deadline" },
   },
@@ -210,6 +213,36 @@ export const mutations: Mutation[] = [
       file: depths,
       test: "a serial that only the chain has is taken up at the confirmation depth",
     },
+  },
+  {
+    name: "a new authorization is not asked for",
+    file: outcome,
+    replace: [["const isDue = watch.attempts === 0 || (", "const isDue = watch.attempts < 0 || ("]],
+    noticed_by: { file: depths, test: "that a provider which is behind had let begin is superseded" },
+  },
+  {
+    name: "an authorization is asked for in each round",
+    file: watch,
+    replace: [["return attempts > 0 && last_error === null ? null : {", "return attempts < 0 ? null : {"]],
+    noticed_by: { file: depths, test: "is asked for once, and then only when something happens" },
+  },
+  {
+    name: "what was done before is refused",
+    file: sendEffects,
+    replace: [["const output = await job.earlier?.(lane.chain, read, effect)", "const output = undefined"]],
+    noticed_by: { file: overtaken, test: "is told as done: a claim whose owner has handed the unit over" },
+  },
+  {
+    name: "a claim is sent anew before the replacement of its chip",
+    file: sendAnew,
+    replace: [["if (hold) return waitsUntil(mined, hold)", ""]],
+    noticed_by: { file: overtaken, test: "is made again before the claim that came after it" },
+  },
+  {
+    name: "what somebody else came before is waited for for ever",
+    file: sendAnew,
+    replace: [["await isOverForGood(lane, mined, place, verdict)", "place.block_number < 0"]],
+    noticed_by: { file: overtaken, test: "ends where somebody was quicker to claim the unit" },
   },
   {
     name: "open work is never counted again",

@@ -3,13 +3,15 @@ import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
-import { claims, collections, units } from "../../src/db/schema.ts"
+import { chips, claims, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Call, Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
+import { openSwaps } from "./open-swaps.ts"
 
 /** The most waiting claims that are joined into one transaction. */
 const maxClaims = 20
@@ -17,10 +19,13 @@ const maxClaims = 20
 /** Hands units to their recipients; one bad claim in a joined transaction does not spoil the others. */
 export const relayClaims: Job<"relayClaim"> = {
   async plan(chain, queries, waiting) {
-    const claims = await claimsOf(queries, waiting)
-    const [first] = claims
+    const known = await claimsOf(queries, waiting)
+    const [first] = known
     if (first?.effect.id !== waiting[0].id)
       throw new Error(`unit ${waiting[0].input.unit_id} is claimed before it has a serial`)
+    const held = await heldClaims(chain, queries, known)
+    if (held.includes(first)) return { do: "wait", effects: held.map(({ effect }) => effect) }
+    const claims = known.filter((claim) => !held.includes(claim))
     const byContract = Map.groupBy(claims, ({ contract }) => contract)
     const own = callOf(byContract.get(first.contract) ?? [])
     if (chain.config.desk_address === null || byContract.size === 1) return own
@@ -28,6 +33,18 @@ export const relayClaims: Job<"relayClaim"> = {
   },
 
   refusal: (reason) => (reason === "AlreadyClaimed" ? failure("claim.already_claimed", reason) : null),
+
+  async hold(chain, queries, effects) {
+    const held = await heldClaims(chain, queries, await claimsOf(queries, effects))
+    return held.length > 0 ? "the replacement of its chip is on chain again" : null
+  },
+
+  /** Whoever claimed it may have handed it over since. */
+  async earlier(chain, queries, effect) {
+    const [claim] = await claimsOf(queries, [effect])
+    const transaction_hash = claim ? await claimedBefore(chain, claim, 0n) : null
+    return transaction_hash === null ? null : { transaction_hash }
+  },
 
   /** Claimed is what the chain's `Transfer` out of custody says, in this transaction or an earlier one. */
   async results(chain, queries, { effects, receipt }) {
@@ -90,6 +107,7 @@ type Claim = {
   contract: Address
   deployed_block: number | null
   serial: number
+  chip_id: string | null
   recipient: Address
 }
 
@@ -100,8 +118,9 @@ async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Prom
     const { unit_id, recipient } = effect.input
     const row = rows.find((each) => each.unit_id === unit_id)
     if (!row?.serial) return []
-    const { serial, address, deployed_block } = row
-    return { effect, contract: address as Address, deployed_block, serial, recipient: recipient as Address }
+    const { serial, address, deployed_block, chip_id } = row
+    const contract = address as Address
+    return { effect, contract, deployed_block, serial, chip_id, recipient: recipient as Address }
   })
 }
 
@@ -112,11 +131,37 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
       serial: units.serial,
       address: collections.address,
       deployed_block: collections.deployed_block,
+      chip_id: chips.chip_id,
     })
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
+    .leftJoin(chips, eq(chips.unit_id, units.id))
     .where(inArray(units.id, unit_ids)),
 )
+
+/**
+ * Those whose unit has another chip on chain, because a reorganization has undone its replacement, which comes back: a
+ * claim before that would lock the wrong chip for ever.
+ */
+async function heldClaims(chain: ConnectedChain, queries: Queries, claims: Claim[]): Promise<Claim[]> {
+  const swaps = await openSwaps(
+    queries,
+    claims.map(({ effect }) => effect.input.unit_id),
+  )
+  const swapped = claims.filter(({ effect, chip_id }) =>
+    swaps.some((swap) => swap.unit_id === effect.input.unit_id && swap.chip_id === chip_id),
+  )
+  const chips = await Promise.all(swapped.map((claim) => unlessReverted(() => chipOf(chain, claim), null)))
+  return swapped.filter(({ chip_id }, index) => {
+    const chip = chips[index]
+    return chip != null && chip_id !== null && chip !== Number.parseInt(chip_id, 16)
+  })
+}
+
+async function chipOf({ rpc }: ConnectedChain, { contract, serial }: Claim): Promise<number> {
+  const args = [BigInt(serial)] as const
+  return await rpc.readContract({ address: contract, abi: collectionAbi, functionName: "chipOf", args })
+}
 
 function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, claim: Claim): boolean {
   return (

@@ -1,14 +1,15 @@
-import { and, eq, ne } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
-import { chipReplacements, collections, effects, transactions, units } from "../../src/db/schema.ts"
+import { chipReplacements, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
+import { openSwaps } from "./open-swaps.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
 export const replaceChips: Job<"replaceChip"> = {
@@ -35,6 +36,13 @@ export const replaceChips: Job<"replaceChip"> = {
   refusal: (reason) => {
     if (reason === "ChipLocked") return failure("chip_replacement.locked", reason)
     return reason === "ChipMismatch" ? failure(reverted, reason) : null
+  },
+
+  async earlier(chain, queries, effect) {
+    const token = await tokenOf(queries, effect)
+    const chip = Number.parseInt(effect.input.chip_id, 16)
+    const transaction_hash = await swapOf(chain, token, chip, 0n)
+    return transaction_hash === null ? null : { transaction_hash }
   },
 
   mayPass: async (queries, effect, reason) =>
@@ -78,26 +86,9 @@ export const replaceChips: Job<"replaceChip"> = {
 
 const reverted = "chip_replacement.reverted"
 
-/**
- * Whether the swap that gave the unit its previous chip may be undone by a reorganization. Its lane brings it back
- * then, so until it is final another chip on chain stands against nothing.
- */
 async function followsOpenSwap(queries: Queries, { input }: Effect<"replaceChip">): Promise<boolean> {
-  const [open] = await queries
-    .select({ id: transactions.id })
-    .from(chipReplacements)
-    .innerJoin(effects, eq(effects.actor_id, chipReplacements.id))
-    .innerJoin(transactions, eq(transactions.id, effects.transaction_id))
-    .where(
-      and(
-        eq(chipReplacements.unit_id, input.unit_id),
-        eq(chipReplacements.chip_id, input.previous_chip_id),
-        eq(effects.status, "done"),
-        ne(transactions.status, "final"),
-      ),
-    )
-    .limit(1)
-  return open !== undefined
+  const open = await openSwaps(queries, [input.unit_id])
+  return open.some(({ chip_id }) => chip_id === input.previous_chip_id)
 }
 
 /** Whether the chain has neither of the chips, or has lost the issuance too. */

@@ -32,6 +32,11 @@ export function limitsBelow(limits: FeeLimits, refusedCost: bigint): FeeLimits {
   return { ...limits, transaction_cost: least(limits.transaction_cost, (refusedCost * 9n) / 10n) }
 }
 
+/** The gas limit for a call that was estimated: a quarter more, for what it meets by the time it is mined. */
+export function gasFor(estimate: bigint): bigint {
+  return (estimate * 5n) / 4n
+}
+
 /** What a transaction may cost at the most, in wei. */
 export function costOf(gas: bigint, { max_fee_per_gas }: Fees): bigint {
   return gas * max_fee_per_gas

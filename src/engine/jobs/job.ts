@@ -16,8 +16,12 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   ): Promise<Plan<Name>>
   /** What it is called when the call reverts with an error that no waiting mends; null where waiting may. */
   refusal(reason: string): EffectFailure | null
+  /** What did it before, where the chain refuses to have it done once more; null where nothing did. */
+  earlier?(chain: ConnectedChain, queries: Queries, effect: Effect<Name>): Promise<OutputOf<Name> | null>
   /** Whether an error may come of what is not final yet, which a node that is behind does not have. */
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
+  /** Why what would succeed must not be sent now; null where nothing speaks against it. */
+  hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
   /** Judges a receipt at the confirmation depth: a result for each effect, in the order of the effects. */
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */

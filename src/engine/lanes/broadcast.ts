@@ -3,7 +3,7 @@ import type { AttemptRow, TransactionRow } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { sendEvent } from "../actors/runtime.ts"
 import { inCoin } from "../chain/coin.ts"
-import { costOf, type Fees, firstFees } from "../chain/fees.ts"
+import { costOf, type Fees, firstFees, gasFor } from "../chain/fees.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
 import { jobFor } from "../jobs/job.ts"
@@ -84,8 +84,7 @@ async function sign(
 
 /** The gas of a call of the signer to itself, which some chains charge more than 21,000 for. */
 export async function emptyGas({ chain, signer: { address } }: HeldLane): Promise<bigint> {
-  const gas = await reach(() => chain.rpc.estimateGas({ account: address, to: address }))
-  return (gas * 5n) / 4n
+  return gasFor(await reach(() => chain.rpc.estimateGas({ account: address, to: address })))
 }
 
 function stepOf(step: "sign" | "store" | "broadcast", kind: AttemptKind): Step {

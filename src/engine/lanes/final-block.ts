@@ -4,6 +4,7 @@ import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { noteFinalBlock } from "./leases.ts"
+import type { BlockPlace } from "./look.ts"
 
 /**
  * Whether the block that was final, which the lane's row knows through whatever restart, is another one now: then the
@@ -38,6 +39,11 @@ export async function followFinalBlock(lane: HeldLane, known: number | null): Pr
 }
 
 const stepsPerDepth = 16
+
+/** Whether no reorganization replaces a block any more. */
+export async function isFinal({ chain }: HeldLane, { block_number }: BlockPlace): Promise<boolean> {
+  return BigInt(block_number) <= (await chain.headers.finalHeight())
+}
 
 /** What the providers say that have the block. */
 async function hashesOf({ chain }: HeldLane, number: number): Promise<Hex[]> {

@@ -1,17 +1,16 @@
 import type { Address, Hex } from "viem"
 import type { Turn } from "../../db/turn.ts"
 import { settleEffect } from "../actors/runtime.ts"
-import { firstFees } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
-import { disagreement } from "./final-block.ts"
+import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { noteStep } from "./note-step.ts"
+import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
-  displaceTransaction,
   effectsOf,
   isCancelled,
   releaseEffect,
@@ -71,7 +70,7 @@ async function confirm(
   const job = jobFor(lane.jobs, transaction.kind)
   const mined = { transaction, effects: members, receipt }
   const judged = await job.results(lane.chain, queries, mined)
-  if (hasUndone(mined, judged)) return await sendAnew(lane, transaction, place)
+  if (hasUndone(mined, judged)) return await sendAnew(lane, mined, place)
   const results = await judgeReverted(lane, job, mined, judged)
   // What fails for good is said when no reorganization can turn it into a success any more.
   if (isFailure(mined, results) && !(await isFinal(lane, place))) return nothing
@@ -121,10 +120,6 @@ function isFailure({ receipt }: Mined, results: JobResult[]): boolean {
   return receipt.status === "reverted" && results.some(isError)
 }
 
-async function isFinal({ chain }: HeldLane, { block_number }: BlockPlace): Promise<boolean> {
-  return BigInt(block_number) <= (await chain.headers.finalHeight())
-}
-
 /** Where providers disagree about the block, one of them is wrong: the next round asks again. */
 async function isAgreedOn(lane: HeldLane, { block_number, block_hash }: BlockPlace): Promise<boolean> {
   const hashes = await reach(() => lane.chain.providers.blockHashes(BigInt(block_number)))
@@ -142,16 +137,21 @@ async function takeBack(
     await inLane(lane, (turn) => updateTransaction(turn, lane.lease, id, { status, ...place }))
     return nothing
   }
-  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, transaction, place)
   const queries = lane.context.db.read
   const job = jobFor(lane.jobs, kind)
   const mined = { transaction, effects: await effectsOf(queries, id), receipt }
+  if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
-  if (hasUndone(mined, results)) return await sendAnew(lane, transaction, place)
+  if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, id, { status, ...place })
     await restate(turn, job, mined, results)
   })
+  for (const [index, { status: told, actor_id }] of mined.effects.entries()) {
+    const result = results[index]
+    if (told === "done" && result && result !== "again" && "error" in result)
+      tellLost(lane, mined, { actor_ids: [actor_id], reason: result.error.code })
+  }
   return nothing
 }
 
@@ -174,48 +174,4 @@ async function restate(turn: Turn, job: Job, { effects }: Mined, results: JobRes
     if (effect.status !== "done" || !isOutput(result)) continue
     await job.restate?.(turn, effect, result.output.transaction_hash)
   }
-}
-
-/**
- * After a reorganization it was mined again without effect, because what it builds on came back later, or its cancel
- * was mined instead: the same content is sent with a new nonce, as soon as it can succeed.
- */
-async function sendAnew(
-  lane: HeldLane,
-  transaction: WatchedTransaction,
-  place: BlockPlace,
-): Promise<Findings> {
-  const { nonce, kind } = transaction
-  const [to, data] = [transaction.to as Address, transaction.call as Hex]
-  const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
-  const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
-  if (isThere && !(verdict instanceof CallReverted)) {
-    await moveContent(lane, transaction, place)
-    return nothing
-  }
-  const obstacle =
-    verdict instanceof CallReverted ? `${verdict.reason} is over` : `${to} has its contract again`
-  const notice = `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${obstacle}`
-  return { ...nothing, notices: [notice] }
-}
-
-/**
- * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees. It is the same
- * so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
- */
-async function moveContent(
-  lane: HeldLane,
-  transaction: WatchedTransaction,
-  place: BlockPlace,
-): Promise<void> {
-  const fees = firstFees(BigInt(transaction.gas), await lane.market(), lane.limits)
-  const { max_fee_per_gas, max_priority_fee_per_gas } = fees
-  const content = {
-    ...transaction,
-    max_fee_per_gas: String(max_fee_per_gas),
-    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
-  }
-  await inLane(lane, (turn) =>
-    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
-  )
 }

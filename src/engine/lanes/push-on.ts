@@ -2,7 +2,7 @@ import type { Address, Hex } from "viem"
 import type { AttemptRow } from "../../db/schema.ts"
 import { inCoin } from "../chain/coin.ts"
 import { most } from "../chain/extremes.ts"
-import { costOf, type FeeLimits, isPricedOut } from "../chain/fees.ts"
+import { costOf, type FeeLimits, gasFor, isPricedOut } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { useUpNonce } from "../jobs/job.ts"
@@ -147,7 +147,7 @@ async function withEnoughGas(lane: HeldLane, transaction: WatchedTransaction): P
   if (last?.last_outcome !== "gas_too_low" || gasOf(last) !== before) return transaction
   const call = { to: transaction.to as Address, data: transaction.call as Hex }
   const needed = await tryCall(lane.chain, lane.signer.address, call)
-  const estimate = needed instanceof CallReverted ? 0n : (needed * 5n) / 4n
+  const estimate = needed instanceof CallReverted ? 0n : gasFor(needed)
   const gas = Number(estimate > before ? estimate : 2n * before)
   await inLane(lane, (turn) => updateTransaction(turn, lane.lease, transaction.id, { gas }))
   return { ...transaction, gas }

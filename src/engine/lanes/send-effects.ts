@@ -4,14 +4,14 @@ import { effects } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { loggable } from "../../platform/log.ts"
 import { laneQueue } from "../../platform/queues.ts"
-import { settleEffect } from "../actors/runtime.ts"
+import { sendEvent, settleEffect } from "../actors/runtime.ts"
 import { inCoin } from "../chain/coin.ts"
 import { callsIn } from "../chain/desk.ts"
 import { most } from "../chain/extremes.ts"
-import { batchSize, costOf, type Fees, firstFees } from "../chain/fees.ts"
+import { batchSize, costOf, type Fees, firstFees, gasFor } from "../chain/fees.ts"
 import { CallReverted, ChainUnreachable, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
-import { type Call, type Effect, type Job, jobFor, type Write } from "../jobs/job.ts"
+import { type Call, type Effect, type Job, type JobResult, jobFor, type Write } from "../jobs/job.ts"
 import { sendFirst } from "./broadcast.ts"
 import { type Findings, join, nothing } from "./findings.ts"
 import { whyToWaitForForgotten } from "./forgotten.ts"
@@ -206,12 +206,13 @@ async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<
   // The outcome of a call to the same contract that is on its way is not known yet.
   if (callsIn(call).some(({ to }) => busy.has(to))) return call.gas
   const estimate = await tryCall(lane.chain, lane.signer.address, call)
-  return estimate instanceof CallReverted ? estimate : (estimate * 5n) / 4n
+  return estimate instanceof CallReverted ? estimate : gasFor(estimate)
 }
 
 /**
  * A call that reverts is tried again. When it still does after as many blocks as confirm one, and neither waiting nor
- * another node can mend it, its effects fail; everything else waits, and is seen in `stuck`.
+ * another node can mend it, its effects fail, unless something has done them before; everything else waits, and is seen
+ * in `stuck`.
  */
 async function putOffReverted(
   lane: HeldLane,
@@ -220,17 +221,23 @@ async function putOffReverted(
   error: Pick<CallReverted, "reason" | "message">,
 ): Promise<void> {
   const { confirmation_depth, block_time_seconds } = lane.chain.config
-  const refusal = job.refusal(error.reason)
+  const { read } = lane.context.db
+  const results = new Map<Effect, Exclude<JobResult, "again">>()
+  for (const effect of call.members) {
+    const refusal = effect.attempts >= confirmation_depth ? job.refusal(error.reason) : null
+    if (!refusal || (await job.mayPass?.(read, effect, error.reason))) continue
+    const output = await job.earlier?.(lane.chain, read, effect)
+    results.set(effect, output ? { output } : { error: refusal })
+  }
   await inLane(lane, async (turn) => {
     await assertLease(turn, lane.lease)
     for (const effect of call.members) {
-      const isTried = effect.attempts >= confirmation_depth
-      if (refusal && isTried && !(await job.mayPass?.(turn.tx, effect, error.reason))) {
-        await settleEffect(turn, effect.id, { error: refusal })
-        continue
-      }
+      const result = results.get(effect)
       const blocks = Math.min(effect.attempts + 1, maxDelayBlocks)
-      await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
+      if (result && "output" in result && job.submittedEvent)
+        await sendEvent(turn, effect.actor_id, { type: job.submittedEvent, ...result.output })
+      if (result) await settleEffect(turn, effect.id, result)
+      else await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
     }
   })
 }

@@ -1,4 +1,4 @@
-import { and, asc, eq, lt, ne, or, sql } from "drizzle-orm"
+import { and, asc, eq, isNotNull, lt, ne, or, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type ActorRow, actors, effects } from "../../db/schema.ts"
 import { failureIn, reasonOf, stopOf, type Work, workOf } from "../stories/waiting.ts"
@@ -51,7 +51,9 @@ async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
     .select({ effect: effects, actor: actors })
     .from(effects)
     .innerJoin(actors, eq(actors.id, effects.actor_id))
-    .where(and(eq(effects.status, "open"), or(needsNoWallet, wasOverAt(before))))
+    .where(
+      and(eq(effects.status, "open"), or(needsNoWallet, wasOverAt(before), isNotNull(effects.last_error))),
+    )
     .orderBy(asc(effects.created_at))
     .limit(mostShown)
   const work = await workOf(

@@ -1,0 +1,102 @@
+import type { Address, Hex } from "viem"
+import { firstFees, gasFor } from "../chain/fees.ts"
+import { CallReverted, reach } from "../chain/rpc.ts"
+import { tryCall } from "../chain/try-call.ts"
+import { jobFor, type Mined } from "../jobs/job.ts"
+import { isFinal } from "./final-block.ts"
+import { type Findings, nothing } from "./findings.ts"
+import { type HeldLane, inLane } from "./held-lane.ts"
+import type { BlockPlace } from "./look.ts"
+import { displaceTransaction, updateTransaction, type WatchedTransaction } from "./transactions.ts"
+
+/**
+ * After a reorganization it was mined again without effect, because what it builds on came back later, or its cancel
+ * was mined instead: the same content is sent with a new nonce, as soon as it can succeed. Where somebody else came
+ * before it on the new fork, as a claim does before a chip replacement, that is never; it ends once no further
+ * reorganization can change that.
+ */
+export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: BlockPlace): Promise<Findings> {
+  const { kind } = mined.transaction
+  const [to, data] = [mined.transaction.to as Address, mined.transaction.call as Hex]
+  const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
+  const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
+  if (isThere && !(verdict instanceof CallReverted)) {
+    const { effects } = mined
+    const hold = await jobFor(lane.jobs, kind).hold?.(lane.chain, lane.context.db.read, effects)
+    if (hold) return waitsUntil(mined, hold)
+    // What it meets now may take more than what it met at first.
+    const gas = Math.max(mined.transaction.gas, Number(gasFor(verdict)))
+    await moveContent(lane, { ...mined.transaction, gas }, place)
+    return nothing
+  }
+  if (verdict instanceof CallReverted && (await isOverForGood(lane, mined, place, verdict))) {
+    await giveUp(lane, mined, place, verdict)
+    return nothing
+  }
+  const isReverted = verdict instanceof CallReverted
+  return waitsUntil(mined, isReverted ? `${verdict.reason} is over` : `${to} has its contract again`)
+}
+
+function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
+  const notice = `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`
+  return { ...nothing, notices: [notice] }
+}
+
+async function isOverForGood(
+  lane: HeldLane,
+  { transaction, effects }: WatchedMined,
+  place: BlockPlace,
+  { reason }: CallReverted,
+): Promise<boolean> {
+  const job = jobFor(lane.jobs, transaction.kind)
+  if (job.refusal(reason) === null || !(await isFinal(lane, place))) return false
+  for (const effect of effects) if (await job.mayPass?.(lane.context.db.read, effect, reason)) return false
+  return true
+}
+
+type WatchedMined = Mined & { transaction: WatchedTransaction }
+
+async function giveUp(
+  lane: HeldLane,
+  mined: WatchedMined,
+  place: BlockPlace,
+  { reason }: CallReverted,
+): Promise<void> {
+  await inLane(lane, (turn) =>
+    updateTransaction(turn, lane.lease, mined.transaction.id, { status: "reverted", ...place }),
+  )
+  tellLost(lane, mined, { actor_ids: mined.effects.map(({ actor_id }) => actor_id), reason })
+}
+
+/** What was told of it stays, as nobody is told twice how something ended; the operator hears that the chain differs. */
+export function tellLost(
+  { context, lease }: HeldLane,
+  { transaction: { kind, nonce } }: Mined,
+  lost: { actor_ids: string[]; reason: string },
+): void {
+  context.log.error(
+    { lane_id: lease.lane_id, kind, nonce, ...lost },
+    "it was told of as done, and after a reorganization deeper than the confirmation depth somebody else came before it: operator explain says whose it is; tell them",
+  )
+}
+
+/**
+ * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees. It is the same
+ * so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
+ */
+export async function moveContent(
+  lane: HeldLane,
+  transaction: WatchedTransaction,
+  place: BlockPlace,
+): Promise<void> {
+  const fees = firstFees(BigInt(transaction.gas), await lane.market(), lane.limits)
+  const { max_fee_per_gas, max_priority_fee_per_gas } = fees
+  const content = {
+    ...transaction,
+    max_fee_per_gas: String(max_fee_per_gas),
+    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
+  }
+  await inLane(lane, (turn) =>
+    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
+  )
+}

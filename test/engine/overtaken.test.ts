@@ -1,0 +1,216 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { asc, eq } from "drizzle-orm"
+import type { Address, Hex } from "viem"
+import { chipReplacements, claims, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { prepareTransfer } from "../../src/resources/transfers/service.ts"
+import { accountAt } from "../faults/stage.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuedUnit,
+  openByHand,
+  outwaitNewestBlock,
+  pairedUnit,
+  replaceChip,
+} from "../harness/by-hand.ts"
+
+// What was done, and what came before it on another fork or beside the service.
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const open: typeof openByHand = async (...settings) => {
+  const hand = await openByHand(...settings)
+  closers.push(hand.close)
+  return hand
+}
+
+const depths = { confirmation_depth: 1, finality_depth: 8 }
+const [person, friend, other] = [accountAt(6), accountAt(7), accountAt(8)]
+
+describe("what the chain refuses because it was done before", () => {
+  test("is told as done: a claim whose owner has handed the unit over since", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    await mayDoAll(hand, other.address)
+    const create = await preparedClaim(hand, unit_id, person.address)
+    const hash = await write(hand, address, "claim", [1n, person.address])
+    await hand.mine()
+    const body = { recipient: friend.address }
+    const { authorization } = await prepareTransfer(hand.world.context, hand.caller, unit_id, body)
+    const { transaction } = authorization
+    const claim = await create()
+    const sent = { account: person, chain: null, to: transaction.to as Hex, data: transaction.data as Hex }
+    await hand.stage.anvil.client.sendTransaction({ ...sent, gas: 300_000n })
+    await hand.mine()
+    await hand.settle()
+    expect(await claimNow(hand, claim.id)).toMatchObject({ status: "claimed", transaction_hash: hash })
+  }, 30_000)
+
+  test("is told as done: a chip replacement of a unit that got another chip and was claimed since", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    await mayDoAll(hand, other.address)
+    const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+    const [before, chip, last] = [numberOf(previous_chip_id), numberOf(chip_id), 0x77]
+    const hash = await write(hand, address, "replaceChip", [1n, before, chip])
+    await hand.mine()
+    await write(hand, address, "replaceChip", [1n, chip, last])
+    await hand.mine()
+    await write(hand, address, "claim", [1n, person.address])
+    await hand.settle()
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: hash })
+  }, 30_000)
+})
+
+describe("a chip replacement that a reorganization undid", () => {
+  test("is made again before the claim that came after it, which would lock the wrong chip for ever", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+    const { id, address } = await activeCollection(hand)
+    const [unit_id, neighbour] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
+    await hand.settle()
+    const replacement = await replaceChip(hand, unit_id)
+    await hand.settle()
+    // What follows another call to the contract is sent with gas for whatever it meets.
+    await (await preparedClaim(hand, neighbour, friend.address))()
+    await hand.tick()
+    const claim = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.settle()
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+    // They are mined before the unit's issuance, which comes back behind them.
+    await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
+    for (let round = 0; round < 10; round++) {
+      await hand.tick()
+      await hand.mine()
+    }
+    expect(await read(hand, address, "chipOf")).toBe(numberOf(replacement.chip_id))
+    expect(await read(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+
+  test("is made again with the gas that it takes then", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+    const { unit_id, address } = await issuedUnit(hand)
+    const { chip_id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
+    await hand.turn(({ tx }) => tx.update(transactions).set({ gas: 25_000 }))
+    for (let round = 0; round < 6; round++) {
+      await hand.tick()
+      await hand.mine()
+    }
+    expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await hand.transactionsOf("replaceChip")).toHaveLength(2)
+  }, 30_000)
+
+  test("ends where somebody was quicker to claim the unit, once that is final, and an operator is told", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    await mayDoAll(hand, other.address)
+    const { id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+    await reorganize(hand, "replaceChip", () => null)
+    await write(hand, address, "claim", [1n, person.address])
+    await hand.mine()
+    const told: object[] = []
+    const [owning] = hand.lanes
+    const error = (fields: object) => void told.push(fields)
+    const lane = { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }
+    const statuses: string[] = []
+    for (let block = 0; block < 20; block++) {
+      await outwaitNewestBlock()
+      await tickLane(lane)
+      const [sent] = await hand.transactionsOf("replaceChip")
+      statuses.push(sent?.status ?? "")
+      await hand.mine()
+    }
+    expect(statuses.at(-1)).toBe("final")
+    const fields = told.filter((each) => "actor_ids" in each)
+    expect(fields).toEqual([
+      expect.objectContaining({ kind: "replaceChip", actor_ids: [id], reason: "ChipLocked" }),
+    ])
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+})
+
+/** A claim that the chain lets happen now; what is answered creates it. */
+async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, recipient: Address) {
+  const body = { recipient }
+  const prepared = await prepareClaim(world.context, caller, unit_id, body)
+  return () => turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
+}
+
+/** As an operator that is none of the service's keys. */
+async function mayDoAll({ stage, chain, mine }: ByHand, account: Address): Promise<void> {
+  await stage.anvil.client.writeContract({
+    ...{ account: accountAt(0), chain: null, address: chain.config.factory_address, abi: factoryAbi },
+    ...{ functionName: "setRoles", args: [account, 15n] },
+  })
+  await mine()
+}
+
+async function write(
+  { stage }: ByHand,
+  address: string,
+  functionName: "claim" | "replaceChip",
+  args: unknown[],
+): Promise<Hex> {
+  const call = { account: other, chain: null, address: address as Hex, abi: collectionAbi, gas: 300_000n }
+  return await stage.anvil.client.writeContract({ ...call, functionName, args } as never)
+}
+
+async function read(
+  { stage }: ByHand,
+  address: string,
+  functionName: "chipOf" | "ownerOf",
+): Promise<unknown> {
+  const call = { address: address as Hex, abi: collectionAbi, functionName, args: [1n] } as const
+  return await stage.anvil.client.readContract(call)
+}
+
+/** Replaces the blocks from those of a kind on, with what was in them at places counted from there, or without it. */
+async function reorganize(
+  hand: ByHand,
+  kind: string,
+  placeOf: (transaction: { kind: string }) => number | null,
+): Promise<void> {
+  const { client } = hand.stage.anvil
+  const rows = await hand.world.context.db.read
+    .select()
+    .from(transactions)
+    .innerJoin(transactionAttempts, eq(transactionAttempts.hash, transactions.hash))
+    .orderBy(asc(transactions.nonce))
+  const heightOf = ({ transactions: { block_number } }: (typeof rows)[number]) => block_number ?? 0
+  const lowest = Math.min(...rows.filter((row) => row.transactions.kind === kind).map(heightOf))
+  const replaced = rows.filter((row) => heightOf(row) >= lowest)
+  const instead = replaced.flatMap((row) => {
+    const place = placeOf(row.transactions)
+    return place === null ? [] : [[row.transaction_attempts.raw, place]]
+  })
+  const { number: head } = await client.getBlock()
+  const request = client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_reorg", params: [Number(head) - lowest + 1, instead] })
+  if (instead.length > 0) return
+  for (const row of replaced) await client.dropTransaction({ hash: row.transactions.hash as Hex })
+}
+
+async function claimNow({ world }: ByHand, id: string) {
+  const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))
+  if (!row) throw new Error(`there is no claim ${id}`)
+  return row
+}
+
+async function replacementNow({ world }: ByHand, id: string) {
+  const [row] = await world.context.db.read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
+  if (!row) throw new Error(`there is no chip replacement ${id}`)
+  return row
+}
+
+function numberOf(chipId: string | null): number {
+  return Number.parseInt(chipId ?? "", 16)
+}

@@ -1,0 +1,166 @@
+import { and, eq } from "drizzle-orm"
+import { type Address, isAddressEqual, parseEventLogs, zeroAddress } from "viem"
+import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../machines/authorization.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { collections, type EffectRow } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
+import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import type { Context } from "../../src/platform/context.ts"
+import type { Move } from "./follow-owners.ts"
+import { type Changes, changesOf, moveOf } from "./ownership-changes.ts"
+
+/** An open authorization. `last_error`: why nobody could tell what became of it, when it was asked about last. */
+export type Watch = Pick<EffectRow, "request_id" | "attempts" | "last_error" | "due_at"> & {
+  effect_id: string
+  input: WatchAuthorizationInput
+}
+
+/** Who asks a chain about authorizations, and looks no further than a block at the confirmation depth. */
+export type Asker = { context: Context; chain: ConnectedChain; deepest: bigint }
+
+/** Blocks that were read, up to one of this time, in seconds since 1970. */
+type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
+
+/** `newest` is the token's last move, where that had to be searched for. */
+type Ended = { is: "ended"; output: WatchAuthorizationOutput; newest: Move | null }
+export type Verdict = Ended | { is: "open" } | { is: "unknown"; because: string }
+
+/**
+ * What became of an authorization by the end of some blocks; null where they say nothing of its token and nobody has to
+ * be asked. It is asked for once when it is new, because whoever made it may have been told of an older state by a
+ * provider that was behind, and again and again while nobody can tell. Throws `ChainUnreachable`.
+ */
+export async function judgeAuthorization(
+  asker: Asker,
+  watch: Watch,
+  { changes, timestamp, is_doubtful }: SeenInBlocks,
+): Promise<Verdict | null> {
+  const asked = watch.input
+  const ofToken = changesOf(changes, asked)
+  const use = ofToken.find(({ digest }) => digest === asked.authorization_digest)
+  if (use) return ended({ outcome: "used", transaction_hash: use.transaction_hash })
+  const deadline = BigInt(Math.floor(Date.parse(asked.deadline_at) / 1000))
+  const isOver = timestamp > deadline
+  const isDue = watch.attempts === 0 || (watch.last_error !== null && watch.due_at <= asker.context.clock())
+  if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue) return null
+  // Logs can be missing where a provider was behind, or be in blocks still to be read; the state here cannot.
+  const nonce = await nonceAt(asker, asked)
+  if (nonce === null) return { is: "unknown", because: "the chain does not have its unit's token" }
+  if (nonce > asked.authorization_nonce)
+    return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
+  return isOver ? ended({ outcome: "expired" }) : { is: "open" }
+}
+
+function ended(output: WatchAuthorizationOutput, newest: Move | null = null): Ended {
+  return { is: "ended", output, newest }
+}
+
+/**
+ * What became of an authorization whose token changed its owner or chip, each time with its next nonce, found where
+ * the first of these changes is.
+ */
+async function outcomeInLogs(
+  asker: Asker,
+  asked: WatchAuthorizationInput,
+  changes: number,
+): Promise<Verdict> {
+  const { chain } = asker
+  const { found, newest } = await nonceChanges(asker, asked, changes)
+  const change = found[changes - 1]
+  if (!change || !(await isAfterNonce(chain, asked, change)))
+    return {
+      is: "unknown",
+      because: "its logs are not all there: is there a provider that has all of them?",
+    }
+  const { transactionHash: hash } = change
+  const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
+  const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
+    ({ address, args }) =>
+      args.serial === BigInt(asked.serial) &&
+      isAddressEqual(address, asked.contract_address as Address) &&
+      args.authorization === asked.authorization_digest,
+  )
+  return ended({ outcome: isUsed ? "used" : "superseded", transaction_hash: hash }, newest)
+}
+
+/**
+ * Whether a change is at or after the one that took the authorization's nonce: where newer logs are missing, it is an
+ * older one. Nodes that have forgotten so old a state cannot tell, and are believed to have all logs.
+ */
+async function isAfterNonce(
+  { rpc }: ConnectedChain,
+  asked: WatchAuthorizationInput,
+  { blockNumber }: { blockNumber: bigint },
+): Promise<boolean> {
+  const read = () => readNonce(rpc, asked, blockNumber)
+  // Where there is no such token, nothing of it can have changed.
+  const nonce = await unlessReverted(() => unlessForgotten(read), 0)
+  return nonce === null || nonce > asked.authorization_nonce
+}
+
+/** So many changes that moved the token's nonce, the newest first, and its last move. */
+async function nonceChanges(
+  { context, chain, deepest }: Asker,
+  asked: WatchAuthorizationInput,
+  count: number,
+) {
+  const address = asked.contract_address as Address
+  const { generation } = await chain.generations.originOf(address)
+  const where = {
+    address,
+    deployed_block: await deployedBlock(context.db.read, asked),
+    newest_block: deepest,
+  }
+  const tokenId = BigInt(asked.serial)
+  const isEnough = (found: unknown[]) => found.length >= count
+  const search = { ...where, event_name: "Transfer", args: { tokenId } } as const
+  const transfers = await searchCollectionLogs(chain, search, isEnough).catch(none)
+  // Its issuance moves a token, and no nonce.
+  const moves = transfers.filter(({ args }) => args.from !== zeroAddress)
+  const newest = moves[0] ? moveOf(moves[0]) : null
+  // Of the first generation only owners count.
+  if (generation === 1) return { found: moves, newest }
+  const ofChips = { ...where, event_name: "ChipReplaced", args: { serial: tokenId } } as const
+  const swaps = await searchCollectionLogs(chain, ofChips, isEnough).catch(none)
+  const found = [...moves, ...swaps].sort(
+    (one, other) =>
+      Number(other.blockNumber - one.blockNumber) || (other.logIndex ?? 0) - (one.logIndex ?? 0),
+  )
+  return { found, newest }
+}
+
+/** Providers that refuse to be searched are no reason to hold up other authorizations. */
+function none(error: unknown): [] {
+  if (error instanceof ChainUnreachable) return []
+  throw error
+}
+
+async function deployedBlock(
+  queries: Queries,
+  { chain_id, contract_address }: WatchAuthorizationInput,
+): Promise<number | null> {
+  const [collection] = await queries
+    .select({ deployed_block: collections.deployed_block })
+    .from(collections)
+    .where(and(eq(collections.chain_id, chain_id), eq(collections.address, contract_address)))
+  return collection?.deployed_block ?? null
+}
+
+/** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
+async function nonceAt({ chain, deepest }: Asker, asked: WatchAuthorizationInput): Promise<number | null> {
+  return await unlessReverted(() => readNonce(chain.rpc, asked, deepest), null)
+}
+
+async function readNonce(rpc: Rpc, asked: WatchAuthorizationInput, blockNumber: bigint): Promise<number> {
+  const nonce = await rpc.readContract({
+    address: asked.contract_address as Address,
+    abi: collectionAbi,
+    functionName: "authorizationNonce",
+    args: [BigInt(asked.serial)],
+    blockNumber,
+  })
+  return Number(nonce)
+}

@@ -1,0 +1,106 @@
+import { type Address, type GetLogsReturnType, getAbiItem } from "viem"
+import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { reach } from "../../src/engine/chain/rpc.ts"
+import type { Move } from "./follow-owners.ts"
+
+/**
+ * Blocks in a row that are read together; final ones cannot be replaced any more. Doubtful: before them, too, blocks may
+ * have been read that are no longer part of the chain, as from a provider that followed another fork for long.
+ */
+export type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
+
+export type OwnershipChange = {
+  address: Address
+  serial: bigint
+  digest: string | null
+  transaction_hash: string
+  move: Move | null
+}
+
+/** What happened to the tokens of some contracts, in the order of the chain. Throws `ChainUnreachable`. */
+export async function readOwnershipChanges(
+  chain: ConnectedChain,
+  addresses: readonly Address[],
+  span: Span,
+): Promise<OwnershipChange[]> {
+  const changes: OwnershipChange[] = []
+  for (let first = 0; first < addresses.length; first += addressesAtOnce) {
+    const some = addresses.slice(first, first + addressesAtOnce)
+    changes.push(...(await (span.is_final ? changesInRange : changesByBlock)(chain, some, span)))
+  }
+  return changes
+}
+
+/** As many addresses as providers take in one question. */
+const addressesAtOnce = 500
+
+async function changesInRange(
+  chain: ConnectedChain,
+  address: Address[],
+  { first, last }: Span,
+): Promise<OwnershipChange[]> {
+  const range = { address, events: ownershipEvents, fromBlock: first, toBlock: last }
+  return (await reach(() => chain.rpc.getLogs(range))).map(changeOf)
+}
+
+/** By the hash of each block: a provider that follows another fork, or is behind, has no such block. */
+async function changesByBlock(
+  chain: ConnectedChain,
+  address: Address[],
+  { first, last }: Span,
+): Promise<OwnershipChange[]> {
+  const numbers = Array.from({ length: Number(last - first) + 1 }, (_, index) => first + BigInt(index))
+  const changes = await Promise.all(
+    numbers.map(async (number) => {
+      const { hash } = await chain.headers.at(number)
+      const query = { address, events: ownershipEvents, blockHash: hash }
+      return (await reach(() => chain.rpc.getLogs(query))).map(changeOf)
+    }),
+  )
+  return changes.flat()
+}
+
+const ownershipEvents = [
+  getAbiItem({ abi: collectionAbi, name: "AuthorizationUsed" }),
+  getAbiItem({ abi: collectionAbi, name: "Transfer" }),
+  getAbiItem({ abi: collectionAbi, name: "ChipReplaced" }),
+] as const
+
+type OwnershipLog = GetLogsReturnType<undefined, typeof ownershipEvents>[number]
+
+function changeOf(log: OwnershipLog): OwnershipChange {
+  const { address, transactionHash } = log
+  const change = { address, transaction_hash: transactionHash ?? "" }
+  if (log.eventName === "AuthorizationUsed")
+    return { ...change, serial: log.args.serial ?? 0n, digest: log.args.authorization ?? null, move: null }
+  if (log.eventName === "ChipReplaced")
+    return { ...change, serial: log.args.serial ?? 0n, digest: null, move: null }
+  return { ...change, serial: log.args.tokenId ?? 0n, digest: null, move: moveOf(log) }
+}
+
+/** Who a token went from and to, by its log; null where the log is not in a block yet. */
+export function moveOf({ address, args: { from, to, tokenId }, blockNumber }: TransferLog): Move | null {
+  if (!from || !to || tokenId === undefined || blockNumber === null) return null
+  return { address, serial: tokenId, from, to, block_number: blockNumber }
+}
+
+type TransferLog = Extract<OwnershipLog, { eventName: "Transfer" }>
+
+/** By contract and serial, each in the order of the chain. */
+export type Changes = ReadonlyMap<string, OwnershipChange[]>
+
+export function byToken(changes: readonly OwnershipChange[]): Changes {
+  return Map.groupBy(changes, ({ address, serial }) => tokenKey(address, serial))
+}
+
+export function changesOf(changes: Changes, { contract_address, serial }: Token): OwnershipChange[] {
+  return changes.get(tokenKey(contract_address, serial)) ?? []
+}
+
+type Token = Pick<WatchAuthorizationInput, "contract_address" | "serial">
+
+function tokenKey(contract: string, serial: number | bigint): string {
+  return `${contract.toLowerCase()} ${serial}`
+}
