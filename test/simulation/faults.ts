@@ -58,6 +58,7 @@ export type Fault =
   | { kind: "hasty"; at: 0 }
   /** Nothing that goes wrong, but beside the story. */
   | { kind: "refresh"; at: Seconds; salt: number }
+  | { kind: "rival"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
@@ -139,6 +140,7 @@ const weights: Weight[] = [
   ["authorizer", 2],
   ["restore", 2],
   ["refresh", 4],
+  ["rival", 8],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -209,6 +211,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
     case "authorizer":
       return { kind, at, pause_seconds: rounded(stream.between(0, 6)) }
     case "refresh":
+    case "rival":
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -226,6 +229,7 @@ export function lengthOf(fault: Fault): number {
     case "steal":
     case "operator":
     case "refresh":
+    case "rival":
     case "hostile":
       return settlingSeconds
     case "hasty":
@@ -325,6 +329,8 @@ function wordsOf(fault: Fault): string {
       return "what is in a block is taken for confirmed"
     case "refresh":
       return "a brand says that what its tokens show has changed"
+    case "rival":
+      return "somebody else wants a unit"
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

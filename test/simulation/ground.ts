@@ -16,7 +16,7 @@ import {
   openChain,
   type SimulatedChain,
 } from "./chain/chain.ts"
-import { account, firstWallet, walletAddress, walletCount } from "./wallets.ts"
+import { account, firstWallet, rivalCount, walletAddress, walletCount } from "./wallets.ts"
 import { firstBlocks } from "./weather.ts"
 import { writers } from "./writers.ts"
 
@@ -29,10 +29,12 @@ const chainId = 31_337
 const admin = account(0).address
 const authorizer = account(3).address
 
+const afterWallets = firstWallet + walletCount + rivalCount
+
 /** The places of `SIGNER_KEYS`: the account whose key is there at first, and the one of a rotation. */
 const signerPlaces = [
-  { first: 1, next: firstWallet + walletCount },
-  { first: 2, next: firstWallet + walletCount + 1 },
+  { first: 1, next: afterWallets },
+  { first: 2, next: afterWallets + 1 },
 ]
 const signers = signerPlaces.flatMap(({ first, next }) => [account(first).address, account(next).address])
 /** All keys of signers, in the order in which each has the roles of its place. */
@@ -42,7 +44,7 @@ export const nextSignerKeys = signerPlaces.map(({ next }) => keyAt(next))
 const firstSignerKeys = signerPlaces.map(({ first }) => keyAt(first))
 
 /** The key that takes the authorizer's place. */
-export const nextAuthorizerKey = keyAt(firstWallet + walletCount + signerPlaces.length)
+export const nextAuthorizerKey = keyAt(afterWallets + signerPlaces.length)
 
 /** What every history of this process begins with, made once: an empty database and a chain with the factory. */
 export type Ground = {
@@ -64,7 +66,7 @@ export async function openGround(): Promise<Ground> {
   connection.run("pragma wal_checkpoint(truncate)")
   connection.close()
 
-  const wallets = Array.from({ length: walletCount }, (_each, wallet) => walletAddress(wallet))
+  const wallets = Array.from({ length: walletCount + rivalCount }, (_each, wallet) => walletAddress(wallet))
   const chain = await openChain(chainId, epoch / 1_000 - firstBlocks - 1, [admin, ...signers, ...wallets])
   const contracts = await deployContracts(chain, admin, authorizer, signers)
   while (headOf(chain).number < firstBlocks) await mineBlock(chain, headOf(chain).timestamp + 1)

@@ -9,6 +9,7 @@ import { actorEvents, actors, effects, transactionAttempts, transactions } from 
 import { inTurn } from "../../src/platform/context.ts"
 import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
+import type { Asking, Stage } from "./asking.ts"
 import { apiNames, type Cast, createCast, workerNames } from "./cast.ts"
 import { headOf, type SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, wholeView } from "./chain/json-rpc.ts"
@@ -23,13 +24,15 @@ import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
 import { askForRefresh } from "./refreshes.ts"
 import { createRestorer, type Store } from "./restoration.ts"
+import { comeBetween } from "./rivals.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
 import { servers } from "./seams/line.ts"
 import { takeStock } from "./stock.ts"
-import { type Asking, followFeed, playStory, readAgain, readFeed, type Stage } from "./story.ts"
+import { followFeed, playStory, readAgain, readFeed } from "./story.ts"
 import { sendNonsense } from "./stranger.ts"
 import { streamOf } from "./streams.ts"
 import { createWakeUpLine } from "./wake-ups.ts"
+import { rivalCount, walletCount } from "./wallets.ts"
 import { calm, createMiner, mineAtOnce, type Surroundings, startMining, unleash } from "./weather.ts"
 
 /** A seed, which decides what is asked and in which order things happen, and what goes wrong. */
@@ -105,6 +108,7 @@ export async function playHistory(
   }
   const breached = (error: Error) => void asking.breaches.push(error.message)
   let maker = ""
+  let rivals = 0
   const beside: Promise<void>[] = []
   const around: Surroundings = {
     ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
@@ -113,6 +117,7 @@ export async function playHistory(
       else if (fault.kind === "rotate") void operator.rotate(fault)
       else if (fault.kind === "authorizer") beside.push(operator.rotateAuthorizer(fault).catch(breached))
       else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
+      else if (fault.kind === "rival") beside.push(rivalAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
@@ -143,6 +148,12 @@ export async function playHistory(
 
   async function refreshAfter({ salt }: Extract<Fault, { kind: "refresh" }>): Promise<void> {
     await unlessForgotten(askForRefresh(stage, maker, salt, asking)).catch(breached)
+  }
+
+  async function rivalAfter({ salt }: Extract<Fault, { kind: "rival" }>): Promise<void> {
+    if (rivals === rivalCount) return
+    const wallet = walletCount + rivals++
+    await unlessForgotten(comeBetween(stage, maker, { salt, wallet }, asking)).catch(breached)
   }
 
   let isOver = false

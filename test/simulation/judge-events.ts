@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm"
 import type { Queries } from "../../src/db/database.ts"
 import { type EventRow, events, webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
+import type { Asking } from "./asking.ts"
 import type { Fault } from "./faults.ts"
 import type { Receiver } from "./receiver.ts"
-import type { Asking } from "./story.ts"
 
 type Told = {
   faults: readonly Fault[]

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm"
-import { type Address, isAddressEqual } from "viem"
 import { chips, collections, units } from "../../src/db/schema.ts"
-import { eventsOf, type Judged } from "../faults/judge.ts"
-import type { CollectionPlayed } from "./story.ts"
+import type { Judged } from "../faults/judge.ts"
+import type { CollectionPlayed } from "./asking.ts"
+import { readTokens } from "./judge-owners.ts"
 
 /** What contradicts the chain in a collection whose rows were put back to older ones. */
 export async function findFaultsAfterRestoring(
@@ -30,34 +30,8 @@ export async function findFaultsAfterRestoring(
     const isForgotten = allChips.some(({ chip_id, unit_id }) => chip_id === token.chip && unit_id === null)
     if (token.chip !== chip.chip_id && !isForgotten)
       found.push(`serial ${unit.serial} has the chip ${token.chip} on chain and ${chip.chip_id} here`)
-    const owner = isAddressEqual(token.owner, played.address as Address) ? null : token.owner
-    if (unit.claimed !== (owner !== null) || (unit.owner ?? "") !== (owner ?? ""))
-      found.push(
-        `serial ${unit.serial} belongs to ${owner} on chain and to ${unit.owner} here, claimed: ${unit.claimed}`,
-      )
   }
   return found
 }
 
 type Remains = Pick<Judged, "anvil" | "world">
-
-type Token = { chip: string; owner: Address }
-
-/** What each serial has now. */
-async function readTokens({ anvil }: Pick<Judged, "anvil">, collection: CollectionPlayed) {
-  const tokens = new Map<number, Token>()
-  const set = (serial: bigint, change: Partial<Token>) => {
-    const before = tokens.get(Number(serial)) ?? { chip: "", owner: collection.address as Address }
-    tokens.set(Number(serial), { ...before, ...change })
-  }
-  for (const { eventName, args } of await eventsOf({ anvil }, { collection })) {
-    if (eventName === "Issued") {
-      const given = (args.chips.slice(2).match(/.{10}/g) ?? []).map((chip) => chip.toUpperCase())
-      for (const [index, chip] of given.entries()) set(args.first + BigInt(index), { chip })
-    }
-    if (eventName === "ChipReplaced")
-      set(args.serial, { chip: args.chip.toString(16).padStart(10, "0").toUpperCase() })
-    if (eventName === "Transfer") set(args.tokenId, { owner: args.to })
-  }
-  return tokens
-}

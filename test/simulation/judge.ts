@@ -1,8 +1,7 @@
 import { and, eq, lt, ne } from "drizzle-orm"
-import { type Address, type Hex, isAddressEqual, parseEventLogs } from "viem"
+import type { Hex } from "viem"
 import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import {
-  actors,
   actorTimers,
   chipReplacements,
   claims,
@@ -14,21 +13,21 @@ import {
   transfers,
   units,
 } from "../../src/db/schema.ts"
-import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { paidOverOracle } from "../faults/bounds.ts"
 import { eventsOf, type Judged, judge, judgeRows, tally, type Verdict } from "../faults/judge.ts"
 import { findFaultsInAnswers } from "./answers.ts"
+import type { Asking, CollectionPlayed } from "./asking.ts"
 import { tip as advisedTip } from "./chain/json-rpc.ts"
 import type { Clients } from "./clients.ts"
 import type { Fault } from "./faults.ts"
 import { maxFeePerGasGwei } from "./ground.ts"
 import { findFaultsInEvents } from "./judge-events.ts"
+import { findFaultsInOwners, kept, lostForGood } from "./judge-owners.ts"
 import { findFaultsAfterRestoring } from "./judge-restored.ts"
 import type { Operator } from "./operator.ts"
 import type { Receiver } from "./receiver.ts"
 import { isForgotten, type Restoration } from "./restoration.ts"
-import type { Asking, CollectionPlayed } from "./story.ts"
 import { writers } from "./writers.ts"
 
 /** What a history left behind. */
@@ -55,7 +54,7 @@ export async function findFaults(remains: Remains): Promise<string[]> {
   if (failure !== null) return [failure, ...(await whatWaits(remains)), ...operator.halts]
   const found = [
     ...(await findFaultsOnChain(remains)),
-    ...(await failedWithoutCause(remains)),
+    ...(await findFaultsInOwners(remains)),
     ...(await haltedWithoutCause(remains)),
     ...(await toldTooEarly(remains)),
     ...contradictions(remains),
@@ -85,11 +84,15 @@ async function findFaultsOnChain(remains: Remains): Promise<string[]> {
 
 async function judgeCollection(remains: Remains, played: CollectionPlayed): Promise<Verdict> {
   const { restoration, foreign } = remains
+  const lost = lostForGood(remains)
+  const isThere = ({ id }: { id: string }) => !lost.has(id)
+  const claimed = await ended(remains, played.claims, claims, "claimed")
+  const replaced = await ended(remains, played.replacements, chipReplacements, "confirmed")
   const known = {
     collection: { address: played.address },
     paired: restoration ? [] : await inOrderOfRequests(remains, played),
-    claims: await ended(remains, played.claims, claims, "claimed"),
-    replacements: lastOfEach(await ended(remains, played.replacements, chipReplacements, "confirmed")),
+    claims: await kept(remains, played, claimed.filter(isThere)),
+    replacements: lastOfEach(replaced).filter(isThere),
     refreshes: await refreshesOf(remains, played),
   }
   if (!restoration) {
@@ -176,53 +179,6 @@ async function refreshesOf({ world }: Remains, { id }: CollectionPlayed): Promis
 /** A unit whose chip is replaced twice has the second one. */
 function lastOfEach<T extends { unit_id: string }>(replacements: T[]): T[] {
   return [...new Map(replacements.map((each) => [each.unit_id, each])).values()]
-}
-
-/** Who ended badly needs somebody on chain who was quicker. */
-async function failedWithoutCause(remains: Remains): Promise<string[]> {
-  const { read } = remains.world.context.db
-  const found: string[] = []
-  for (const actor of await read.select().from(actors)) {
-    const [state = ""] = actor.state.split(".")
-    if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
-    if (await hasCause(remains, actor)) continue
-    found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
-  }
-  return found
-}
-
-async function hasCause(
-  remains: Remains,
-  { id, machine }: { id: string; machine: string },
-): Promise<boolean> {
-  const { read } = remains.world.context.db
-  if (machine === "chip-replacement") {
-    const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
-    // After a back-up was restored, the chain may have a later replacement, of which nobody knows any more.
-    return (
-      row !== undefined && (remains.restoration !== null || (await ownerOf(remains, row.unit_id)) !== null)
-    )
-  }
-  const table = machine === "claim" ? claims : machine === "transfer" ? transfers : null
-  if (!table) return false
-  const [row] = await read
-    .select({ unit_id: table.unit_id, recipient: table.recipient })
-    .from(table)
-    .where(eq(table.id, id))
-  const owner = row ? await ownerOf(remains, row.unit_id) : null
-  return row !== undefined && owner !== null && !isAddressEqual(owner, row.recipient as Address)
-}
-
-/** Who has a unit, by the logs; null while nobody took it out of custody. */
-async function ownerOf({ world, asking, anvil }: Remains, unitId: string): Promise<Address | null> {
-  const [unit] = await world.context.db.read.select().from(units).where(eq(units.id, unitId))
-  const played = asking.collections.find(({ id }) => id === unit?.collection_id)
-  if (!unit || !played) return null
-  const logs = await anvil.client.getLogs({ address: played.address as Address, fromBlock: 0n })
-  const taken = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs }).filter(
-    ({ args }) => Number(args.tokenId) === unit.serial && BigInt(args.from) !== 0n,
-  )
-  return taken.at(-1)?.args.to ?? null
 }
 
 /**

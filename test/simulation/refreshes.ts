@@ -1,5 +1,5 @@
+import { type Asking, type Collection, endOf, type Made, type Stage, until } from "./asking.ts"
 import { make, read } from "./errands.ts"
-import { type Asking, type Collection, endOf, type Made, type Stage, until } from "./story.ts"
 import { streamOf } from "./streams.ts"
 
 /** A brand asks that marketplaces read anew what the tokens of one of its collections show, and waits for the end. */

@@ -1,5 +1,6 @@
+import { type Asking, type Collection, type CollectionPlayed, type Stage, until } from "./asking.ts"
 import { make, read, unlessForgotten } from "./errands.ts"
-import { type Asking, type Collection, type CollectionPlayed, chipFor, type Stage, until } from "./story.ts"
+import { chipFor } from "./people.ts"
 
 /**
  * What a brand does once a back-up was restored: it makes units anew that were forgotten, pairs each with the chip that

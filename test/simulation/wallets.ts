@@ -5,7 +5,9 @@ import { PoolRefusal } from "./chain/pool.ts"
 import { type Simulation, sleep } from "./scheduler.ts"
 
 export const firstWallet = 5
+/** Those of the people of a story, and of those who come between them. */
 export const walletCount = 16
+export const rivalCount = 16
 
 const accounts = new Map<number, Account>()
 
@@ -21,6 +23,14 @@ export function account(index: number): Account {
 /** The address of a person's wallet. */
 export function walletAddress(wallet: number): Address {
   return account(firstWallet + wallet).address
+}
+
+/** The wallet that has an address; throws where nobody's has. */
+export function walletOf(address: string): number {
+  const wallets = Array.from({ length: walletCount + rivalCount }, (_each, wallet) => wallet)
+  const wallet = wallets.find((each) => walletAddress(each) === address)
+  if (wallet === undefined) throw new Error(`${address} is nobody's wallet`)
+  return wallet
 }
 
 /**

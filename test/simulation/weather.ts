@@ -32,7 +32,10 @@ export type Surroundings = {
   miner: Miner
   /** Does what an operator or a stranger does. */
   act(
-    fault: Extract<Fault, { kind: "operator" | "rotate" | "restore" | "authorizer" | "refresh" | "hostile" }>,
+    fault: Extract<
+      Fault,
+      { kind: "operator" | "rotate" | "restore" | "authorizer" | "refresh" | "rival" | "hostile" }
+    >,
   ): void
 }
 
@@ -187,6 +190,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "restore":
     case "authorizer":
     case "refresh":
+    case "rival":
     case "hostile":
       around.act(fault)
       return null

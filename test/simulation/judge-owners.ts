@@ -1,0 +1,163 @@
+import { eq } from "drizzle-orm"
+import { type Address, isAddressEqual } from "viem"
+import { actors, chipReplacements, claims, transfers, units } from "../../src/db/schema.ts"
+import { eventsOf, type Judged } from "../faults/judge.ts"
+import type { Asking, CollectionPlayed } from "./asking.ts"
+import type { Fault } from "./faults.ts"
+import type { Restoration } from "./restoration.ts"
+
+type Remains = Judged & { asking: Asking; faults: readonly Fault[]; restoration: Restoration | null }
+
+/** What contradicts the chain in what was said of owners, and of those who did not become one. */
+export async function findFaultsInOwners(remains: Remains): Promise<string[]> {
+  const found: string[] = []
+  for (const played of remains.asking.collections) {
+    const tokens = await readTokens(remains, played)
+    found.push(
+      ...(await ownersNotAsOnChain(remains, played, tokens)),
+      ...(await transfersNotMade(remains, played, tokens)),
+    )
+  }
+  return [...found, ...(await failedWithoutCause(remains))]
+}
+
+/** Those of what ended well that the chain has, or should have: all but those that a reorganization gave to another. */
+export async function kept<T extends { unit_id: string; recipient: Address }>(
+  remains: Remains,
+  played: CollectionPlayed,
+  ended: T[],
+): Promise<T[]> {
+  if (!remains.faults.some(({ kind }) => kind === "reorganize")) return ended
+  const tokens = await readTokens(remains, played)
+  const serials = await serialsOf(remains)
+  return ended.filter(({ unit_id, recipient }) => {
+    const moves = tokens.get(serials.get(unit_id) ?? 0)?.moves ?? []
+    const others = played.claims.filter((claim) => claim.unit_id === unit_id && claim.recipient !== recipient)
+    const [first] = moves
+    return !first || !others.some((other) => isAddressEqual(other.recipient, first.to))
+  })
+}
+
+/** What an operator was told of that a reorganization undid for good, by the ids of the actors. */
+export function lostForGood({ log }: { log: readonly string[] }): Set<string> {
+  const told = log.filter((line) => line.includes("it was told of as done"))
+  return new Set(told.flatMap((line) => line.match(/"actor_ids":\[([^\]]*)\]/)?.[1]?.match(/[\w-]+/g) ?? []))
+}
+
+/** What each serial has been through on chain. */
+export type Token = { chip: string; owner: Address; moves: Move[]; is_swapped: boolean }
+
+type Move = { from: Address; to: Address }
+
+/** By serial. */
+export async function readTokens(
+  { anvil }: Pick<Judged, "anvil">,
+  collection: CollectionPlayed,
+): Promise<Map<number, Token>> {
+  const tokens = new Map<number, Token>()
+  const set = (serial: bigint, change: (before: Token) => Partial<Token>) => {
+    const none = { chip: "", owner: collection.address as Address, moves: [], is_swapped: false }
+    const before = tokens.get(Number(serial)) ?? none
+    tokens.set(Number(serial), { ...before, ...change(before) })
+  }
+  for (const { eventName, args } of await eventsOf({ anvil }, { collection })) {
+    if (eventName === "Issued") {
+      const given = (args.chips.slice(2).match(/.{10}/g) ?? []).map((chip) => chip.toUpperCase())
+      for (const [index, chip] of given.entries()) set(args.first + BigInt(index), () => ({ chip }))
+    }
+    if (eventName === "ChipReplaced") {
+      const chip = args.chip.toString(16).padStart(10, "0").toUpperCase()
+      set(args.serial, () => ({ chip, is_swapped: true }))
+    }
+    if (eventName === "Transfer" && BigInt(args.from) !== 0n)
+      set(args.tokenId, ({ moves }) => ({ owner: args.to, moves: [...moves, args] }))
+  }
+  return tokens
+}
+
+async function ownersNotAsOnChain(
+  { world }: Remains,
+  { id, address }: CollectionPlayed,
+  tokens: ReadonlyMap<number, Token>,
+): Promise<string[]> {
+  const rows = await world.context.db.read.select().from(units).where(eq(units.collection_id, id))
+  return rows.flatMap((unit) => {
+    const token = tokens.get(unit.serial ?? 0)
+    if (!token) return []
+    const owner = isAddressEqual(token.owner, address as Address) ? null : token.owner
+    if (unit.claimed === (owner !== null) && (unit.owner ?? "") === (owner ?? "")) return []
+    const here = `to ${unit.owner} here, claimed: ${unit.claimed}`
+    return [`serial ${unit.serial} belongs to ${owner} on chain and ${here}`]
+  })
+}
+
+async function transfersNotMade(
+  remains: Remains,
+  played: CollectionPlayed,
+  tokens: ReadonlyMap<number, Token>,
+): Promise<string[]> {
+  if (remains.faults.some(({ kind }) => kind === "reorganize")) return []
+  const rows = await remains.world.context.db.read.select().from(transfers)
+  const serials = await serialsOf(remains)
+  return played.transfers.flatMap(({ id, unit_id, recipient }) => {
+    if (rows.find((row) => row.id === id)?.status !== "confirmed") return []
+    const moves = tokens.get(serials.get(unit_id) ?? 0)?.moves ?? []
+    const isMade = moves.some(({ to }) => isAddressEqual(to, recipient))
+    return isMade ? [] : [`transfer ${id} is confirmed and ${recipient} never had the unit`]
+  })
+}
+
+/** Who ended badly needs somebody on chain who was quicker. */
+async function failedWithoutCause(remains: Remains): Promise<string[]> {
+  const { read } = remains.world.context.db
+  const found: string[] = []
+  for (const actor of await read.select().from(actors)) {
+    const [state = ""] = actor.state.split(".")
+    if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
+    if (await hasCause(remains, actor)) continue
+    found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
+  }
+  return found
+}
+
+async function hasCause(
+  remains: Remains,
+  { id, machine }: { id: string; machine: string },
+): Promise<boolean> {
+  const { read } = remains.world.context.db
+  if (machine === "chip-replacement") {
+    const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
+    if (!row) return false
+    // After a back-up was restored, the chain may have a later replacement, of which nobody knows any more.
+    return remains.restoration !== null || (await tokenOf(remains, row.unit_id)).moves.length > 0
+  }
+  if (machine === "claim") {
+    const [row] = await read.select().from(claims).where(eq(claims.id, id))
+    if (!row) return false
+    const { moves, is_swapped } = await tokenOf(remains, row.unit_id)
+    const isSuperseded = is_swapped && row.execution === "client_broadcast"
+    return (moves.length > 0 || isSuperseded) && !isIn(moves, row)
+  }
+  if (machine !== "transfer") return false
+  const [row] = await read.select().from(transfers).where(eq(transfers.id, id))
+  if (!row) return false
+  const { moves } = await tokenOf(remains, row.unit_id)
+  return moves.some(({ from }) => isAddressEqual(from, row.sender as Address)) && !isIn(moves, row)
+}
+
+function isIn(moves: readonly Move[], { recipient }: { recipient: string }): boolean {
+  return moves.some(({ to }) => isAddressEqual(to, recipient as Address))
+}
+
+/** The token of a unit; one that has been through nothing where there is none. */
+async function tokenOf(remains: Remains, unitId: string): Promise<Pick<Token, "moves" | "is_swapped">> {
+  const [unit] = await remains.world.context.db.read.select().from(units).where(eq(units.id, unitId))
+  const played = remains.asking.collections.find(({ id }) => id === unit?.collection_id)
+  const tokens = played && (await readTokens(remains, played))
+  return tokens?.get(unit?.serial ?? 0) ?? { moves: [], is_swapped: false }
+}
+
+async function serialsOf({ world }: Remains): Promise<Map<string, number>> {
+  const rows = await world.context.db.read.select({ id: units.id, serial: units.serial }).from(units)
+  return new Map(rows.map(({ id, serial }) => [id, serial ?? 0]))
+}

@@ -1,0 +1,134 @@
+import { type Asking, type CollectionPlayed, endOf, type Made, type Stage, until } from "./asking.ts"
+import type { Asked } from "./clients.ts"
+import { read, tryMake } from "./errands.ts"
+import { sleep } from "./scheduler.ts"
+import { sendFromWallet, walletAddress, walletOf } from "./wallets.ts"
+
+/** Somebody who has a unit in hand. */
+export type Person = Stage & {
+  key: string
+  played: CollectionPlayed
+  unit_id: string
+  chip_id: string
+  asking: Asking
+}
+
+type Session = { token: string; expires_at: string }
+
+/** Taps until a value is taken, now and then twice with the same one, and answers the session that begins. */
+async function tap(person: Person, ttl = 3_600): Promise<Session | null> {
+  const { chance, key, chip_id, clients, asking } = person
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const e = await emit(person)
+    if (e === null) return null
+    asking.secrets.push(e)
+    const body = { chip_id, e, ttl }
+    const asked: Asked = { method: "POST", path: "/v1/taps", token: key, body }
+    const answers = await Promise.all(
+      chance.happens(0.25) ? [clients.ask(asked), clients.ask(asked)] : [clients.ask(asked)],
+    )
+    const taken = answers.find(({ status }) => status === 201)
+    if (!taken) continue
+    const { session_token } = taken.body as { session_token: Session }
+    asking.secrets.push(session_token.token)
+    return session_token
+  }
+  return null
+}
+
+/** A value of the chip; null where it emits none any more. */
+async function emit({ chest, clients, key, chip_id }: Person): Promise<string | null> {
+  if (chest) return chest.emit(chip_id)
+  const body = { chip_id }
+  const emitted = await clients.ask({ method: "POST", path: "/v1/test-helpers/taps", token: key, body })
+  return emitted.status === 201 ? (emitted.body as { e: string }).e : null
+}
+
+export type ClaimWanted = {
+  wallet: number
+  execution: "service_relay" | "client_broadcast"
+  /** How long a wallet that has its payload waits before it sends it. */
+  hesitates_seconds?: number
+}
+
+/** Claims the unit for a wallet, and answers whether the wallet got it. */
+export async function claim(person: Person, wanted: ClaimWanted): Promise<boolean> {
+  const { unit_id, played } = person
+  const { wallet, execution, hesitates_seconds = 0 } = wanted
+  const recipient = walletAddress(wallet)
+  const session = await tap(person)
+  if (session === null) return false
+  const path = `/v1/units/${unit_id}/claims`
+  const made = await tryMake<Made>(person, { token: session.token, path, body: { execution, recipient } })
+  if (!made) return false
+  played.claims.push({ id: made.id, unit_id, recipient })
+  return await submitUntilEnded(person, `${path}/${made.id}`, { ...made, wallet, hesitates_seconds })
+}
+
+/** Has the unit's owner hand it over to a wallet. */
+export async function transfer(person: Person, friend: number, hesitates_seconds = 0): Promise<void> {
+  const { unit_id, played } = person
+  const recipient = walletAddress(friend)
+  const session = await tap(person)
+  if (session === null) return
+  const path = `/v1/units/${unit_id}/transfers`
+  const asked = { token: session.token, path, body: { recipient } }
+  const made = await tryMake<Made & { sender: string }>(person, asked)
+  if (!made) return
+  played.transfers.push({ id: made.id, unit_id, recipient })
+  const wallet = walletOf(made.sender)
+  await submitUntilEnded(person, `${path}/${made.id}`, { ...made, wallet, hesitates_seconds })
+}
+
+/** The shortest session there is, used at once and as soon as it is over by any clock of a process. */
+export async function linger(person: Person): Promise<void> {
+  const { clients, simulation, asking, most_skew_seconds } = person
+  const session = await tap(person, shortestSessionSeconds)
+  if (session === null) return
+  const asked = { method: "GET", path: "/v1/session-tokens/current", token: session.token } as const
+  const over = Date.parse(session.expires_at) - simulation.epoch
+  const skew = most_skew_seconds * 1_000
+  const first = await clients.ask(asked)
+  if (first.status !== 200 && first.answered_at < over - skew && !person.isRestored())
+    asking.breaches.push(`a session of ${shortestSessionSeconds} s is refused before`)
+  await sleep(simulation, over + skew - simulation.now)
+  const { status } = await clients.ask(asked)
+  if (status < 300) asking.breaches.push(`a session of ${shortestSessionSeconds} s is good for longer`)
+}
+
+const shortestSessionSeconds = 60
+
+/** Answers the chip that the unit has in the end; null when it was not replaced. */
+export async function replace(person: Person): Promise<string | null> {
+  const { unit_id, played, key } = person
+  const path = `/v1/units/${unit_id}/chip-replacements`
+  const made = await tryMake<Made & { chip_id: string }>(person, {
+    token: key,
+    path,
+    body: chipFor(person),
+  })
+  if (!made) return null
+  played.replacements.push({ id: made.id, unit_id, chip_id: made.chip_id })
+  await until(person, async () => endOf(await read<Made>(person, key, `${path}/${made.id}`)) !== null)
+  return made.chip_id
+}
+
+type Submitted = Pick<Made, "transaction"> & { wallet: number; hesitates_seconds: number }
+
+/** A wallet that was given a payload sends it until the service says how it ended; answers whether it did so well. */
+async function submitUntilEnded(
+  person: Person,
+  path: string,
+  { transaction, wallet, hesitates_seconds }: Submitted,
+): Promise<boolean> {
+  const ended = async () => endOf(await read<Made>(person, person.key, path))
+  if (hesitates_seconds > 0) await sleep(person.simulation, hesitates_seconds * 1_000)
+  if (transaction) await sendFromWallet(person.simulation, person.chain, wallet, transaction, ended)
+  else await until(person, async () => (await ended()) !== null)
+  return (await ended()) === "well"
+}
+
+/** The chip of a request: one of the chest, with what it emits, or a test chip. */
+export function chipFor({ chest }: Stage, chipId = chest?.take()): object {
+  return chest && chipId ? { chip_id: chipId, e: chest.emit(chipId) } : { is_test: true }
+}
