@@ -117,7 +117,7 @@ export const mutations: Mutation[] = [
   {
     name: "a call that reverts fails at its first try",
     file: sendEffects,
-    replace: [["refusal && isTried", "refusal"]],
+    replace: [["effect.attempts >= confirmation_depth ? job", "effect.attempts >= 0 ? job"]],
     noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
   },
   {

@@ -11,7 +11,7 @@ import type { Move } from "./follow-owners.ts"
  */
 export type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
 
-export type OwnershipChange = {
+type OwnershipChange = {
   address: Address
   serial: bigint
   digest: string | null
