@@ -33,6 +33,7 @@ import { accountAt, signers } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  grant,
   issuedUnit,
   issuingLane,
   newCollection,
@@ -1164,14 +1165,6 @@ async function claimPastTheLane(hand: ByHand, address: string) {
 }
 
 /** Gives an account these roles and no others. */
-async function grant(hand: ByHand, account: Address, roles: bigint) {
-  await hand.stage.anvil.client.writeContract({
-    ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
-    ...{ functionName: "setRoles", args: [account, roles] },
-  })
-  await hand.mine()
-}
-
 /** A round of every lane; once it has begun, whoever is asked for the newest block is behind. */
 async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
   const { rpc, headers } = chain

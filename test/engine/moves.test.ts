@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from "bun:test"
 import { and, eq, isNotNull } from "drizzle-orm"
 import { collections, effects, transactions, units } from "../../src/db/schema.ts"
-import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { openWorld } from "../../src/engine/world.ts"
@@ -11,10 +10,11 @@ import { pairChip } from "../../src/resources/chips/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
-import { accountAt, keyAt, signers } from "../faults/stage.ts"
+import { keyAt, signers } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  grant,
   openByHand,
   outwaitNewestBlock,
   pairedUnit,
@@ -109,12 +109,7 @@ test("a unit that was asked for under other keys keeps its place among those tha
 }, 30_000)
 
 async function giveAllRoles(hand: ByHand): Promise<void> {
-  for (const address of signers)
-    await hand.stage.anvil.client.writeContract({
-      ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
-      ...{ functionName: "setRoles", args: [address, 15n] },
-    })
-  await hand.mine()
+  for (const address of signers) await grant(hand, address)
 }
 
 /** The lanes of a process that was given the same keys in the other order. */

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { asc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chipReplacements, claims, transactionAttempts, transactions } from "../../src/db/schema.ts"
-import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
@@ -10,6 +10,7 @@ import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  grant,
   issuedUnit,
   openByHand,
   outwaitNewestBlock,
@@ -37,7 +38,7 @@ describe("what the chain refuses because it was done before", () => {
   test("is told as done: a claim whose owner has handed the unit over since", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
-    await mayDoAll(hand, other.address)
+    await grant(hand, other.address)
     const create = await preparedClaim(hand, unit_id, person.address)
     const hash = await write(hand, address, "claim", [1n, person.address])
     await hand.mine()
@@ -55,7 +56,7 @@ describe("what the chain refuses because it was done before", () => {
   test("is told as done: a chip replacement of a unit that got another chip and was claimed since", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
-    await mayDoAll(hand, other.address)
+    await grant(hand, other.address)
     const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
     const [before, chip, last] = [numberOf(previous_chip_id), numberOf(chip_id), 0x77]
     const hash = await write(hand, address, "replaceChip", [1n, before, chip])
@@ -110,7 +111,7 @@ describe("a chip replacement that a reorganization undid", () => {
   test("ends where somebody was quicker to claim the unit, once that is final, and an operator is told", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
-    await mayDoAll(hand, other.address)
+    await grant(hand, other.address)
     const { id } = await replaceChip(hand, unit_id)
     await hand.settle()
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
@@ -143,15 +144,6 @@ async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, r
   const body = { recipient }
   const prepared = await prepareClaim(world.context, caller, unit_id, body)
   return () => turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
-}
-
-/** As an operator that is none of the service's keys. */
-async function mayDoAll({ stage, chain, mine }: ByHand, account: Address): Promise<void> {
-  await stage.anvil.client.writeContract({
-    ...{ account: accountAt(0), chain: null, address: chain.config.factory_address, abi: factoryAbi },
-    ...{ functionName: "setRoles", args: [account, 15n] },
-  })
-  await mine()
 }
 
 async function write(

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
-import { claims, effects, units } from "../../src/db/schema.ts"
-import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { chips, claims, effects, units } from "../../src/db/schema.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
@@ -11,6 +11,7 @@ import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  grant,
   issuedUnit,
   openByHand,
   outwaitNewestBlock,
@@ -161,6 +162,58 @@ describe("an authorization", () => {
   }, 30_000)
 })
 
+describe("a unit that was claimed and has no owner any more", () => {
+  test("is asked for until the chain names one", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    await watch(hand)
+    await send(hand, await ownClaim(hand, unit_id, 7))
+    await hand.mine()
+    await watch(hand)
+    // As a provider had it that followed another fork, for longer than blocks are read again.
+    await hand.turn(({ tx }) => tx.update(units).set({ owner: null, owner_block: 1 }))
+    await hand.mine()
+    await watch(hand)
+    expect(await unitNow(hand, unit_id)).toMatchObject({ claimed: true, owner: accountAt(7).address })
+  }, 30_000)
+
+  test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, accountAt(8).address)
+    await watch(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await send(hand, claim)
+    await hand.mine()
+    await watch(hand)
+    const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [1, []] })
+    const { transaction_hash } = await claimNow(hand, claim.id)
+    await hand.stage.anvil.client.dropTransaction({ hash: transaction_hash as Hex })
+    const { chip_id = "" } = await chipOf(hand, unit_id)
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: accountAt(8), chain: null, address: address as Address, abi: collectionAbi },
+      ...{ functionName: "replaceChip", args: [1n, Number.parseInt(chip_id, 16), 0x77] },
+    })
+    const told: object[] = []
+    const log = { ...hand.world.context.log, error: (fields: object) => void told.push(fields) }
+    const listening = { ...hand, world: { ...hand.world, context: { ...hand.world.context, log } } }
+    const seen: boolean[] = []
+    for (let block = 0; block < 8; block++) {
+      await hand.mine()
+      await watch(listening)
+      seen.push((await unitNow(hand, unit_id)).claimed)
+    }
+    expect([seen[0], seen.at(-1)]).toEqual([true, false])
+    expect(told).toEqual([{ unit_id, actor_ids: [claim.id] }])
+    const { recipient, ...again } = await ownClaim(hand, unit_id, 6)
+    await send(hand, again)
+    await hand.mine()
+    await watch(hand)
+    expect(await unitNow(hand, unit_id)).toMatchObject({ claimed: true, owner: recipient })
+  }, 30_000)
+})
+
 test("a chain that was never read, as in a back-up from that time, is read from its oldest collection on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await issuedUnit(hand)
@@ -182,11 +235,7 @@ test("a serial that only the chain has is taken up at the confirmation depth, an
   const { id, address } = await activeCollection(hand)
   // Somebody else who may issue, as the service once did itself.
   const other = accountAt(8)
-  await client.writeContract({
-    ...{ account: accountAt(0), chain: null, address: hand.chain.config.factory_address, abi: factoryAbi },
-    ...{ functionName: "setRoles", args: [other.address, 15n] },
-  })
-  await hand.mine()
+  await grant(hand, other.address)
   await client.writeContract({
     ...{ account: other, chain: null, address: address as Address, abi: collectionAbi },
     ...{ functionName: "issue", args: [1n, "0x0000000063", false] },
@@ -213,9 +262,11 @@ test("a serial that only the chain has is taken up at the confirmation depth, an
 type Move = { eventName: string; args: { from: Address } }
 type Payload = { to: Address; data: Hex }
 
+/** A round of the watch, which asks for the newest block also where nothing is open. */
 async function watch({ world, chain }: ByHand): Promise<void> {
   await outwaitNewestBlock()
-  await watchAuthorizations(world.context, chain, () => {})
+  const headers = { ...chain.headers, followIdly: chain.headers.follow }
+  await watchAuthorizations(world.context, { ...chain, headers }, () => {})
 }
 
 /** As where the only provider that was asked had followed another fork since. */
@@ -244,6 +295,18 @@ async function send({ stage }: ByHand, claim: { account: number; transaction: un
   const { to, data } = claim.transaction as Payload
   const account = accountAt(claim.account)
   await stage.anvil.client.sendTransaction({ account, chain: null, to, data, gas: 300_000n })
+}
+
+async function unitNow({ world }: ByHand, id: string) {
+  const [row] = await world.context.db.read.select().from(units).where(eq(units.id, id))
+  if (!row) throw new Error(`there is no unit ${id}`)
+  return row
+}
+
+async function chipOf({ world }: ByHand, unitId: string) {
+  const [row] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
+  if (!row) throw new Error(`unit ${unitId} has no chip`)
+  return row
 }
 
 async function claimNow({ world }: Pick<ByHand, "world">, id: string) {

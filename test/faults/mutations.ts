@@ -227,6 +227,18 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "is asked for once, and then only when something happens" },
   },
   {
+    name: "an owner that was lost is not asked for",
+    file: watch,
+    replace: [["await findLostOwners(context, chain, deepest)", ""]],
+    noticed_by: { file: depths, test: "is asked for until the chain names one" },
+  },
+  {
+    name: "a claim that no wallet brings back stands for ever",
+    file: "workers/watches/lost-owners.ts",
+    replace: [["if (nonce === null || nonce <= (watch", "if (nonce !== undefined || nonce <= (watch"]],
+    noticed_by: { file: depths, test: "can be claimed again once no wallet can bring its claim back" },
+  },
+  {
     name: "what was done before is refused",
     file: sendEffects,
     replace: [["const output = await job.earlier?.(lane.chain, read, effect)", "const output = undefined"]],

@@ -1,7 +1,9 @@
 import { eq } from "drizzle-orm"
+import type { Address } from "viem"
 import { effects, type LaneRow, lanes, transactions, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
@@ -16,7 +18,7 @@ import { tell } from "../../src/resources/news/tell.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
-import { type Depths, openStage, type Stage, signers } from "../faults/stage.ts"
+import { accountAt, type Depths, openStage, type Stage, signers } from "../faults/stage.ts"
 
 /** A chain and lanes in which nothing happens but what a test does: each block and each round is asked for. */
 export type ByHand = {
@@ -131,6 +133,15 @@ export function replaceChip({ turn, world, caller }: ByHand, unit_id: string) {
   const { config, chains } = world.context
   const services = { secret: config.service_secret, chains }
   return turn((t) => createChipReplacement(t, services, caller, { unit_id, body: { is_test: true } }))
+}
+
+/** Gives an account roles of an operator, by default all of them. */
+export async function grant({ stage, chain, mine }: ByHand, account: Address, roles = 15n): Promise<void> {
+  await stage.anvil.client.writeContract({
+    ...{ account: accountAt(0), chain: null, address: chain.config.factory_address, abi: factoryAbi },
+    ...{ functionName: "setRoles", args: [account, roles] },
+  })
+  await mine()
 }
 
 /** The row of the lane that issues and deploys. */

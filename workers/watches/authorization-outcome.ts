@@ -154,7 +154,12 @@ async function nonceAt({ chain, deepest }: Asker, asked: WatchAuthorizationInput
   return await unlessReverted(() => readNonce(chain.rpc, asked, deepest), null)
 }
 
-async function readNonce(rpc: Rpc, asked: WatchAuthorizationInput, blockNumber: bigint): Promise<number> {
+/** The nonce of a token's next authorization, at a block. */
+export async function readNonce(
+  rpc: Rpc,
+  asked: WatchAuthorizationInput,
+  blockNumber: bigint,
+): Promise<number> {
   const nonce = await rpc.readContract({
     address: asked.contract_address as Address,
     abi: collectionAbi,

@@ -54,7 +54,7 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
  * The unit is no longer in custody, by whatever way: its chip is locked, and nobody can claim it. It is back where the
  * chain has lost a claim that nobody here knows, as after a back-up was restored: no lane and no wallet brings it back.
  */
-async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
+export async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
   if (seen.owner !== null && !unit.claimed) await sendEvent(turn, unit.id, { type: "CLAIMED" })
   if (seen.owner === null && unit.claimed && !(await hasClaimThatStands(turn.tx, unit.id)))
     await sendEvent(turn, unit.id, { type: "RETURNED" })
@@ -149,8 +149,8 @@ export async function askOwnersAnew(
 
 const atOnce = 20
 
-/** Null in custody, and while the reorganization has lost the issuance too. */
-async function ownerAt(
+/** Null in custody, and while a reorganization has lost the issuance too. Throws `ChainUnreachable`. */
+export async function ownerAt(
   { rpc }: ConnectedChain,
   address: Address,
   serial: number,

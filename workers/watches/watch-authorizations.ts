@@ -13,6 +13,7 @@ import { chainQueue } from "../../src/platform/queues.ts"
 import { type Asker, judgeAuthorization, type Verdict, type Watch } from "./authorization-outcome.ts"
 import { lastRead, moveCursor } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
+import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
 import { restateUse, type ToldUse, toldUses } from "./told-uses.ts"
 
@@ -53,6 +54,7 @@ export async function watchAuthorizations(
     await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
     first = span.last + 1n
   }
+  await findLostOwners(context, chain, deepest)
   return "at work"
 }
 

@@ -1,0 +1,90 @@
+import { and, asc, eq, sql } from "drizzle-orm"
+import type { Address } from "viem"
+import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { claims, collections, effects, units } from "../../src/db/schema.ts"
+import { sendEvent } from "../../src/engine/actors/runtime.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { least } from "../../src/engine/chain/extremes.ts"
+import { unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
+import { readNonce } from "./authorization-outcome.ts"
+import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
+
+/**
+ * Asks for the owners of units that were claimed and have none any more, as after a reorganization that undid the claim,
+ * or where a provider followed another fork for longer than blocks are read again. A unit whose claim can never be made
+ * again is back in custody: somebody else may claim it. Throws `ChainUnreachable`.
+ */
+export async function findLostOwners(
+  context: Context,
+  chain: ConnectedChain,
+  deepest: bigint,
+): Promise<void> {
+  for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
+    const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
+    const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
+    await inTurn(context, null, async (turn) => {
+      await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
+      if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
+    })
+    if (lost.length > 0)
+      context.log.error(
+        { unit_id: unit.id, actor_ids: lost },
+        "it was told of as done, and a reorganization deeper than the confirmation depth undid it for good; the unit can be claimed again: operator explain says whose it is; tell them",
+      )
+  }
+}
+
+/** In the words of the index in migrations/0020_lost_owners.sql; whoever was asked about last comes last. */
+const unitsWithoutOwner = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db
+    .select({
+      id: units.id,
+      claimed: units.claimed,
+      owner: units.owner,
+      owner_block: units.owner_block,
+      address: collections.address,
+      serial: sql<number>`${units.serial}`.mapWith(units.serial),
+    })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(and(sql`${units.claimed} and ${units.owner} is null`, eq(collections.chain_id, chain_id)))
+    .orderBy(asc(units.owner_block))
+    .limit(mostAtOnce),
+)
+
+const mostAtOnce = 20
+
+/** The claims of a unit, where none of them can be on the chain again: wallets sent them, with what is void or over. */
+async function claimsLostForGood(
+  { db }: Context,
+  chain: ConnectedChain,
+  { unit_id, deepest }: { unit_id: string; deepest: bigint },
+): Promise<string[]> {
+  const standing = await standingClaims(db.read, { unit_id })
+  const final = least(await chain.headers.finalHeight(), deepest)
+  for (const { execution, expires_at, input } of standing) {
+    // One that the service relayed comes back by its lane.
+    if (execution === "service_relay" || expires_at === null) return []
+    const { timestamp } = await chain.headers.at(final)
+    if (Number(timestamp) * 1_000 > expires_at.getTime()) continue
+    const watch = input as WatchAuthorizationInput | null
+    const nonce = watch && (await unlessReverted(() => readNonce(chain.rpc, watch, final), null))
+    if (nonce === null || nonce <= (watch?.authorization_nonce ?? 0)) return []
+  }
+  return standing.map(({ id }) => id)
+}
+
+const standingClaims = query((db, { unit_id }: Given<{ unit_id: string }>) =>
+  db
+    .select({
+      id: claims.id,
+      execution: claims.execution,
+      expires_at: claims.expires_at,
+      input: effects.input,
+    })
+    .from(claims)
+    .leftJoin(effects, and(eq(effects.actor_id, claims.id), eq(effects.src, "watchAuthorization")))
+    .where(and(eq(claims.unit_id, unit_id), eq(claims.status, "claimed"))),
+)
