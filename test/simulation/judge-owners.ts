@@ -134,6 +134,7 @@ async function hasCause(
   if (machine === "claim") {
     const [row] = await read.select().from(claims).where(eq(claims.id, id))
     if (!row) return false
+    if (wasOutdone(remains, row)) return true
     const { moves, is_swapped } = await tokenOf(remains, row.unit_id)
     const isSuperseded = is_swapped && row.execution === "client_broadcast"
     return (moves.length > 0 || isSuperseded) && !isIn(moves, row)
@@ -141,8 +142,17 @@ async function hasCause(
   if (machine !== "transfer") return false
   const [row] = await read.select().from(transfers).where(eq(transfers.id, id))
   if (!row) return false
+  if (wasOutdone(remains, row)) return true
   const { moves } = await tokenOf(remains, row.unit_id)
   return moves.some(({ from }) => isAddressEqual(from, row.sender as Address)) && !isIn(moves, row)
+}
+
+/** Whether somebody else was quicker on blocks that were replaced later, though they were deep enough to be told of. */
+function wasOutdone({ faults, asking, world }: Remains, { id, unit_id }: { id: string; unit_id: string }) {
+  const depth = world.context.config.chains[0]?.confirmation_depth ?? 0
+  const wanted = asking.collections.flatMap((played) => [...played.claims, ...played.transfers])
+  const others = wanted.filter((other) => other.unit_id === unit_id && other.id !== id)
+  return others.length > 0 && faults.some((fault) => fault.kind === "reorganize" && fault.depth >= depth)
 }
 
 function isIn(moves: readonly Move[], { recipient }: { recipient: string }): boolean {
