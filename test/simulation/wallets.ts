@@ -72,14 +72,15 @@ export async function keepOnChain(
   }
 }
 
-/** The same bytes for the same nonce. */
+/** The same bytes for the same nonce, and none that waits with other bytes. */
 async function sendNext(
   chain: SimulatedChain,
   owner: Account,
   call: { to: Address; data: Hex },
   sent: Map<number, Hex>,
 ): Promise<void> {
-  const { nonce } = accountOf(chain, owner.address)
+  let { nonce } = accountOf(chain, owner.address)
+  while (!sent.has(nonce) && chain.pool.holds(owner.address.toLowerCase(), nonce)) nonce += 1
   const raw = sent.get(nonce) ?? (await sign(chain, owner, nonce, call))
   sent.set(nonce, raw)
   await offer(chain, raw)

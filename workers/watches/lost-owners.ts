@@ -2,11 +2,11 @@ import { and, asc, eq, sql } from "drizzle-orm"
 import type { Address } from "viem"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import { type Given, query } from "../../src/db/query.ts"
-import { claims, collections, effects, units } from "../../src/db/schema.ts"
+import { claims, collections, effects, type UnitRow, units } from "../../src/db/schema.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
-import { unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { readNonce } from "./authorization-outcome.ts"
 import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
@@ -14,7 +14,7 @@ import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
 /**
  * Asks for the owners of units that were claimed and have none any more, as after a reorganization that undid the claim,
  * or where a provider followed another fork for longer than blocks are read again. A unit whose claim can never be made
- * again is back in custody: somebody else may claim it. Throws `ChainUnreachable`.
+ * again is back in custody: somebody else may claim it. Where nobody can tell, the next round asks again.
  */
 export async function findLostOwners(
   context: Context,
@@ -22,18 +22,36 @@ export async function findLostOwners(
   deepest: bigint,
 ): Promise<void> {
   for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
-    const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
-    const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
-    await inTurn(context, null, async (turn) => {
-      await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
-      if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
-    })
-    if (lost.length > 0)
-      context.log.error(
-        { unit_id: unit.id, actor_ids: lost },
-        "it was told of as done, and a reorganization deeper than the confirmation depth undid it for good; the unit can be claimed again: operator explain says whose it is; tell them",
-      )
+    try {
+      await findLostOwner(context, chain, unit, deepest)
+    } catch (error) {
+      if (!(error instanceof ChainUnreachable)) throw error
+    }
   }
+}
+
+type LostUnit = Pick<UnitRow, "id" | "claimed" | "owner" | "owner_block"> & {
+  address: string
+  serial: number
+}
+
+async function findLostOwner(
+  context: Context,
+  chain: ConnectedChain,
+  unit: LostUnit,
+  deepest: bigint,
+): Promise<void> {
+  const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
+  const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
+  await inTurn(context, null, async (turn) => {
+    await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
+    if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
+  })
+  if (lost.length === 0) return
+  context.log.error(
+    { unit_id: unit.id, actor_ids: lost },
+    "it was told of as done, and a reorganization deeper than the confirmation depth undid it for good; the unit can be claimed again: operator explain says whose it is; tell them",
+  )
 }
 
 /** In the words of the index in migrations/0020_lost_owners.sql; whoever was asked about last comes last. */
