@@ -88,7 +88,7 @@ export const unitTokenMachine = setup({
             CLAIMED: "claimed",
           },
         },
-        // A reorganization undid a claim that nobody here asked for, and nobody here brings back.
+        // A reorganization undid a claim that nobody here knows, or that nobody can bring back.
         claimed: { on: { RETURNED: "unclaimed" } },
       },
     },

@@ -132,6 +132,25 @@ describe("an authorization", () => {
     expect(asked).toBe(1)
   }, 30_000)
 
+  test("of which no provider can tell holds up no other one", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const [silent, other] = [await issuedUnit(hand), await issuedUnit(hand)]
+    const claims = [await ownClaim(hand, silent.unit_id, 6), await ownClaim(hand, other.unit_id, 7)]
+    const { rpc } = hand.chain
+    const readContract = async (question: object) => {
+      if ((question as { address: string }).address === silent.address) throw new Error("no such state")
+      return await rpc.readContract(question as never)
+    }
+    const over = Math.floor((claims[1]?.expires_at?.getTime() ?? 0) / 1_000) + 1
+    await hand.stage.anvil.client.setNextBlockTimestamp({ timestamp: BigInt(over) })
+    await hand.mine()
+    await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } })
+    const seen = await Promise.all(claims.map(({ id }) => claimNow(hand, id)))
+    expect(seen.map(({ status }) => status)).toEqual(["claiming", "expired"])
+    const [stuck] = await findStuck(hand.world.context.db.read, hand.world.context.clock())
+    expect(stuck?.reason).toContain("no such state")
+  }, 30_000)
+
   test("is not called superseded by an older change where a provider lacks the newest logs", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)

@@ -31,7 +31,7 @@ export type Verdict = Ended | { is: "open" } | { is: "unknown"; because: string 
 /**
  * What became of an authorization by the end of some blocks; null where they say nothing of its token and nobody has to
  * be asked. It is asked for once when it is new, because whoever made it may have been told of an older state by a
- * provider that was behind, and again and again while nobody can tell. Throws `ChainUnreachable`.
+ * provider that was behind, and again and again while nobody can tell.
  */
 export async function judgeAuthorization(
   asker: Asker,
@@ -46,7 +46,21 @@ export async function judgeAuthorization(
   const isOver = timestamp > deadline
   const isDue = watch.attempts === 0 || (watch.last_error !== null && watch.due_at <= asker.context.clock())
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue) return null
-  // Logs can be missing where a provider was behind, or be in blocks still to be read; the state here cannot.
+  try {
+    return await verdictByState(asker, asked, isOver)
+  } catch (error) {
+    // What cannot be told of one token holds up no other.
+    if (error instanceof ChainUnreachable) return { is: "unknown", because: error.message }
+    throw error
+  }
+}
+
+/** Logs can be missing where a provider was behind, or be in blocks still to be read; the state of a token cannot. */
+async function verdictByState(
+  asker: Asker,
+  asked: WatchAuthorizationInput,
+  isOver: boolean,
+): Promise<Verdict> {
   const nonce = await nonceAt(asker, asked)
   if (nonce === null) return { is: "unknown", because: "the chain does not have its unit's token" }
   if (nonce > asked.authorization_nonce)
