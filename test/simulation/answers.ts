@@ -21,7 +21,7 @@ function brokenAnswers(exchanges: readonly Exchange[], faults: readonly Fault[])
   const isThere = (sought: Fault["kind"]) => faults.some(({ kind }) => kind === sought)
   if (isThere("disk")) return []
   const mayWait = (path: string) =>
-    (isThere("authorizer") && /\/(claims|transfers)$/.test(path)) ||
+    ((isThere("authorizer") || isThere("pause")) && /\/(claims|transfers)$/.test(path)) ||
     (faults.length > 0 && path.endsWith("/metadata-refreshes"))
   return exchanges.flatMap(({ method, path, status, body }) =>
     status >= 500 && !(status === 503 && mayWait(path))

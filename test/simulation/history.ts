@@ -18,6 +18,7 @@ import { type Clients, createClients } from "./clients.ts"
 import { unlessForgotten } from "./errands.ts"
 import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
+import { createGuardian } from "./guardian.ts"
 import { findFaults } from "./judge.ts"
 import { createOperator, haltedLanes } from "./operator.ts"
 import { createProvider } from "./providers.ts"
@@ -83,9 +84,10 @@ export async function playHistory(
   const store: Store = { db: openDatabase(config.database_url) }
   const wakeUpLine = createWakeUpLine(simulation)
   const cast = createCast(simulation, config, wakeUpLine)
-  cast.watches_roles = faults.some(({ kind }) => kind === "authorizer")
+  cast.watches_roles = faults.some(({ kind }) => kind === "authorizer" || kind === "pause")
   const clients = createClients(simulation, cast, streamOf(seed, "clients"))
   const operator = createOperator(simulation, cast, store, chain)
+  const guardian = createGuardian(simulation, chain, ground.contracts.factory_address)
   const restorer = createRestorer(simulation, cast, store)
   const miner = createMiner()
   const unstored: Hex[] = []
@@ -116,6 +118,7 @@ export async function playHistory(
       if (fault.kind === "operator") void operator.follow(fault)
       else if (fault.kind === "rotate") void operator.rotate(fault)
       else if (fault.kind === "authorizer") beside.push(operator.rotateAuthorizer(fault).catch(breached))
+      else if (fault.kind === "pause") guardian.pause(fault)
       else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
       else if (fault.kind === "rival") beside.push(rivalAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))

@@ -73,7 +73,7 @@ export async function keepOnChain(
 }
 
 /** The same bytes for the same nonce, and none that waits with other bytes. */
-async function sendNext(
+export async function sendNext(
   chain: SimulatedChain,
   owner: Account,
   call: { to: Address; data: Hex },

@@ -34,7 +34,7 @@ export type Surroundings = {
   act(
     fault: Extract<
       Fault,
-      { kind: "operator" | "rotate" | "restore" | "authorizer" | "refresh" | "rival" | "hostile" }
+      { kind: "operator" | "rotate" | "restore" | "authorizer" | "pause" | "refresh" | "rival" | "hostile" }
     >,
   ): void
 }
@@ -189,6 +189,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "rotate":
     case "restore":
     case "authorizer":
+    case "pause":
     case "refresh":
     case "rival":
     case "hostile":
