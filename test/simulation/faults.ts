@@ -54,6 +54,8 @@ export type Fault =
   | { kind: "rotate"; at: Seconds; signer: number; pause_seconds: Seconds }
   /** The processes take another key, once the factory's admin has named it. */
   | { kind: "authorizer"; at: Seconds; pause_seconds: Seconds }
+  /** All signers have little money at first. */
+  | ({ kind: "poor"; microether: number } & Lasting)
   /** The factory's admin stops the service on chain. */
   | ({ kind: "pause" } & Lasting)
   /** What is in a block is taken for confirmed, so that a reorganization undoes much that was built on. */
@@ -142,6 +144,7 @@ const weights: Weight[] = [
   ["authorizer", 2],
   ["restore", 2],
   ["pause", 3],
+  ["poor", 3],
   ["refresh", 4],
   ["rival", 8],
   ["hostile", 4],
@@ -211,6 +214,8 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
       return { kind, at, signer: stream.below(2), pause_seconds: rounded(stream.between(0, 6)) }
     case "restore":
       return { kind, rest_seconds: rounded(stream.between(0.5, 20)), ...lasting(1, 40) }
+    case "poor":
+      return { kind, ...lasting(5, 45), at: 0, microether: Math.round(50 * 60 ** stream.fraction()) }
     case "pause":
       return { kind, ...lasting(2, 30) }
     case "authorizer":
@@ -246,6 +251,7 @@ export function lengthOf(fault: Fault): number {
       return rotatingSeconds
     case "restore":
       return fault.for_seconds + fault.rest_seconds
+    case "poor":
     case "pause":
       return fault.for_seconds + settlingSeconds
     default:
@@ -332,6 +338,8 @@ function wordsOf(fault: Fault): string {
       return `the database is put back to what it is now, ${fault.for_seconds} s later, and nothing runs for ${fault.rest_seconds} s`
     case "authorizer":
       return `the authorizer gets another key, with ${fault.pause_seconds} s between one process and the next`
+    case "poor":
+      return `signers have ${fault.microether / 1e6} ether each${lasts}`
     case "pause":
       return `the service is stopped on chain${lasts}`
     case "hasty":

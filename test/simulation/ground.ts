@@ -36,7 +36,11 @@ const signerPlaces = [
   { first: 1, next: afterWallets },
   { first: 2, next: afterWallets + 1 },
 ]
-const signers = signerPlaces.flatMap(({ first, next }) => [account(first).address, account(next).address])
+/** Every account that is a signer's sooner or later. */
+export const signers = signerPlaces.flatMap(({ first, next }) => [
+  account(first).address,
+  account(next).address,
+])
 /** All keys of signers, in the order in which each has the roles of its place. */
 export const everySignerKey = signerPlaces.flatMap(({ first, next }) => [keyAt(first), keyAt(next)])
 /** The keys that take the place of the first ones. */

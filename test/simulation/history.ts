@@ -17,6 +17,7 @@ import { type Chest, createChest, storeChips } from "./chest.ts"
 import { type Clients, createClients } from "./clients.ts"
 import { unlessForgotten } from "./errands.ts"
 import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
+import { impoverish, keepFunded } from "./funds.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { createGuardian } from "./guardian.ts"
 import { findFaults } from "./judge.ts"
@@ -80,6 +81,8 @@ export async function playHistory(
     confirmation_depth: isHasty ? 1 : depths.confirmation_depth,
   })
   const { chain, config } = plot
+  const poverty = faults.find((fault) => fault.kind === "poor")
+  if (poverty) await impoverish(chain, poverty)
   serve(simulation)
   const store: Store = { db: openDatabase(config.database_url) }
   const wakeUpLine = createWakeUpLine(simulation)
@@ -119,6 +122,7 @@ export async function playHistory(
       else if (fault.kind === "rotate") void operator.rotate(fault)
       else if (fault.kind === "authorizer") beside.push(operator.rotateAuthorizer(fault).catch(breached))
       else if (fault.kind === "pause") guardian.pause(fault)
+      else if (fault.kind === "poor") void keepFunded(simulation, chain, fault)
       else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
       else if (fault.kind === "rival") beside.push(rivalAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))

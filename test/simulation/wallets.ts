@@ -76,7 +76,7 @@ export async function keepOnChain(
 export async function sendNext(
   chain: SimulatedChain,
   owner: Account,
-  call: { to: Address; data: Hex },
+  call: { to: Address; data: Hex; value?: Hex | bigint },
   sent: Map<number, Hex>,
 ): Promise<void> {
   let { nonce } = accountOf(chain, owner.address)
@@ -101,7 +101,7 @@ async function sign(
   chain: SimulatedChain,
   owner: Account,
   nonce: number,
-  call: { to: Address; data: Hex },
+  call: { to: Address; data: Hex; value?: Hex | bigint },
 ): Promise<Hex> {
   return await owner.signTransaction({
     type: "eip1559",
@@ -109,6 +109,7 @@ async function sign(
     nonce,
     to: call.to,
     data: call.data,
+    value: BigInt(call.value ?? 0),
     gas: 300_000n,
     maxFeePerGas: 10n ** 12n,
     maxPriorityFeePerGas: 10n ** 9n,

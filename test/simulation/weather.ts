@@ -34,7 +34,18 @@ export type Surroundings = {
   act(
     fault: Extract<
       Fault,
-      { kind: "operator" | "rotate" | "restore" | "authorizer" | "pause" | "refresh" | "rival" | "hostile" }
+      {
+        kind:
+          | "operator"
+          | "rotate"
+          | "restore"
+          | "authorizer"
+          | "poor"
+          | "pause"
+          | "refresh"
+          | "rival"
+          | "hostile"
+      }
     >,
   ): void
 }
@@ -189,6 +200,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "rotate":
     case "restore":
     case "authorizer":
+    case "poor":
     case "pause":
     case "refresh":
     case "rival":
