@@ -217,13 +217,18 @@ export const mutations: Mutation[] = [
   {
     name: "a new authorization is not asked for",
     file: outcome,
-    replace: [["const isDue = watch.attempts === 0 || (", "const isDue = watch.attempts < 0 || ("]],
+    replace: [["return attempts === 0 ? since >= unusedMilliseconds :", "return attempts === 0 ? false :"]],
     noticed_by: { file: depths, test: "that a provider which is behind had let begin is superseded" },
   },
   {
     name: "an authorization is asked for in each round",
     file: watch,
-    replace: [["return attempts > 0 && last_error === null ? null : {", "return attempts < 0 ? null : {"]],
+    replace: [
+      [
+        "? null : { attempts: 1, last_error: null, due_at }",
+        "? null : { attempts: 0, last_error: null, due_at }",
+      ],
+    ],
     noticed_by: { file: depths, test: "is asked for once, and then only when something happens" },
   },
   {

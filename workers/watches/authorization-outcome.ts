@@ -30,8 +30,8 @@ export type Verdict = Ended | { is: "open" } | { is: "unknown"; because: string 
 
 /**
  * What became of an authorization by the end of some blocks; null where they say nothing of its token and nobody has to
- * be asked. It is asked for once when it is new, because whoever made it may have been told of an older state by a
- * provider that was behind, and again and again while nobody can tell.
+ * be asked. One that nobody has used for a while is asked for once, because whoever made it may have been told of an older
+ * state by a provider that was behind; and one of which nobody can tell, again and again.
  */
 export async function judgeAuthorization(
   asker: Asker,
@@ -44,8 +44,7 @@ export async function judgeAuthorization(
   if (use) return ended({ outcome: "used", transaction_hash: use.transaction_hash })
   const deadline = BigInt(Math.floor(Date.parse(asked.deadline_at) / 1000))
   const isOver = timestamp > deadline
-  const isDue = watch.attempts === 0 || (watch.last_error !== null && watch.due_at <= asker.context.clock())
-  if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue) return null
+  if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
     return await verdictByState(asker, asked, isOver)
   } catch (error) {
@@ -67,6 +66,14 @@ async function verdictByState(
     return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
   return isOver ? ended({ outcome: "expired" }) : { is: "open" }
 }
+
+function isDue({ attempts, last_error, due_at }: Watch, now: Date): boolean {
+  const since = now.getTime() - due_at.getTime()
+  return attempts === 0 ? since >= unusedMilliseconds : last_error !== null && since >= 0
+}
+
+/** Most are used sooner, which the logs tell. */
+const unusedMilliseconds = 30_000
 
 function ended(output: WatchAuthorizationOutput, newest: Move | null = null): Ended {
   return { is: "ended", output, newest }

@@ -99,7 +99,10 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, output } of outcomes) noteSettled(context, since, watch, output.outcome)
-  for (const { watch, note } of notes) tellNote(context, watch, note)
+  for (const { watch, note } of notes) {
+    tellNote(context, watch, note)
+    Object.assign(watch, note)
+  }
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
 }
@@ -130,14 +133,16 @@ function noteOf({ attempts, last_error, due_at }: Watch, verdict: Verdict, now: 
 
 const noteAsked = query(
   (db, { effect_id, attempts, last_error, due_at }: Given<Note & { effect_id: string }>) =>
-    db.update(effects).set({ attempts, last_error, due_at }).where(eq(effects.id, effect_id)),
+    db
+      .update(effects)
+      .set({ attempts, last_error, due_at })
+      .where(and(eq(effects.id, effect_id), eq(effects.status, "open"))),
 )
 
 function tellNote({ log }: Context, watch: Watch, note: Note): void {
   const { chain_id, contract_address, serial } = watch.input
   if (note.last_error !== null && note.last_error !== watch.last_error)
     log.warn({ chain_id, contract_address, serial }, note.last_error)
-  Object.assign(watch, note)
 }
 
 async function openWatches(context: Context, chain: ConnectedChain): Promise<Watch[]> {
