@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import {
   type Address,
@@ -38,22 +38,13 @@ import {
   issuingLane,
   newCollection,
   newUnit,
-  openByHand,
+  openForEachTest,
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
 } from "../harness/by-hand.ts"
 
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-const open: typeof openByHand = async (...settings) => {
-  const hand = await openByHand(...settings)
-  closers.push(hand.close)
-  return hand
-}
+const open = openForEachTest()
 
 describe("a result is given", () => {
   test("at the confirmation depth, and not a block before it", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { asc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chipReplacements, claims, transactionAttempts, transactions } from "../../src/db/schema.ts"
@@ -12,7 +12,7 @@ import {
   type ByHand,
   grant,
   issuedUnit,
-  openByHand,
+  openForEachTest,
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
@@ -20,16 +20,7 @@ import {
 
 // What was done, and what came before it on another fork or beside the service.
 
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-const open: typeof openByHand = async (...settings) => {
-  const hand = await openByHand(...settings)
-  closers.push(hand.close)
-  return hand
-}
+const open = openForEachTest()
 
 const depths = { confirmation_depth: 1, finality_depth: 8 }
 const [person, friend, other] = [accountAt(6), accountAt(7), accountAt(8)]

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
@@ -13,7 +13,7 @@ import {
   type ByHand,
   grant,
   issuedUnit,
-  openByHand,
+  openForEachTest,
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
@@ -21,16 +21,7 @@ import {
 
 // At which block something counts as having happened, block by block.
 
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-const open: typeof openByHand = async (...settings) => {
-  const hand = await openByHand(...settings)
-  closers.push(hand.close)
-  return hand
-}
+const open = openForEachTest()
 
 describe("an authorization", () => {
   test("is used at the confirmation depth and not a block before, and the unit's other one never was", async () => {

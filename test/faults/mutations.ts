@@ -240,7 +240,7 @@ export const mutations: Mutation[] = [
   {
     name: "a claim that no wallet brings back stands for ever",
     file: "workers/watches/lost-owners.ts",
-    replace: [["if (nonce === null || nonce <= (watch", "if (nonce !== undefined || nonce <= (watch"]],
+    replace: [["if (nonce === null || nonce <= watch", "if (nonce !== undefined || nonce <= watch"]],
     noticed_by: { file: depths, test: "can be claimed again once no wallet can bring its claim back" },
   },
   {

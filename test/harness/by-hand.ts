@@ -1,3 +1,4 @@
+import { afterEach } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address } from "viem"
 import { effects, type LaneRow, lanes, transactions, units } from "../../src/db/schema.ts"
@@ -87,6 +88,19 @@ export async function openByHand(
       await world.close()
       await stage.close()
     },
+  }
+}
+
+/** What opens hands for the tests of a file, and closes those of each test after it. */
+export function openForEachTest(): typeof openByHand {
+  const closers: (() => Promise<unknown>)[] = []
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close()
+  })
+  return async (...settings) => {
+    const hand = await openByHand(...settings)
+    closers.push(hand.close)
+    return hand
   }
 }
 

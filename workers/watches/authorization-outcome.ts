@@ -22,7 +22,7 @@ export type Watch = Pick<EffectRow, "request_id" | "attempts" | "last_error" | "
 export type Asker = { context: Context; chain: ConnectedChain; deepest: bigint }
 
 /** Blocks that were read, up to one of this time, in seconds since 1970. */
-type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
+export type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
 
 /** `newest` is the token's last move, where that had to be searched for. */
 type Ended = { is: "ended"; output: WatchAuthorizationOutput; newest: Move | null }

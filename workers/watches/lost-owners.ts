@@ -88,8 +88,9 @@ async function claimsLostForGood(
     const { timestamp } = await chain.headers.at(final)
     if (Number(timestamp) * 1_000 > expires_at.getTime()) continue
     const watch = input as WatchAuthorizationInput | null
-    const nonce = watch && (await unlessReverted(() => readNonce(chain.rpc, watch, final), null))
-    if (nonce === null || nonce <= (watch?.authorization_nonce ?? 0)) return []
+    if (watch === null) return []
+    const nonce = await unlessReverted(() => readNonce(chain.rpc, watch, final), null)
+    if (nonce === null || nonce <= watch.authorization_nonce) return []
   }
   return standing.map(({ id }) => id)
 }

@@ -10,7 +10,13 @@ import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { maxDelayMilliseconds } from "../../src/engine/lanes/turns.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { chainQueue } from "../../src/platform/queues.ts"
-import { type Asker, judgeAuthorization, type Verdict, type Watch } from "./authorization-outcome.ts"
+import {
+  type Asker,
+  judgeAuthorization,
+  type SeenInBlocks,
+  type Verdict,
+  type Watch,
+} from "./authorization-outcome.ts"
 import { lastRead, moveCursor } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
@@ -69,16 +75,8 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   const all = await readOwnershipChanges(chain, addresses, span)
   const changes = byToken(all)
   const moves = all.flatMap(({ move }) => move ?? [])
-  const judged: Judged[] = []
   const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
-  for (let first = 0; first < watched.length; first += watchesAtOnce) {
-    const some = watched.slice(first, first + watchesAtOnce)
-    const verdicts = await Promise.all(some.map((watch) => judgeAuthorization(round, watch, seen)))
-    for (const [index, watch] of some.entries()) {
-      const verdict = verdicts[index]
-      if (verdict) judged.push({ watch, verdict })
-    }
-  }
+  const judged = await judgeAll(round, watched, seen)
   const outcomes = judged.flatMap(({ watch, verdict }) =>
     verdict.is === "ended" ? { watch, ...verdict } : [],
   )
@@ -107,6 +105,22 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
 }
 
+type Judged = { watch: Watch; verdict: Verdict }
+
+/** Those of which there is something to say. */
+async function judgeAll(asker: Asker, watched: readonly Watch[], seen: SeenInBlocks): Promise<Judged[]> {
+  const judged: Judged[] = []
+  for (let first = 0; first < watched.length; first += watchesAtOnce) {
+    const some = watched.slice(first, first + watchesAtOnce)
+    const verdicts = await Promise.all(some.map((watch) => judgeAuthorization(asker, watch, seen)))
+    for (const [index, watch] of some.entries()) {
+      const verdict = verdicts[index]
+      if (verdict) judged.push({ watch, verdict })
+    }
+  }
+  return judged
+}
+
 /** So that whoever has many is not asked about all of them at the same time. */
 const watchesAtOnce = 20
 
@@ -119,7 +133,6 @@ function usedAnew(told: readonly ToldUse[], changes: Changes) {
   })
 }
 
-type Judged = { watch: Watch; verdict: Verdict }
 type Note = Pick<Watch, "attempts" | "last_error" | "due_at">
 
 /** What is to be known of an authorization that is still open by whoever looks next; null where nothing is new. */

@@ -112,8 +112,8 @@ async function judgeReverted(
 
 const maxTries = 10
 
-function isError(result: JobResult): boolean {
-  return result !== "again" && "error" in result
+function isError(result: JobResult | undefined): result is Extract<JobResult, { error: unknown }> {
+  return result !== undefined && result !== "again" && "error" in result
 }
 
 function isFailure({ receipt }: Mined, results: JobResult[]): boolean {
@@ -149,7 +149,7 @@ async function takeBack(
   })
   for (const [index, { status: told, actor_id }] of mined.effects.entries()) {
     const result = results[index]
-    if (told === "done" && result && result !== "again" && "error" in result)
+    if (told === "done" && isError(result))
       tellLost(lane, mined, { actor_ids: [actor_id], reason: result.error.code })
   }
   return nothing

@@ -16,25 +16,23 @@ import { displaceTransaction, updateTransaction, type WatchedTransaction } from 
  * reorganization can change that.
  */
 export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: BlockPlace): Promise<Findings> {
-  const { kind } = mined.transaction
-  const [to, data] = [mined.transaction.to as Address, mined.transaction.call as Hex]
+  const { transaction, effects } = mined
+  const [to, data] = [transaction.to as Address, transaction.call as Hex]
   const isThere = await reach(() => lane.chain.rpc.getCode({ address: to }))
   const verdict = await tryCall(lane.chain, lane.signer.address, { to, data })
-  if (isThere && !(verdict instanceof CallReverted)) {
-    const { effects } = mined
-    const hold = await jobFor(lane.jobs, kind).hold?.(lane.chain, lane.context.db.read, effects)
-    if (hold) return waitsUntil(mined, hold)
-    // What it meets now may take more than what it met at first.
-    const gas = Math.max(mined.transaction.gas, Number(gasFor(verdict)))
-    await moveContent(lane, { ...mined.transaction, gas }, place)
-    return nothing
-  }
-  if (verdict instanceof CallReverted && (await isOverForGood(lane, mined, place, verdict))) {
+  if (verdict instanceof CallReverted) {
+    if (!(await isOverForGood(lane, mined, place, verdict)))
+      return waitsUntil(mined, `${verdict.reason} is over`)
     await giveUp(lane, mined, place, verdict)
     return nothing
   }
-  const isReverted = verdict instanceof CallReverted
-  return waitsUntil(mined, isReverted ? `${verdict.reason} is over` : `${to} has its contract again`)
+  if (!isThere) return waitsUntil(mined, `${to} has its contract again`)
+  const hold = await jobFor(lane.jobs, transaction.kind).hold?.(lane.chain, lane.context.db.read, effects)
+  if (hold) return waitsUntil(mined, hold)
+  // What it meets now may take more than what it met at first.
+  const gas = Math.max(transaction.gas, Number(gasFor(verdict)))
+  await moveContent(lane, { ...transaction, gas }, place)
+  return nothing
 }
 
 function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {

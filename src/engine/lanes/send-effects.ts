@@ -11,7 +11,15 @@ import { most } from "../chain/extremes.ts"
 import { batchSize, costOf, type Fees, firstFees, gasFor } from "../chain/fees.ts"
 import { CallReverted, ChainUnreachable, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
-import { type Call, type Effect, type Job, type JobResult, jobFor, type Write } from "../jobs/job.ts"
+import {
+  type Call,
+  type Effect,
+  isOutput,
+  type Job,
+  type JobResult,
+  jobFor,
+  type Write,
+} from "../jobs/job.ts"
 import { sendFirst } from "./broadcast.ts"
 import { type Findings, join, nothing } from "./findings.ts"
 import { whyToWaitForForgotten } from "./forgotten.ts"
@@ -234,7 +242,7 @@ async function putOffReverted(
     for (const effect of call.members) {
       const result = results.get(effect)
       const blocks = Math.min(effect.attempts + 1, maxDelayBlocks)
-      if (result && "output" in result && job.submittedEvent)
+      if (isOutput(result) && job.submittedEvent)
         await sendEvent(turn, effect.actor_id, { type: job.submittedEvent, ...result.output })
       if (result) await settleEffect(turn, effect.id, result)
       else await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
