@@ -99,6 +99,20 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await hand.transactionsOf("replaceChip")).toHaveLength(2)
   }, 30_000)
 
+  test("is waited for by the one after it, which has met no contract", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+    const { unit_id, address } = await issuedUnit(hand)
+    await replaceChip(hand, unit_id)
+    await hand.settle()
+    const { id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    // Both are mined, and succeed, where the contract's deployment comes later.
+    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
+    await hand.settle()
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
+    expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
+  }, 30_000)
+
   test("ends where somebody was quicker to claim the unit, once that is final, and an operator is told", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
@@ -156,7 +170,10 @@ async function read(
   return await stage.anvil.client.readContract(call)
 }
 
-/** Replaces the blocks from those of a kind on, with what was in them at places counted from there, or without it. */
+/**
+ * Replaces the blocks from those of a kind on, with what was in them or waits for one, at places counted from there, or
+ * without it.
+ */
 async function reorganize(
   hand: ByHand,
   kind: string,
@@ -166,9 +183,9 @@ async function reorganize(
   const rows = await hand.world.context.db.read
     .select()
     .from(transactions)
-    .innerJoin(transactionAttempts, eq(transactionAttempts.hash, transactions.hash))
+    .innerJoin(transactionAttempts, eq(transactionAttempts.transaction_id, transactions.id))
     .orderBy(asc(transactions.nonce))
-  const heightOf = ({ transactions: { block_number } }: (typeof rows)[number]) => block_number ?? 0
+  const heightOf = ({ transactions: { block_number } }: (typeof rows)[number]) => block_number ?? Infinity
   const lowest = Math.min(...rows.filter((row) => row.transactions.kind === kind).map(heightOf))
   const replaced = rows.filter((row) => heightOf(row) >= lowest)
   const instead = replaced.flatMap((row) => {

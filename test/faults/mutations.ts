@@ -256,6 +256,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is made again before the claim that came after it" },
   },
   {
+    name: "a chip replacement that forgets the one before it",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [[": await followsOpenSwap(queries, effect)) return", ": false) return"]],
+    noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
+  },
+  {
     name: "what somebody else came before is waited for for ever",
     file: sendAnew,
     replace: [["await isOverForGood(lane, mined, place, verdict)", "place.block_number < 0"]],
