@@ -26,7 +26,7 @@ export type CollectionPlayed = {
   paired: { unit_id: string; chip_id: string }[]
   claims: { id: string; unit_id: string; recipient: Address }[]
   transfers: { id: string; unit_id: string; recipient: Address }[]
-  replacements: { id: string; unit_id: string; chip_id: string }[]
+  replacements: { id: string; unit_id: string; previous_chip_id: string; chip_id: string }[]
 }
 
 export type Stage = {

@@ -63,6 +63,7 @@ export type Fault =
   /** Nothing that goes wrong, but beside the story. */
   | { kind: "refresh"; at: Seconds; salt: number }
   | { kind: "rival"; at: Seconds; salt: number }
+  | { kind: "replace"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
@@ -110,8 +111,10 @@ function drawUndoing(stream: Stream): Fault[] {
     const before = rounded(at - stream.between(2, 3))
     return [...hasty, { kind: "rotate", at: before, signer: 1, pause_seconds: 0 }, { ...reorganize, at }]
   }
-  const at = rounded(isHasty ? stream.between(11, 19) : stream.between(14, 20))
-  return [...hasty, { ...reorganize, at }]
+  const at = rounded(isHasty ? stream.between(11, 19) : stream.between(14, 30))
+  const replace = () =>
+    ({ kind: "replace", at: rounded(at - stream.between(4, 10)), salt: stream.word() }) as const
+  return [...hasty, replace(), replace(), { ...reorganize, at }]
 }
 
 function harshnessOf(stream: Stream): Harshness {
@@ -147,6 +150,7 @@ const weights: Weight[] = [
   ["poor", 3],
   ["refresh", 4],
   ["rival", 8],
+  ["replace", 5],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -222,6 +226,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
       return { kind, at, pause_seconds: rounded(stream.between(0, 6)) }
     case "refresh":
     case "rival":
+    case "replace":
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -240,6 +245,7 @@ export function lengthOf(fault: Fault): number {
     case "operator":
     case "refresh":
     case "rival":
+    case "replace":
     case "hostile":
       return settlingSeconds
     case "hasty":
@@ -348,6 +354,8 @@ function wordsOf(fault: Fault): string {
       return "a brand says that what its tokens show has changed"
     case "rival":
       return "somebody else wants a unit"
+    case "replace":
+      return "a brand replaces a unit's chip again and again"
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

@@ -25,6 +25,7 @@ import { createOperator, haltedLanes } from "./operator.ts"
 import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
 import { askForRefresh } from "./refreshes.ts"
+import { mostReplaced, replaceOften } from "./replacements.ts"
 import { createRestorer, type Store } from "./restoration.ts"
 import { comeBetween } from "./rivals.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
@@ -114,6 +115,7 @@ export async function playHistory(
   const breached = (error: Error) => void asking.breaches.push(error.message)
   let maker = ""
   let rivals = 0
+  let replaced = 0
   const beside: Promise<void>[] = []
   const around: Surroundings = {
     ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
@@ -125,6 +127,7 @@ export async function playHistory(
       else if (fault.kind === "poor") void keepFunded(simulation, chain, fault)
       else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
       else if (fault.kind === "rival") beside.push(rivalAfter(fault))
+      else if (fault.kind === "replace") beside.push(replaceAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
@@ -161,6 +164,12 @@ export async function playHistory(
     if (rivals === rivalCount) return
     const wallet = walletCount + rivals++
     await unlessForgotten(comeBetween(stage, maker, { salt, wallet }, asking)).catch(breached)
+  }
+
+  async function replaceAfter({ salt }: Extract<Fault, { kind: "replace" }>): Promise<void> {
+    if (replaced === mostReplaced) return
+    replaced += 1
+    await unlessForgotten(replaceOften(stage, maker, salt, asking)).catch(breached)
   }
 
   let isOver = false

@@ -176,10 +176,15 @@ async function refreshesOf({ world }: Remains, { id }: CollectionPlayed): Promis
     .where(eq(metadataRefreshes.collection_id, id))
 }
 
-/** A unit whose chip is replaced twice has the second one. */
-function lastOfEach<T extends { unit_id: string }>(replacements: T[]): T[] {
-  return [...new Map(replacements.map((each) => [each.unit_id, each])).values()]
+/** A unit has the chip that no other one has replaced. */
+function lastOfEach<T extends Swap>(replacements: T[]): T[] {
+  return replacements.filter(
+    ({ unit_id, chip_id }) =>
+      !replacements.some((next) => next.unit_id === unit_id && next.previous_chip_id === chip_id),
+  )
 }
+
+type Swap = CollectionPlayed["replacements"][number]
 
 /**
  * A lane stops only for somebody else's use of its key, where the chain has outrun a back-up, or where a provider

@@ -102,15 +102,16 @@ const shortestSessionSeconds = 60
 export async function replace(person: Person): Promise<string | null> {
   const { unit_id, played, key } = person
   const path = `/v1/units/${unit_id}/chip-replacements`
-  const made = await tryMake<Made & { chip_id: string }>(person, {
+  const made = await tryMake<Made & { previous_chip_id: string; chip_id: string }>(person, {
     token: key,
     path,
     body: chipFor(person),
   })
   if (!made) return null
-  played.replacements.push({ id: made.id, unit_id, chip_id: made.chip_id })
-  await until(person, async () => endOf(await read<Made>(person, key, `${path}/${made.id}`)) !== null)
-  return made.chip_id
+  const { id, previous_chip_id, chip_id } = made
+  played.replacements.push({ id, unit_id, previous_chip_id, chip_id })
+  await until(person, async () => endOf(await read<Made>(person, key, `${path}/${id}`)) !== null)
+  return chip_id
 }
 
 type Submitted = Pick<Made, "transaction"> & { wallet: number; hesitates_seconds: number }

@@ -1,6 +1,6 @@
-import { type Asking, type Stage, until } from "./asking.ts"
-import { Forgotten, read } from "./errands.ts"
-import { claim, type Person, transfer } from "./people.ts"
+import type { Asking, Stage } from "./asking.ts"
+import { claim, transfer } from "./people.ts"
+import { somebody } from "./somebody.ts"
 import { streamOf } from "./streams.ts"
 
 /**
@@ -14,29 +14,13 @@ export async function comeBetween(
   asking: Asking,
 ): Promise<void> {
   const chance = streamOf(BigInt(salt), "rival")
-  const pairedUnits = () =>
-    asking.collections.flatMap((played) => played.paired.map(({ unit_id }) => ({ played, unit_id })))
-  await until(stage, async () => pairedUnits().length > 0 || stage.isRestored())
-  // What a restored back-up has forgotten is never paired.
-  if (pairedUnits().length === 0) return
-  const { played, unit_id } = chance.pick(pairedUnits())
+  const met = await somebody(stage, key, chance, asking)
+  if (!met) return
   const hesitates_seconds = chance.happens(0.5) ? 0 : chance.between(0, mostSeconds)
   const execution = chance.happens(0.4) ? "service_relay" : "client_broadcast"
-
-  const readUnit = () => read<Unit>(stage, key, `/v1/units/${unit_id}`)
-  await until(stage, async () => (await readUnit()).collection?.token.status === "active")
-  const { chip_id, ownership } = await readUnit()
-  if (chip_id === null) throw new Forgotten(unit_id)
-  const person: Person = { ...stage, chance, key, played, unit_id, chip_id, asking }
-  if (ownership.owner) await transfer(person, wallet, hesitates_seconds)
-  else await claim(person, { wallet, execution, hesitates_seconds })
+  if (met.isOwned) await transfer(met.person, wallet, hesitates_seconds)
+  else await claim(met.person, { wallet, execution, hesitates_seconds })
 }
 
 /** How long wallets take at most, which is longer than most claims. */
 const mostSeconds = 30
-
-type Unit = {
-  chip_id: string | null
-  collection: { token: { status: string } } | null
-  ownership: { owner: string | null }
-}

@@ -74,7 +74,9 @@ async function replaceAgain(
   const path = `/v1/units/${unit_id}/chip-replacements`
   const asked = { method: "POST", path, token, body: chipFor(stage, chip_id) } as const
   const { status, body } = await stage.clients.ask(asked)
-  if (status === 201) played.replacements.push({ id: (body as { id: string }).id, unit_id, chip_id })
+  if (status !== 201) return
+  const { id, previous_chip_id } = body as { id: string; previous_chip_id: string }
+  played.replacements.push({ id, unit_id, previous_chip_id, chip_id })
 }
 
 /** By unit, the serial that it was said to have. */

@@ -44,6 +44,7 @@ export type Surroundings = {
           | "pause"
           | "refresh"
           | "rival"
+          | "replace"
           | "hostile"
       }
     >,
@@ -204,6 +205,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "pause":
     case "refresh":
     case "rival":
+    case "replace":
     case "hostile":
       around.act(fault)
       return null

@@ -1,0 +1,32 @@
+import { type Asking, type Stage, until } from "./asking.ts"
+import { Forgotten, read } from "./errands.ts"
+import type { Person } from "./people.ts"
+import type { Stream } from "./streams.ts"
+
+/** Who happens to have a unit in hand that has its own story, once its token is active; null where there is none. */
+export async function somebody(
+  stage: Stage,
+  key: string,
+  chance: Stream,
+  asking: Asking,
+): Promise<{ person: Person; isOwned: boolean } | null> {
+  const pairedUnits = () =>
+    asking.collections.flatMap((played) => played.paired.map(({ unit_id }) => ({ played, unit_id })))
+  await until(stage, async () => pairedUnits().length > 0 || stage.isRestored())
+  // What a restored back-up has forgotten is never paired.
+  if (pairedUnits().length === 0) return null
+  const { played, unit_id } = chance.pick(pairedUnits())
+
+  const readUnit = () => read<Unit>(stage, key, `/v1/units/${unit_id}`)
+  await until(stage, async () => (await readUnit()).collection?.token.status === "active")
+  const { chip_id, ownership } = await readUnit()
+  if (chip_id === null) throw new Forgotten(unit_id)
+  const person = { ...stage, chance, key, played, unit_id, chip_id, asking }
+  return { person, isOwned: ownership.owner !== null }
+}
+
+type Unit = {
+  chip_id: string | null
+  collection: { token: { status: string } } | null
+  ownership: { owner: string | null }
+}
