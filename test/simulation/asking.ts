@@ -27,6 +27,8 @@ export type CollectionPlayed = {
   claims: { id: string; unit_id: string; recipient: Address }[]
   transfers: { id: string; unit_id: string; recipient: Address }[]
   replacements: { id: string; unit_id: string; previous_chip_id: string; chip_id: string }[]
+  /** What holders did without the service. */
+  moves: { unit_id: string; recipient: Address }[]
 }
 
 export type Stage = {

@@ -64,6 +64,8 @@ export type Fault =
   | { kind: "refresh"; at: Seconds; salt: number }
   | { kind: "rival"; at: Seconds; salt: number }
   | { kind: "replace"; at: Seconds; salt: number }
+  /** In a history that has one, the service is released: holders send tokens on by themselves. */
+  | { kind: "hand_on"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
@@ -151,6 +153,7 @@ const weights: Weight[] = [
   ["refresh", 4],
   ["rival", 8],
   ["replace", 5],
+  ["hand_on", 6],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -227,6 +230,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
     case "refresh":
     case "rival":
     case "replace":
+    case "hand_on":
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -246,6 +250,7 @@ export function lengthOf(fault: Fault): number {
     case "refresh":
     case "rival":
     case "replace":
+    case "hand_on":
     case "hostile":
       return settlingSeconds
     case "hasty":
@@ -356,6 +361,8 @@ function wordsOf(fault: Fault): string {
       return "somebody else wants a unit"
     case "replace":
       return "a brand replaces a unit's chip again and again"
+    case "hand_on":
+      return "a holder sends a token on without the service"
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

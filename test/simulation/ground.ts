@@ -9,6 +9,7 @@ import { openDatabase } from "../../src/db/open.ts"
 import { type Config, loadConfig } from "../../src/platform/config.ts"
 import { keyAt } from "../faults/stage.ts"
 import {
+  announceRelease,
   copyChain,
   deployContracts,
   headOf,
@@ -55,6 +56,8 @@ export type Ground = {
   folder: string
   template: string
   chain: SimulatedChain
+  /** The same, on which the service has ended: holders move tokens by themselves. */
+  released: SimulatedChain
   contracts: { factory_address: Hex; desk_address: Hex }
   close(): void
 }
@@ -70,11 +73,25 @@ export async function openGround(): Promise<Ground> {
   connection.run("pragma wal_checkpoint(truncate)")
   connection.close()
 
-  const wallets = Array.from({ length: walletCount + rivalCount }, (_each, wallet) => walletAddress(wallet))
-  const chain = await openChain(chainId, epoch / 1_000 - firstBlocks - 1, [admin, ...signers, ...wallets])
-  const contracts = await deployContracts(chain, admin, authorizer, signers)
+  const start = epoch / 1_000 - firstBlocks - 1
+  const { chain, contracts } = await openLand(start)
   while (headOf(chain).number < firstBlocks) await mineBlock(chain, headOf(chain).timestamp + 1)
-  return { folder, template, chain, contracts, close: () => rmSync(folder, { recursive: true, force: true }) }
+
+  const { chain: released } = await openLand(start - releaseSeconds)
+  await announceRelease(released, contracts.factory_address, admin)
+  while (headOf(released).number < firstBlocks)
+    await mineBlock(released, epoch / 1_000 - firstBlocks + headOf(released).number)
+  const close = () => rmSync(folder, { recursive: true, force: true })
+  return { ...{ folder, template, chain, released, contracts, close } }
+}
+
+/** The factory's `RELEASE_DELAY`. */
+const releaseSeconds = 7 * 86_400
+
+async function openLand(start: number): Promise<Pick<Ground, "chain" | "contracts">> {
+  const wallets = Array.from({ length: walletCount + rivalCount }, (_each, wallet) => walletAddress(wallet))
+  const chain = await openChain(chainId, start, [admin, ...signers, ...wallets])
+  return { chain, contracts: await deployContracts(chain, admin, authorizer, signers) }
 }
 
 /** The ground of one history: a chain, a configuration, and the secrets in it that no log line may have. */
@@ -85,9 +102,11 @@ type Plot = {
   secrets: string[]
 }
 
+type Circumstances = { providers: number; confirmation_depth: number; is_released: boolean }
+
 export async function preparePlot(
   ground: Ground,
-  { providers, confirmation_depth }: { providers: number; confirmation_depth: number },
+  { providers, confirmation_depth, is_released }: Circumstances,
 ): Promise<Plot> {
   const urls = Array.from({ length: providers }, (_each, index) => `http://provider${index}.test/`)
   const database = join(ground.folder, "service.db")
@@ -118,7 +137,7 @@ export async function preparePlot(
     RATE_LIMIT_PUBLISHABLE_KEY: "100000/1",
   })
   return {
-    chain: await copyChain(ground.chain),
+    chain: await copyChain(is_released ? ground.released : ground.chain),
     config,
     urls,
     secrets: [serviceSecret, ...[...everySignerKey, keyAt(3), nextAuthorizerKey].map((key) => key.slice(2))],

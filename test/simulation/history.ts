@@ -20,6 +20,7 @@ import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
 import { impoverish, keepFunded } from "./funds.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { createGuardian } from "./guardian.ts"
+import { handOn, walletsOfHolder } from "./holders.ts"
 import { findFaults } from "./judge.ts"
 import { createOperator, haltedLanes } from "./operator.ts"
 import { createProvider } from "./providers.ts"
@@ -80,6 +81,7 @@ export async function playHistory(
   const plot = await preparePlot(ground, {
     providers: providersOf(seed),
     confirmation_depth: isHasty ? 1 : depths.confirmation_depth,
+    is_released: faults.some(({ kind }) => kind === "hand_on"),
   })
   const { chain, config } = plot
   const poverty = faults.find((fault) => fault.kind === "poor")
@@ -128,6 +130,7 @@ export async function playHistory(
       else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
       else if (fault.kind === "rival") beside.push(rivalAfter(fault))
       else if (fault.kind === "replace") beside.push(replaceAfter(fault))
+      else if (fault.kind === "hand_on") beside.push(handOnAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
@@ -161,9 +164,17 @@ export async function playHistory(
   }
 
   async function rivalAfter({ salt }: Extract<Fault, { kind: "rival" }>): Promise<void> {
-    if (rivals === rivalCount) return
-    const wallet = walletCount + rivals++
+    if (rivals + 1 > rivalCount) return
+    const wallet = walletCount + rivals
+    rivals += 1
     await unlessForgotten(comeBetween(stage, maker, { salt, wallet }, asking)).catch(breached)
+  }
+
+  async function handOnAfter({ salt }: Extract<Fault, { kind: "hand_on" }>): Promise<void> {
+    if (rivals + walletsOfHolder > rivalCount) return
+    const wallet = walletCount + rivals
+    rivals += walletsOfHolder
+    await unlessForgotten(handOn(stage, maker, { salt, wallet }, asking)).catch(breached)
   }
 
   async function replaceAfter({ salt }: Extract<Fault, { kind: "replace" }>): Promise<void> {

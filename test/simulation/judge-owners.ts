@@ -151,7 +151,10 @@ async function hasCause(
 function wasOutdone({ faults, asking, world }: Remains, { id, unit_id }: { id: string; unit_id: string }) {
   const depth = world.context.config.chains[0]?.confirmation_depth ?? 0
   const wanted = asking.collections.flatMap((played) => [...played.claims, ...played.transfers])
-  const others = wanted.filter((other) => other.unit_id === unit_id && other.id !== id)
+  const moved = asking.collections.flatMap((played) => played.moves)
+  const others = [...wanted.filter((other) => other.id !== id), ...moved].filter(
+    (other) => other.unit_id === unit_id,
+  )
   return others.length > 0 && faults.some((fault) => fault.kind === "reorganize" && fault.depth >= depth)
 }
 

@@ -158,6 +158,16 @@ export const mutations: BrokenRule[] = [
     replace: [["if (isSwapped) return", "if (receipt.status === 'success' || isSwapped) return"]],
   },
   {
+    name: "what holders do by themselves is not followed",
+    file: "workers/watches/follow-owners.ts",
+    replace: [
+      [
+        "    if (unit) await noteSeenOwner(turn, unit, seen)\n    else",
+        "    if (unit) await (unit.claimed || noteSeenOwner(turn, unit, seen))\n    else",
+      ],
+    ],
+  },
+  {
     name: "idempotency keys not heeded",
     file: "src/http/idempotency.ts",
     replace: [

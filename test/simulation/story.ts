@@ -103,6 +103,7 @@ async function playCollection(
     claims: [],
     transfers: [],
     replacements: [],
+    moves: [],
   }
   asking.collections.push(played)
   const unitIds: string[] = []

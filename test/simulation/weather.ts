@@ -45,6 +45,7 @@ export type Surroundings = {
           | "refresh"
           | "rival"
           | "replace"
+          | "hand_on"
           | "hostile"
       }
     >,
@@ -206,6 +207,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "refresh":
     case "rival":
     case "replace":
+    case "hand_on":
     case "hostile":
       around.act(fault)
       return null

@@ -2,6 +2,7 @@ import { Common, Hardfork, Mainnet } from "@ethereumjs/common"
 import { createEVM, type EVM, type EVMRunCallOpts } from "@ethereumjs/evm"
 import { Account, createAddressFromString, hexToBytes } from "@ethereumjs/util"
 import {
+  encodeFunctionData,
   type Hex,
   keccak256,
   parseTransaction,
@@ -9,6 +10,7 @@ import {
   type TransactionSerializedEIP1559,
   toHex,
 } from "viem"
+import { factoryAbi } from "../../../src/engine/chain/contracts.generated.ts"
 import { planDeployment } from "../../../src/engine/chain/deployment.ts"
 import "./jumps.ts"
 import { createPool, type Pool, type PoolTransaction } from "./pool.ts"
@@ -262,15 +264,28 @@ export async function deployContracts(
     signers: operators,
     metadata_base_url: "",
   })
-  const fees = { max_fee_per_gas: 10n ** 11n, max_priority_fee_per_gas: 0n }
-  const gas = 16_000_000n
-  const from = admin.toLowerCase()
-  for (const [nonce, data] of [factory_data, desk_data].entries()) {
-    chain.pool.putBack({ hash: keccak256(data), from, to: null, nonce, data, gas, ...fees, value: 0n })
-    const { receipts } = await mineBlock(chain, headOf(chain).timestamp + 1)
-    if (!receipts[0]?.is_success) throw new Error(`a contract is not deployed: ${receipts[0]?.error}`)
-  }
+  for (const data of [factory_data, desk_data]) await sendAs(chain, admin, null, data)
   return { factory_address, desk_address }
+}
+
+/** The admin says that the service ends, after the delay that the factory demands. */
+export async function announceRelease(chain: SimulatedChain, factory: Hex, admin: Hex): Promise<void> {
+  await sendAs(
+    chain,
+    admin,
+    factory,
+    encodeFunctionData({ abi: factoryAbi, functionName: "announceRelease" }),
+  )
+}
+
+/** Mines a transaction of somebody, a second after the newest block. Throws where it has no success. */
+async function sendAs(chain: SimulatedChain, sender: Hex, to: Hex | null, data: Hex): Promise<void> {
+  const from = sender.toLowerCase()
+  const { nonce } = accountOf(chain, from)
+  const fees = { max_fee_per_gas: 10n ** 11n, max_priority_fee_per_gas: 0n }
+  chain.pool.putBack({ hash: keccak256(data), from, to, nonce, data, gas: 16_000_000n, ...fees, value: 0n })
+  const { receipts } = await mineBlock(chain, headOf(chain).timestamp + 1)
+  if (!receipts[0]?.is_success) throw new Error(`a transaction of ${sender} failed: ${receipts[0]?.error}`)
 }
 
 /** EIP-1559, with what others use. */

@@ -1,0 +1,92 @@
+import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, isAddressEqual } from "viem"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { type Asking, type Stage, until } from "./asking.ts"
+import type { SimulatedChain } from "./chain/chain.ts"
+import { answerRpc, wholeView } from "./chain/json-rpc.ts"
+import { read } from "./errands.ts"
+import { claim, type Person, transfer } from "./people.ts"
+import { sleep } from "./scheduler.ts"
+import { somebody } from "./somebody.ts"
+import { streamOf } from "./streams.ts"
+import { account, firstWallet, hasSucceeded, sendNext, walletAddress, walletOf } from "./wallets.ts"
+
+/** Whose wallets a holder who hands a token on speaks of: his own, if nobody has claimed the unit, and two others. */
+export const walletsOfHolder = 3
+
+/**
+ * A holder sends his token to somebody else without the service, which may be asked to hand it to a third one at the
+ * same time. A unit that is nobody's is claimed before.
+ */
+export async function handOn(
+  stage: Stage,
+  key: string,
+  { salt, wallet }: { salt: number; wallet: number },
+  asking: Asking,
+): Promise<void> {
+  const chance = streamOf(BigInt(salt), "holders")
+  const met = await somebody(stage, key, chance, asking)
+  if (!met) return
+  const { person, isOwned } = met
+  if (!isOwned && !(await claim(person, { wallet, execution: "service_relay" }))) return
+  const token = await tokenOf(person)
+  if (token === null) return
+  const isTorn = chance.happens(0.5)
+  const sent = sendByHolder(person, token, wallet + 1)
+  await Promise.all(isTorn ? [sent, transfer(person, wallet + 2)] : [sent])
+}
+
+type Token = { address: Address; serial: number; owner: Address }
+
+/** As the service says; null where it is nobody's again. */
+async function tokenOf({ key, unit_id, played, ...errand }: Person): Promise<Token | null> {
+  const { collection, ownership } = await read<Unit>(errand, key, `/v1/units/${unit_id}`)
+  const serial = collection?.token.serial ?? null
+  if (serial === null || ownership.owner === null) return null
+  return { address: played.address as Address, serial, owner: ownership.owner }
+}
+
+type Unit = {
+  collection: { token: { serial: number | null } } | null
+  ownership: { owner: Address | null }
+}
+
+/** Ends when the chain has it, or the token is somebody else's. */
+async function sendByHolder(person: Person, token: Token, friend: number): Promise<void> {
+  const { chain, played, unit_id } = person
+  const { owner, serial, address: to } = token
+  const recipient = walletAddress(friend)
+  played.moves.push({ unit_id, recipient })
+  const args = [owner, recipient, BigInt(serial)] as const
+  const call = { to, data: encodeFunctionData({ abi: collectionAbi, functionName: "transferFrom", args }) }
+  const sent = new Map<number, Hex>()
+  const isToDo = async () => !hasSucceeded(chain, sent) && (await isOwner(chain, token))
+  const holder = account(firstWallet + walletOf(owner))
+  void keepDone(person, isToDo, () => sendNext(chain, holder, call, sent))
+  await until(person, async () => !(await isToDo()))
+}
+
+/** The holder's wallet does it for ever where it is to do, as after a reorganization that lost it. */
+async function keepDone(
+  { simulation }: Person,
+  isToDo: () => Promise<boolean>,
+  act: () => Promise<void>,
+): Promise<void> {
+  for (;;) {
+    if (await isToDo()) await act()
+    await sleep(simulation, pauseMilliseconds)
+  }
+}
+
+const pauseMilliseconds = 2_000
+
+/** Whether the token is the holder's on the chain, which may have lost it. */
+async function isOwner(chain: SimulatedChain, { address: to, serial, owner }: Token): Promise<boolean> {
+  const args = [BigInt(serial)] as const
+  const data = encodeFunctionData({ abi: collectionAbi, functionName: "ownerOf", args })
+  const answer = await answerRpc(chain, wholeView(chain), "eth_call", [{ to, data }, "latest"]).catch(
+    () => "0x",
+  )
+  if (answer === "0x") return false
+  const now = decodeFunctionResult({ abi: collectionAbi, functionName: "ownerOf", data: answer as Hex })
+  return isAddressEqual(now, owner)
+}
