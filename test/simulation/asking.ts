@@ -21,6 +21,8 @@ export type Asking = {
 
 export type CollectionPlayed = {
   id: string
+  /** An API key of the brand whose it is. */
+  key: string
   address: string
   /** In the order of the requests. */
   paired: { unit_id: string; chip_id: string }[]

@@ -66,6 +66,7 @@ export type Fault =
   | { kind: "replace"; at: Seconds; salt: number }
   /** In a history that has one, the service is released: holders send tokens on by themselves. */
   | { kind: "hand_on"; at: Seconds; salt: number }
+  | { kind: "burst"; at: Seconds; salt: number }
   | { kind: "hostile"; at: Seconds; salt: number }
   | ({ kind: "receiver"; mood: ReceiverMood } & Lasting)
 
@@ -154,6 +155,7 @@ const weights: Weight[] = [
   ["rival", 8],
   ["replace", 5],
   ["hand_on", 6],
+  ["burst", 3],
   ["hostile", 4],
   ["receiver", 5],
 ]
@@ -231,6 +233,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
     case "rival":
     case "replace":
     case "hand_on":
+    case "burst":
     case "hostile":
       return { kind, at, salt }
     case "receiver":
@@ -251,6 +254,7 @@ export function lengthOf(fault: Fault): number {
     case "rival":
     case "replace":
     case "hand_on":
+    case "burst":
     case "hostile":
       return settlingSeconds
     case "hasty":
@@ -363,6 +367,8 @@ function wordsOf(fault: Fault): string {
       return "a brand replaces a unit's chip again and again"
     case "hand_on":
       return "a holder sends a token on without the service"
+    case "burst":
+      return "another brand issues many units at once"
     case "hostile":
       return "a stranger sends nonsense"
     case "receiver":

@@ -22,6 +22,7 @@ import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.
 import { createGuardian } from "./guardian.ts"
 import { handOn, walletsOfHolder } from "./holders.ts"
 import { findFaults } from "./judge.ts"
+import { crowdIn, mostBursts } from "./neighbours.ts"
 import { createOperator, haltedLanes } from "./operator.ts"
 import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
@@ -116,8 +117,10 @@ export async function playHistory(
   }
   const breached = (error: Error) => void asking.breaches.push(error.message)
   let maker = ""
+  let neighbour = ""
   let rivals = 0
   let replaced = 0
+  let bursts = 0
   const beside: Promise<void>[] = []
   const around: Surroundings = {
     ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
@@ -131,6 +134,7 @@ export async function playHistory(
       else if (fault.kind === "rival") beside.push(rivalAfter(fault))
       else if (fault.kind === "replace") beside.push(replaceAfter(fault))
       else if (fault.kind === "hand_on") beside.push(handOnAfter(fault))
+      else if (fault.kind === "burst") beside.push(burstAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
       else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
     },
@@ -139,9 +143,11 @@ export async function playHistory(
   async function live(): Promise<void> {
     startMining(around, blockSeconds)
     for (const name of [...apiNames, ...workerNames]) cast.start(name)
-    const keys = await newOrganizations(cast, chest)
+    const hasNeighbour = faults.some(({ kind }) => kind === "burst")
+    const keys = await newOrganizations(cast, { chest, hasNeighbour })
     maker = keys.maker
-    asking.secrets.push(maker, keys.stranger)
+    neighbour = keys.neighbour ?? ""
+    asking.secrets.push(...Object.values(keys).filter((key) => key !== null))
     strangers.push(keys.stranger)
     void operator.watchLanes()
     const ends = unleash(around, faults)
@@ -156,31 +162,38 @@ export async function playHistory(
   }
 
   async function takeStockAfter(fault: Extract<Fault, { kind: "restore" }>): Promise<void> {
-    if (await restorer.restore(fault)) await takeStock(stage, maker, asking)
+    if (await restorer.restore(fault)) await takeStock(stage, asking)
   }
 
   async function refreshAfter({ salt }: Extract<Fault, { kind: "refresh" }>): Promise<void> {
-    await unlessForgotten(askForRefresh(stage, maker, salt, asking)).catch(breached)
+    await unlessForgotten(askForRefresh(stage, salt, asking)).catch(breached)
   }
 
   async function rivalAfter({ salt }: Extract<Fault, { kind: "rival" }>): Promise<void> {
     if (rivals + 1 > rivalCount) return
     const wallet = walletCount + rivals
     rivals += 1
-    await unlessForgotten(comeBetween(stage, maker, { salt, wallet }, asking)).catch(breached)
+    await unlessForgotten(comeBetween(stage, { salt, wallet }, asking)).catch(breached)
   }
 
   async function handOnAfter({ salt }: Extract<Fault, { kind: "hand_on" }>): Promise<void> {
     if (rivals + walletsOfHolder > rivalCount) return
     const wallet = walletCount + rivals
     rivals += walletsOfHolder
-    await unlessForgotten(handOn(stage, maker, { salt, wallet }, asking)).catch(breached)
+    await unlessForgotten(handOn(stage, { salt, wallet }, asking)).catch(breached)
+  }
+
+  async function burstAfter({ salt }: Extract<Fault, { kind: "burst" }>): Promise<void> {
+    // What a restored back-up has forgotten is asked for again by one brand only.
+    if (bursts === mostBursts || chest) return
+    bursts += 1
+    await crowdIn(stage, neighbour, salt, asking).catch(breached)
   }
 
   async function replaceAfter({ salt }: Extract<Fault, { kind: "replace" }>): Promise<void> {
     if (replaced === mostReplaced) return
     replaced += 1
-    await unlessForgotten(replaceOften(stage, maker, salt, asking)).catch(breached)
+    await unlessForgotten(replaceOften(stage, salt, asking)).catch(breached)
   }
 
   let isOver = false
@@ -247,11 +260,11 @@ const attemptsOfHash = query((db, { hash }: Given<{ hash: string }>) =>
     .where(eq(transactionAttempts.hash, hash)),
 )
 
-/** Made by an operator: one to play with, and another one. Answers an API key of each. */
+/** Made by an operator: one to play with, another one, and one beside it. Answers an API key of each. */
 async function newOrganizations(
   cast: Cast,
-  chest: Chest | null,
-): Promise<{ maker: string; stranger: string }> {
+  { chest, hasNeighbour }: { chest: Chest | null; hasNeighbour: boolean },
+): Promise<{ maker: string; stranger: string; neighbour: string | null }> {
   return await cast.visit("operator", async ({ context }) => {
     const make = (name: string, encoded: Chest | null) =>
       inTurn(context, null, async (turn) => {
@@ -260,7 +273,11 @@ async function newOrganizations(
         if (encoded) await storeChips(turn, context.config.service_secret, id, encoded)
         return (await issueApiKey(turn, { organization_id: id, name: null })).key
       })
-    return { maker: await make("Maker", chest), stranger: await make("Stranger", null) }
+    return {
+      maker: await make("Maker", chest),
+      stranger: await make("Stranger", null),
+      neighbour: hasNeighbour ? await make("Neighbour", null) : null,
+    }
   })
 }
 

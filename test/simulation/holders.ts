@@ -19,12 +19,11 @@ export const walletsOfHolder = 3
  */
 export async function handOn(
   stage: Stage,
-  key: string,
   { salt, wallet }: { salt: number; wallet: number },
   asking: Asking,
 ): Promise<void> {
   const chance = streamOf(BigInt(salt), "holders")
-  const met = await somebody(stage, key, chance, asking)
+  const met = await somebody(stage, chance, asking)
   if (!met) return
   const { person, isOwned } = met
   if (!isOwned && !(await claim(person, { wallet, execution: "service_relay" }))) return
@@ -38,8 +37,8 @@ export async function handOn(
 type Token = { address: Address; serial: number; owner: Address }
 
 /** As the service says; null where it is nobody's again. */
-async function tokenOf({ key, unit_id, played, ...errand }: Person): Promise<Token | null> {
-  const { collection, ownership } = await read<Unit>(errand, key, `/v1/units/${unit_id}`)
+async function tokenOf({ unit_id, played, ...errand }: Person): Promise<Token | null> {
+  const { collection, ownership } = await read<Unit>(errand, played.key, `/v1/units/${unit_id}`)
   const serial = collection?.token.serial ?? null
   if (serial === null || ownership.owner === null) return null
   return { address: played.address as Address, serial, owner: ownership.owner }

@@ -1,16 +1,14 @@
-import { type Asking, type Collection, endOf, type Made, type Stage, until } from "./asking.ts"
+import { type Asking, endOf, type Made, type Stage, until } from "./asking.ts"
+import { untilActive } from "./collections.ts"
 import { make, read } from "./errands.ts"
 import { streamOf } from "./streams.ts"
 
 /** A brand asks that marketplaces read anew what the tokens of one of its collections show, and waits for the end. */
-export async function askForRefresh(stage: Stage, key: string, salt: number, asking: Asking): Promise<void> {
+export async function askForRefresh(stage: Stage, salt: number, asking: Asking): Promise<void> {
   await until(stage, async () => asking.collections.length > 0)
   const played = streamOf(BigInt(salt), "refresh").pick(asking.collections)
-  await until(stage, async () => {
-    const { contract } = await read<Collection>(stage, key, `/v1/collections/${played.id}`)
-    return contract.status === "active"
-  })
+  await untilActive(stage, played)
   const path = `/v1/collections/${played.id}/metadata-refreshes`
-  const { id } = await make<Made>(stage, { token: key, path, body: {} })
-  await until(stage, async () => endOf(await read<Made>(stage, key, `${path}/${id}`)) !== null)
+  const { id } = await make<Made>(stage, { token: played.key, path, body: {} })
+  await until(stage, async () => endOf(await read<Made>(stage, played.key, `${path}/${id}`)) !== null)
 }

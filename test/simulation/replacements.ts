@@ -4,8 +4,8 @@ import { somebody } from "./somebody.ts"
 import { streamOf } from "./streams.ts"
 
 /** A brand replaces the chip of a unit that has its own story, again and again. */
-export async function replaceOften(stage: Stage, key: string, salt: number, asking: Asking): Promise<void> {
-  const met = await somebody(stage, key, streamOf(BigInt(salt), "replacements"), asking)
+export async function replaceOften(stage: Stage, salt: number, asking: Asking): Promise<void> {
+  const met = await somebody(stage, streamOf(BigInt(salt), "replacements"), asking)
   if (!met || met.isOwned) return
   let { person } = met
   for (let time = 0; time < times; time++) {

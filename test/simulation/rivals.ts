@@ -9,12 +9,11 @@ import { streamOf } from "./streams.ts"
  */
 export async function comeBetween(
   stage: Stage,
-  key: string,
   { salt, wallet }: { salt: number; wallet: number },
   asking: Asking,
 ): Promise<void> {
   const chance = streamOf(BigInt(salt), "rival")
-  const met = await somebody(stage, key, chance, asking)
+  const met = await somebody(stage, chance, asking)
   if (!met) return
   const hesitates_seconds = chance.happens(0.5) ? 0 : chance.between(0, mostSeconds)
   const execution = chance.happens(0.4) ? "service_relay" : "client_broadcast"

@@ -6,7 +6,6 @@ import type { Stream } from "./streams.ts"
 /** Who happens to have a unit in hand that has its own story, once its token is active; null where there is none. */
 export async function somebody(
   stage: Stage,
-  key: string,
   chance: Stream,
   asking: Asking,
 ): Promise<{ person: Person; isOwned: boolean } | null> {
@@ -17,11 +16,11 @@ export async function somebody(
   if (pairedUnits().length === 0) return null
   const { played, unit_id } = chance.pick(pairedUnits())
 
-  const readUnit = () => read<Unit>(stage, key, `/v1/units/${unit_id}`)
+  const readUnit = () => read<Unit>(stage, played.key, `/v1/units/${unit_id}`)
   await until(stage, async () => (await readUnit()).collection?.token.status === "active")
   const { chip_id, ownership } = await readUnit()
   if (chip_id === null) throw new Forgotten(unit_id)
-  const person = { ...stage, chance, key, played, unit_id, chip_id, asking }
+  const person = { ...stage, chance, played, unit_id, chip_id, asking }
   return { person, isOwned: ownership.owner !== null }
 }
 

@@ -1,4 +1,5 @@
-import { type Asking, type Collection, type CollectionPlayed, type Stage, until } from "./asking.ts"
+import { type Asking, type CollectionPlayed, type Stage, until } from "./asking.ts"
+import { untilActive } from "./collections.ts"
 import { make, read, unlessForgotten } from "./errands.ts"
 import { chipFor } from "./people.ts"
 
@@ -6,38 +7,29 @@ import { chipFor } from "./people.ts"
  * What a brand does once a back-up was restored: it makes units anew that were forgotten, pairs each with the chip that
  * it has, and asks again for replacements. Whoever is curious sends every value once more that was ever taken.
  */
-export async function takeStock(stage: Stage, key: string, asking: Asking): Promise<void> {
+export async function takeStock(stage: Stage, asking: Asking): Promise<void> {
   const told = serialsTold(stage)
   await Promise.all([
-    ...asking.collections.map((played) => unlessForgotten(takeStockOf(stage, key, played, told))),
+    ...asking.collections.map((played) => unlessForgotten(takeStockOf(stage, played, told))),
     sendValuesAgain(stage),
   ])
 }
 
-async function takeStockOf(
-  stage: Stage,
-  key: string,
-  played: CollectionPlayed,
-  told: SerialsTold,
-): Promise<void> {
-  await until(stage, async () => {
-    const { contract } = await read<Collection>(stage, key, `/v1/collections/${played.id}`)
-    return contract.status === "active"
-  })
+async function takeStockOf(stage: Stage, played: CollectionPlayed, told: SerialsTold): Promise<void> {
+  await untilActive(stage, played)
   for (const pair of [...played.paired]) {
-    const unitId = await unitFor(stage, key, played, pair.unit_id)
-    const { chip_id } = await read<Unit>(stage, key, `/v1/units/${unitId}`)
+    const unitId = await unitFor(stage, played, pair.unit_id)
+    const { chip_id } = await read<Unit>(stage, played.key, `/v1/units/${unitId}`)
     const wanted = { unit_id: unitId, chip_id: chipOn(played, pair) }
-    if (chip_id === null) await pairAgain(stage, key, wanted)
-    else if (chip_id !== wanted.chip_id) await replaceAgain(stage, key, played, { ...wanted, told })
+    if (chip_id === null) await pairAgain(stage, played.key, wanted)
+    else if (chip_id !== wanted.chip_id) await replaceAgain(stage, played, { ...wanted, told })
   }
 }
 
 /** The unit, or another one in its place. */
 async function unitFor(
   stage: Stage,
-  key: string,
-  { id: collection_id }: CollectionPlayed,
+  { id: collection_id, key }: CollectionPlayed,
   unitId: string,
 ): Promise<string> {
   const { status } = await stage.clients.ask({ method: "GET", path: `/v1/units/${unitId}`, token: key })
@@ -60,19 +52,18 @@ async function pairAgain(stage: Stage, token: string, { unit_id, chip_id }: Want
  */
 async function replaceAgain(
   stage: Stage,
-  token: string,
   played: CollectionPlayed,
   { unit_id, chip_id, told }: Wanted & { told: SerialsTold },
 ): Promise<void> {
-  const serialOf = async () => serialIn(await read<Unit>(stage, token, `/v1/units/${unit_id}`))
+  const serialOf = async () => serialIn(await read<Unit>(stage, played.key, `/v1/units/${unit_id}`))
   await until(stage, async () => (await serialOf()) !== null)
   if ((await serialOf()) !== told.get(unit_id)) {
     const body = { collection_id: played.id }
-    const { id } = await make<Unit>(stage, { token, path: "/v1/units", body })
-    return await pairAgain(stage, token, { unit_id: id, chip_id })
+    const { id } = await make<Unit>(stage, { token: played.key, path: "/v1/units", body })
+    return await pairAgain(stage, played.key, { unit_id: id, chip_id })
   }
   const path = `/v1/units/${unit_id}/chip-replacements`
-  const asked = { method: "POST", path, token, body: chipFor(stage, chip_id) } as const
+  const asked = { method: "POST", path, token: played.key, body: chipFor(stage, chip_id) } as const
   const { status, body } = await stage.clients.ask(asked)
   if (status !== 201) return
   const { id, previous_chip_id } = body as { id: string; previous_chip_id: string }

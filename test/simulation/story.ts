@@ -1,6 +1,7 @@
-import { type Asking, type Collection, type CollectionPlayed, type Stage, until } from "./asking.ts"
+import { type Asking, type CollectionPlayed, type Stage, until } from "./asking.ts"
+import { newCollection, newUnit, pairChips, untilActive } from "./collections.ts"
 import { Forgotten, make, read, refused, unlessForgotten } from "./errands.ts"
-import { chipFor, claim, linger, replace, transfer } from "./people.ts"
+import { claim, linger, replace, transfer } from "./people.ts"
 import { sleep } from "./scheduler.ts"
 import { walletCount } from "./wallets.ts"
 
@@ -77,13 +78,19 @@ async function readFeedAnew(stage: Stage, key: string, feed: string[]): Promise<
 }
 
 /** Asks once more for everything that was ever made, whoever heard of it. */
-export async function readAgain({ clients }: Stage, key: string, { strangers }: Asking) {
-  const made = clients.exchanges.flatMap(({ method, path, status, body, token }) => {
+export async function readAgain({ clients }: Stage, maker: string, { strangers, collections }: Asking) {
+  const keys = new Set(collections.map(({ key }) => key))
+  // What was made with a session is a unit's.
+  const keyOf = (path: string) =>
+    collections.find(({ paired }) => paired.some(({ unit_id }) => path.includes(unit_id)))?.key ?? maker
+  const made = new Map<string, string>()
+  for (const { method, path, status, body, token } of clients.exchanges) {
     const { id } = (body ?? {}) as { id?: string | null }
     const hasAddress = method === "POST" && status === 201 && typeof id === "string" && path !== "/v1/taps"
-    return hasAddress && !strangers.includes(token) ? [`${path}/${id}`] : []
-  })
-  for (const path of new Set(made)) await clients.ask({ method: "GET", path, token: key })
+    if (!hasAddress || strangers.includes(token)) continue
+    made.set(`${path}/${id}`, token && keys.has(token) ? token : keyOf(path))
+  }
+  for (const [path, token] of made) await clients.ask({ method: "GET", path, token })
 }
 
 async function playCollection(
@@ -94,32 +101,15 @@ async function playCollection(
   asking: Asking,
 ): Promise<void> {
   const { chance, simulation } = stage
-  const made = await make<Collection>(stage, { token: key, path: "/v1/collections", body: { name } })
-  const address = made.contract.address
-  const played: CollectionPlayed = {
-    id: made.id,
-    address,
-    paired: [],
-    claims: [],
-    transfers: [],
-    replacements: [],
-    moves: [],
-  }
-  asking.collections.push(played)
+  const played = await newCollection(stage, key, name, asking)
   const unitIds: string[] = []
   const units = 3 + chance.below(4)
-  while (unitIds.length < units) {
-    const body = { collection_id: made.id, external_id: `${name} ${unitIds.length}` }
-    unitIds.push((await make<Unit>(stage, { token: key, path: "/v1/units", body })).id)
-  }
-  await until(stage, async () => {
-    const { contract } = await read<Collection>(stage, key, `/v1/collections/${made.id}`)
-    return contract.status === "active"
-  })
+  while (unitIds.length < units) unitIds.push(await newUnit(stage, played, `${name} ${unitIds.length}`))
+  await untilActive(stage, played)
   const lives: Promise<void>[] = []
   const live = (pair: CollectionPlayed["paired"][number]) => {
     played.paired.push(pair)
-    lives.push(unlessForgotten(playUnit(stage, key, played, pair, chance.pick(roles), nextWallet, asking)))
+    lives.push(unlessForgotten(playUnit(stage, played, pair, chance.pick(roles), nextWallet, asking)))
   }
   let next = 0
   while (next < unitIds.length) {
@@ -132,25 +122,8 @@ async function playCollection(
   await Promise.all(lives)
 }
 
-async function pairChips(
-  stage: Stage,
-  token: string,
-  unitIds: string[],
-): Promise<CollectionPlayed["paired"]> {
-  const [first] = unitIds
-  if (unitIds.length === 1) {
-    const body = { unit_id: first, ...chipFor(stage) }
-    const { chip_id } = await make<Chip>(stage, { token, path: "/v1/chips", body })
-    return [{ unit_id: String(first), chip_id }]
-  }
-  const body = { chips: unitIds.map((unit_id) => ({ unit_id, ...chipFor(stage) })) }
-  const { chips } = await make<{ chips: Chip[] }>(stage, { token, path: "/v1/chips/bulk", body })
-  return chips.map(({ chip_id, unit }) => ({ chip_id, unit_id: unit.id }))
-}
-
 async function playUnit(
   stage: Stage,
-  key: string,
   played: CollectionPlayed,
   { unit_id, chip_id }: CollectionPlayed["paired"][number],
   role: Role,
@@ -158,11 +131,11 @@ async function playUnit(
   asking: Asking,
 ): Promise<void> {
   await until(stage, async () => {
-    const unit = await read<Unit>(stage, key, `/v1/units/${unit_id}`)
+    const unit = await read<Unit>(stage, played.key, `/v1/units/${unit_id}`)
     if (stage.isRestored() && unit.chip_id === null) throw new Forgotten(unit_id)
     return unit.collection?.token.status === "active"
   })
-  const person = { ...stage, key, played, unit_id, chip_id, asking }
+  const person = { ...stage, played, unit_id, chip_id, asking }
   switch (role) {
     case "claim":
       await claim(person, { wallet: nextWallet(), execution: "service_relay" })
@@ -196,4 +169,3 @@ async function playUnit(
 }
 
 type Unit = { id: string; chip_id: string | null; collection: { token: { status: string } } | null }
-type Chip = { chip_id: string; unit: { id: string } }

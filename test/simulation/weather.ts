@@ -46,6 +46,7 @@ export type Surroundings = {
           | "rival"
           | "replace"
           | "hand_on"
+          | "burst"
           | "hostile"
       }
     >,
@@ -208,6 +209,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
     case "rival":
     case "replace":
     case "hand_on":
+    case "burst":
     case "hostile":
       around.act(fault)
       return null

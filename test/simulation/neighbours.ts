@@ -1,0 +1,39 @@
+import { type Asking, type CollectionPlayed, type Stage, until } from "./asking.ts"
+import { newCollection, newUnit, pairChips, untilActive } from "./collections.ts"
+import { read } from "./errands.ts"
+import { claim } from "./people.ts"
+import { streamOf } from "./streams.ts"
+
+/** Another brand issues many units at once beside the story, and many people claim them at once. */
+export async function crowdIn(stage: Stage, key: string, salt: number, asking: Asking): Promise<void> {
+  const chance = streamOf(BigInt(salt), "neighbours")
+  const brand = { ...stage, chance, chest: null }
+  const played = await newCollection(brand, key, "Crowd", asking)
+  const count = leastUnits + chance.below(mostUnits - leastUnits + 1)
+  const names = Array.from({ length: count }, (_unit, index) => `Crowd ${salt} ${index}`)
+  const unitIds = await Promise.all(names.map((name) => newUnit(brand, played, name)))
+  await untilActive(brand, played)
+  played.paired.push(...(await pairChips(brand, key, unitIds)))
+  const claimed = played.paired.slice(0, 1 + chance.below(mostClaims))
+  await Promise.all(
+    claimed.map(async (pair, wallet) => {
+      await untilIssued(brand, played, pair.unit_id)
+      await claim({ ...brand, ...pair, played, asking }, { wallet, execution: "service_relay" })
+    }),
+  )
+}
+
+const leastUnits = 10
+const mostUnits = 40
+const mostClaims = 12
+/** Bursts in one history, which take long to play. */
+export const mostBursts = 2
+
+async function untilIssued(stage: Stage, { key }: CollectionPlayed, unitId: string): Promise<void> {
+  await until(stage, async () => {
+    const { collection } = await read<Unit>(stage, key, `/v1/units/${unitId}`)
+    return collection?.token.status === "active"
+  })
+}
+
+type Unit = { collection: { token: { status: string } } | null }
