@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { asc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { chipReplacements, claims, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { chipReplacements, claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -113,6 +113,33 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
   }, 30_000)
 
+  test("holds up nothing behind it that waits for a nonce of which nothing is known", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+    const neighbour = await issuedUnit(hand)
+    const { unit_id } = await issuedUnit(hand)
+    await replaceChip(hand, unit_id)
+    await hand.settle()
+    // It is mined again where its unit's issuance is not there any more, whose lane stands still.
+    const issuances = (await hand.transactionsOf("issueUnit")).map(({ nonce }) => nonce)
+    const isLost = ({ kind, nonce }: Content) => kind === "replaceChip" || nonce === Math.max(...issuances)
+    await reorganize(hand, "issueUnit", (each) => (isLost(each) ? null : 0))
+    const [owning] = hand.lanes
+    await outwaitNewestBlock()
+    await tickLane(owning)
+    await hand.mine()
+    await hand.turn(({ tx }) =>
+      tx.update(lanes).set({ next_nonce: 2 }).where(eq(lanes.id, owning.signer.lane_id)),
+    )
+    const { id } = await (await preparedClaim(hand, neighbour.unit_id, person.address))()
+    for (let block = 0; block < 60 && (await claimNow(hand, id)).status === "claiming"; block++) {
+      await outwaitNewestBlock()
+      await tickLane(owning)
+      await hand.mine()
+    }
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+    expect(await hand.transactionsOf("useUpNonce")).toHaveLength(1)
+  }, 30_000)
+
   test("ends where somebody was quicker to claim the unit, once that is final, and an operator is told", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
@@ -177,7 +204,7 @@ async function read(
 async function reorganize(
   hand: ByHand,
   kind: string,
-  placeOf: (transaction: { kind: string }) => number | null,
+  placeOf: (transaction: Content) => number | null,
 ): Promise<void> {
   const { client } = hand.stage.anvil
   const rows = await hand.world.context.db.read
@@ -195,9 +222,11 @@ async function reorganize(
   const { number: head } = await client.getBlock()
   const request = client.request as (call: object) => Promise<unknown>
   await request({ method: "anvil_reorg", params: [Number(head) - lowest + 1, instead] })
-  if (instead.length > 0) return
-  for (const row of replaced) await client.dropTransaction({ hash: row.transactions.hash as Hex })
+  for (const { transactions: row } of replaced)
+    if (row.hash !== null && placeOf(row) === null) await client.dropTransaction({ hash: row.hash as Hex })
 }
+
+type Content = { kind: string; nonce: number }
 
 async function claimNow({ world }: ByHand, id: string) {
   const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))

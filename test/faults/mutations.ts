@@ -262,6 +262,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
   },
   {
+    name: "what has lost its effect is taken for the lowest that waits",
+    file: "src/engine/lanes/look.ts",
+    replace: [["block_hash === null && nonce >= lane.used_nonces", "block_hash === null && nonce >= 0"]],
+    noticed_by: { file: overtaken, test: "holds up nothing behind it that waits for a nonce" },
+  },
+  {
     name: "what somebody else came before is waited for for ever",
     file: sendAnew,
     replace: [["await isOverForGood(lane, mined, place, verdict)", "place.block_number < 0"]],

@@ -150,11 +150,12 @@ async function hasCause(
 /** Whether somebody else was quicker on blocks that were replaced later, though they were deep enough to be told of. */
 function wasOutdone({ faults, asking, world }: Remains, { id, unit_id }: { id: string; unit_id: string }) {
   const depth = world.context.config.chains[0]?.confirmation_depth ?? 0
-  const wanted = asking.collections.flatMap((played) => [...played.claims, ...played.transfers])
-  const moved = asking.collections.flatMap((played) => played.moves)
-  const others = [...wanted.filter((other) => other.id !== id), ...moved].filter(
-    (other) => other.unit_id === unit_id,
-  )
+  const others = asking.collections
+    .flatMap(({ claims, transfers, replacements, moves }) => [
+      ...[...claims, ...transfers, ...replacements].filter((other) => other.id !== id),
+      ...moves,
+    ])
+    .filter((other) => other.unit_id === unit_id)
   return others.length > 0 && faults.some((fault) => fault.kind === "reorganize" && fault.depth >= depth)
 }
 

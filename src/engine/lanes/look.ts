@@ -43,7 +43,10 @@ export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
     else failures.push(failed(lane, transaction, place?.reason))
   }
   await noteMined(lane, seen)
-  const lowest_open = watched.find(({ block_hash }) => block_hash === null)
+  // What has its nonce in a block, and no effect, may wait for what is behind a hole.
+  const lowest_open = watched.find(
+    ({ block_hash, nonce }) => block_hash === null && nonce >= lane.used_nonces,
+  )
   return { seen, lowest_open, findings: join(...failures) }
 }
 
