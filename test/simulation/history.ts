@@ -15,21 +15,16 @@ import { headOf, type SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, wholeView } from "./chain/json-rpc.ts"
 import { type Chest, createChest, storeChips } from "./chest.ts"
 import { type Clients, createClients } from "./clients.ts"
-import { unlessForgotten } from "./errands.ts"
 import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
 import { impoverish, keepFunded } from "./funds.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { createGuardian } from "./guardian.ts"
-import { handOn, walletsOfHolder } from "./holders.ts"
 import { findFaults } from "./judge.ts"
-import { crowdIn, mostBursts } from "./neighbours.ts"
 import { createOperator, haltedLanes } from "./operator.ts"
+import { createPassersBy } from "./passers-by.ts"
 import { createProvider } from "./providers.ts"
 import { createReceiver } from "./receiver.ts"
-import { askForRefresh } from "./refreshes.ts"
-import { mostReplaced, replaceOften } from "./replacements.ts"
 import { createRestorer, type Store } from "./restoration.ts"
-import { comeBetween } from "./rivals.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
 import { servers } from "./seams/line.ts"
 import { takeStock } from "./stock.ts"
@@ -37,7 +32,6 @@ import { followFeed, playStory, readAgain, readFeed } from "./story.ts"
 import { sendNonsense } from "./stranger.ts"
 import { streamOf } from "./streams.ts"
 import { createWakeUpLine } from "./wake-ups.ts"
-import { rivalCount, walletCount } from "./wallets.ts"
 import { calm, createMiner, mineAtOnce, type Surroundings, startMining, unleash } from "./weather.ts"
 
 /** A seed, which decides what is asked and in which order things happen, and what goes wrong. */
@@ -117,10 +111,8 @@ export async function playHistory(
   }
   const breached = (error: Error) => void asking.breaches.push(error.message)
   let maker = ""
-  let neighbour = ""
-  let rivals = 0
-  let replaced = 0
-  let bursts = 0
+  let neighbour: string | null = null
+  const passersBy = createPassersBy(stage, asking, () => neighbour)
   const beside: Promise<void>[] = []
   const around: Surroundings = {
     ...{ simulation, cast, clients, wakeUpLine, providers, receiver, chain, miner },
@@ -130,13 +122,10 @@ export async function playHistory(
       else if (fault.kind === "authorizer") beside.push(operator.rotateAuthorizer(fault).catch(breached))
       else if (fault.kind === "pause") guardian.pause(fault)
       else if (fault.kind === "poor") void keepFunded(simulation, chain, fault)
-      else if (fault.kind === "refresh") beside.push(refreshAfter(fault))
-      else if (fault.kind === "rival") beside.push(rivalAfter(fault))
-      else if (fault.kind === "replace") beside.push(replaceAfter(fault))
-      else if (fault.kind === "hand_on") beside.push(handOnAfter(fault))
-      else if (fault.kind === "burst") beside.push(burstAfter(fault))
       else if (fault.kind === "restore") beside.push(takeStockAfter(fault).catch(breached))
-      else void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
+      else if (fault.kind === "hostile")
+        void sendNonsense(clients, fault.salt, { tokens: strangers, values: valuesIn(asking) })
+      else passersBy.come(fault)
     },
   }
 
@@ -146,7 +135,7 @@ export async function playHistory(
     const hasNeighbour = faults.some(({ kind }) => kind === "burst")
     const keys = await newOrganizations(cast, { chest, hasNeighbour })
     maker = keys.maker
-    neighbour = keys.neighbour ?? ""
+    neighbour = keys.neighbour
     asking.secrets.push(...Object.values(keys).filter((key) => key !== null))
     strangers.push(keys.stranger)
     void operator.watchLanes()
@@ -154,7 +143,7 @@ export async function playHistory(
     followFeed(stage, maker, asking).catch(breached)
     const played = playStory(stage, maker, asking)
     await Promise.all([played, sleep(simulation, lastsUntil(faults)).then(() => calm(around, faults, ends))])
-    await Promise.all(beside)
+    await Promise.all([...beside, passersBy.gone()])
     await quiet(around, store)
     await readAgain(stage, maker, asking)
     await readFeed(stage, maker, asking)
@@ -163,37 +152,6 @@ export async function playHistory(
 
   async function takeStockAfter(fault: Extract<Fault, { kind: "restore" }>): Promise<void> {
     if (await restorer.restore(fault)) await takeStock(stage, asking)
-  }
-
-  async function refreshAfter({ salt }: Extract<Fault, { kind: "refresh" }>): Promise<void> {
-    await unlessForgotten(askForRefresh(stage, salt, asking)).catch(breached)
-  }
-
-  async function rivalAfter({ salt }: Extract<Fault, { kind: "rival" }>): Promise<void> {
-    if (rivals + 1 > rivalCount) return
-    const wallet = walletCount + rivals
-    rivals += 1
-    await unlessForgotten(comeBetween(stage, { salt, wallet }, asking)).catch(breached)
-  }
-
-  async function handOnAfter({ salt }: Extract<Fault, { kind: "hand_on" }>): Promise<void> {
-    if (rivals + walletsOfHolder > rivalCount) return
-    const wallet = walletCount + rivals
-    rivals += walletsOfHolder
-    await unlessForgotten(handOn(stage, { salt, wallet }, asking)).catch(breached)
-  }
-
-  async function burstAfter({ salt }: Extract<Fault, { kind: "burst" }>): Promise<void> {
-    // What a restored back-up has forgotten is asked for again by one brand only.
-    if (bursts === mostBursts || chest) return
-    bursts += 1
-    await crowdIn(stage, neighbour, salt, asking).catch(breached)
-  }
-
-  async function replaceAfter({ salt }: Extract<Fault, { kind: "replace" }>): Promise<void> {
-    if (replaced === mostReplaced) return
-    replaced += 1
-    await unlessForgotten(replaceOften(stage, salt, asking)).catch(breached)
   }
 
   let isOver = false

@@ -1,0 +1,69 @@
+import type { Asking, Stage } from "./asking.ts"
+import { unlessForgotten } from "./errands.ts"
+import type { Fault } from "./faults.ts"
+import { handOn, walletsOfHolder } from "./holders.ts"
+import { crowdIn, mostBursts } from "./neighbours.ts"
+import { askForRefresh } from "./refreshes.ts"
+import { mostReplaced, replaceOften } from "./replacements.ts"
+import { comeBetween } from "./rivals.ts"
+import { rivalCount, walletCount } from "./wallets.ts"
+
+/** Who wants something beside the story. */
+type Coming = Extract<Fault, { kind: "refresh" | "rival" | "replace" | "hand_on" | "burst" }>
+
+export type PassersBy = {
+  come(fault: Coming): void
+  /** When each has what he wanted, or has given up. */
+  gone(): Promise<void>
+}
+
+/** `neighbour`: an API key of another brand, once there is one. What is refused to anybody is a breach. */
+export function createPassersBy(stage: Stage, asking: Asking, neighbour: () => string | null): PassersBy {
+  const comings: Promise<void>[] = []
+  const count = { wallets: 0, replaced: 0, bursts: 0 }
+
+  /** The first of so many that nobody has yet; null where there are fewer. */
+  function takeWallets(wanted: number): number | null {
+    if (count.wallets + wanted > rivalCount) return null
+    count.wallets += wanted
+    return walletCount + count.wallets - wanted
+  }
+
+  async function meet({ kind, salt }: Coming): Promise<void> {
+    switch (kind) {
+      case "refresh":
+        return await askForRefresh(stage, salt, asking)
+      case "rival": {
+        const wallet = takeWallets(1)
+        if (wallet !== null) await comeBetween(stage, { salt, wallet }, asking)
+        return
+      }
+      case "hand_on": {
+        const wallet = takeWallets(walletsOfHolder)
+        if (wallet !== null) await handOn(stage, { salt, wallet }, asking)
+        return
+      }
+      case "replace":
+        if (count.replaced === mostReplaced) return
+        count.replaced += 1
+        return await replaceOften(stage, salt, asking)
+      case "burst": {
+        const key = neighbour()
+        // What a restored back-up has forgotten is asked for again by one brand only.
+        if (key === null || stage.chest || count.bursts === mostBursts) return
+        count.bursts += 1
+        return await crowdIn(stage, key, salt, asking)
+      }
+    }
+  }
+
+  return {
+    come(fault) {
+      const coming = unlessForgotten(meet(fault))
+      comings.push(coming.catch((error) => void asking.breaches.push((error as Error).message)))
+    },
+    async gone() {
+      await Promise.all(comings)
+    },
+  }
+}
