@@ -1,5 +1,5 @@
 import { type Asking, type Collection, type CollectionPlayed, type Stage, until } from "./asking.ts"
-import { make, read } from "./errands.ts"
+import { Forgotten, make, read } from "./errands.ts"
 import { chipFor } from "./people.ts"
 
 /** A collection of a brand, which is judged from now on. */
@@ -54,4 +54,14 @@ export async function pairChips(
   return chips.map(({ chip_id, unit }) => ({ chip_id, unit_id: unit.id }))
 }
 
+/** Waits until a unit has its token. Throws `Forgotten` where a back-up was restored that has no chip of it. */
+export async function untilIssued(stage: Stage, { key }: CollectionPlayed, unitId: string): Promise<void> {
+  await until(stage, async () => {
+    const { chip_id, collection } = await read<Unit>(stage, key, `/v1/units/${unitId}`)
+    if (stage.isRestored() && chip_id === null) throw new Forgotten(unitId)
+    return collection?.token.status === "active"
+  })
+}
+
+type Unit = { chip_id: string | null; collection: { token: { status: string } } | null }
 type Chip = { chip_id: string; unit: { id: string } }

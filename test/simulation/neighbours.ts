@@ -1,6 +1,5 @@
-import { type Asking, type CollectionPlayed, type Stage, until } from "./asking.ts"
-import { newCollection, newUnit, pairChips, untilActive } from "./collections.ts"
-import { read } from "./errands.ts"
+import type { Asking, Stage } from "./asking.ts"
+import { newCollection, newUnit, pairChips, untilActive, untilIssued } from "./collections.ts"
 import { claim } from "./people.ts"
 import { streamOf } from "./streams.ts"
 
@@ -28,12 +27,3 @@ const mostUnits = 40
 const mostClaims = 12
 /** Bursts in one history, which take long to play. */
 export const mostBursts = 2
-
-async function untilIssued(stage: Stage, { key }: CollectionPlayed, unitId: string): Promise<void> {
-  await until(stage, async () => {
-    const { collection } = await read<Unit>(stage, key, `/v1/units/${unitId}`)
-    return collection?.token.status === "active"
-  })
-}
-
-type Unit = { collection: { token: { status: string } } | null }

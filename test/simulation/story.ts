@@ -1,6 +1,6 @@
-import { type Asking, type CollectionPlayed, type Stage, until } from "./asking.ts"
-import { newCollection, newUnit, pairChips, untilActive } from "./collections.ts"
-import { Forgotten, make, read, refused, unlessForgotten } from "./errands.ts"
+import type { Asking, CollectionPlayed, Stage } from "./asking.ts"
+import { newCollection, newUnit, pairChips, untilActive, untilIssued } from "./collections.ts"
+import { make, read, refused, unlessForgotten } from "./errands.ts"
 import { claim, linger, replace, transfer } from "./people.ts"
 import { sleep } from "./scheduler.ts"
 import { walletCount } from "./wallets.ts"
@@ -130,11 +130,7 @@ async function playUnit(
   nextWallet: () => number,
   asking: Asking,
 ): Promise<void> {
-  await until(stage, async () => {
-    const unit = await read<Unit>(stage, played.key, `/v1/units/${unit_id}`)
-    if (stage.isRestored() && unit.chip_id === null) throw new Forgotten(unit_id)
-    return unit.collection?.token.status === "active"
-  })
+  await untilIssued(stage, played, unit_id)
   const person = { ...stage, played, unit_id, chip_id, asking }
   switch (role) {
     case "claim":
@@ -167,5 +163,3 @@ async function playUnit(
     case "keep":
   }
 }
-
-type Unit = { id: string; chip_id: string | null; collection: { token: { status: string } } | null }
