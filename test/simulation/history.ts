@@ -20,6 +20,7 @@ import { impoverish, keepFunded } from "./funds.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { createGuardian } from "./guardian.ts"
 import { findFaults } from "./judge.ts"
+import { lostForGood } from "./judge-owners.ts"
 import { createOperator, haltedLanes } from "./operator.ts"
 import { createPassersBy } from "./passers-by.ts"
 import { createProvider } from "./providers.ts"
@@ -56,6 +57,8 @@ export type Outcome = Plan & {
 
 /** How long the service may need, once nothing goes wrong any more, to end what it began. */
 const patienceSeconds = 1_200
+/** Where a claim was lost for good, its owner's authorized transfer ends with its time. */
+const patienceForLostSeconds = 1_900
 
 export function planOf(seed: bigint): Plan {
   return { seed, faults: drawFaults(seed, [...apiNames, ...workerNames], providersOf(seed)) }
@@ -165,13 +168,17 @@ export async function playHistory(
         isOver = true
       })
   })
-  await runUntil(simulation, () => isOver, (rageSeconds + patienceSeconds) * 1_000).catch((error) => {
+  const log = cast.lines
+  const usual = (rageSeconds + patienceSeconds) * 1_000
+  const isLate = () => simulation.now > usual && lostForGood({ log }).size === 0
+  const most = (rageSeconds + patienceForLostSeconds) * 1_000
+  await runUntil(simulation, () => isOver || isLate(), most).catch((error) => {
     failure = (error as Error).message
   })
+  if (!isOver) failure ??= `the history has not ended after ${Math.round(usual / 1_000)} simulated seconds`
   const { now, hash, steps } = simulation
   cast.end()
   serve(null)
-  const log = cast.lines
   const found = await findFaults({
     ...{ faults, asking, clients, operator, receiver, log, unstored, failure },
     restoration: restorer.restoration,

@@ -6,7 +6,12 @@ import type { Asking, CollectionPlayed } from "./asking.ts"
 import type { Fault } from "./faults.ts"
 import type { Restoration } from "./restoration.ts"
 
-type Remains = Judged & { asking: Asking; faults: readonly Fault[]; restoration: Restoration | null }
+type Remains = Judged & {
+  asking: Asking
+  faults: readonly Fault[]
+  restoration: Restoration | null
+  log: readonly string[]
+}
 
 /** What contradicts the chain in what was said of owners, and of those who did not become one. */
 export async function findFaultsInOwners(remains: Remains): Promise<string[]> {
@@ -114,10 +119,19 @@ async function failedWithoutCause(remains: Remains): Promise<string[]> {
   for (const actor of await read.select().from(actors)) {
     const [state = ""] = actor.state.split(".")
     if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
-    if (await hasCause(remains, actor)) continue
+    if (await (state === "expired" ? isOfLostClaim(remains, actor) : hasCause(remains, actor))) continue
     found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
   }
   return found
+}
+
+/** A transfer to be sent by somebody who had the unit by a claim that a reorganization undid: all else is used in time. */
+async function isOfLostClaim(remains: Remains, { id }: { id: string }): Promise<boolean> {
+  const lost = lostForGood(remains)
+  const { read } = remains.world.context.db
+  const [transfer] = await read.select().from(transfers).where(eq(transfers.id, id))
+  const played = remains.asking.collections.flatMap((each) => each.claims)
+  return played.some((claim) => lost.has(claim.id) && claim.unit_id === transfer?.unit_id)
 }
 
 async function hasCause(
