@@ -4,8 +4,10 @@ import type { Address, Hex } from "viem"
 import { chipReplacements, claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { effectsOf } from "../../src/engine/lanes/transactions.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
+import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
@@ -168,6 +170,27 @@ describe("a chip replacement that a reorganization undid", () => {
       expect.objectContaining({ kind: "replaceChip", actor_ids: [id], reason: "ChipLocked" }),
     ])
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+})
+
+describe("a deployment that reverted", () => {
+  test("counts as done by another one once no reorganization can undo that", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
+    await activeCollection(hand)
+    const [transaction] = await hand.transactionsOf("deployCollection")
+    if (!transaction) throw new Error("a collection is deployed")
+    const { read } = hand.world.context.db
+    const members = await effectsOf(read, transaction.id)
+    const receipt = await hand.stage.anvil.client.getTransactionReceipt({ hash: transaction.hash as Hex })
+    const reverted = { ...receipt, status: "reverted" as const, logs: [] }
+    const mined = { transaction, effects: members, receipt: reverted } as Parameters<typeof results>[2]
+    const { results } = deployCollections
+    expect(await results(hand.chain, read, mined)).toEqual([{ error: expect.anything() }])
+    await hand.mine(8)
+    await outwaitNewestBlock()
+    expect(await results(hand.chain, read, mined)).toEqual([
+      { output: { transaction_hash: receipt.transactionHash } },
+    ])
   }, 30_000)
 })
 

@@ -262,6 +262,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
   },
   {
+    name: "a deployment that reverted counts on any other one",
+    file: "workers/jobs/deploy-collections.ts",
+    replace: [['if (status === "success") return', "if (status) return"]],
+    noticed_by: { file: overtaken, test: "counts as done by another one once no reorganization can undo" },
+  },
+  {
     name: "what has lost its effect is taken for the lowest that waits",
     file: "src/engine/lanes/look.ts",
     replace: [["block_hash === null && nonce >= lane.used_nonces", "block_hash === null && nonce >= 0"]],

@@ -3,6 +3,7 @@ import {
   type Address,
   decodeFunctionResult,
   encodeFunctionData,
+  type Hex,
   isAddressEqual,
   parseEventLogs,
   type TransactionReceipt,
@@ -12,7 +13,9 @@ import { type CollectionRow, collections } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { least } from "../../src/engine/chain/extremes.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
+import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Job } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
@@ -44,7 +47,7 @@ export const deployCollections: Job<"deployCollection"> = {
         const { transactionHash: transaction_hash } = receipt
         const isThere =
           isDeployedBy(receipt, transaction.to as Address, address as Address) ||
-          (await hasCode(chain, address as Address, receipt.blockNumber))
+          (await hasCode(chain, address as Address, receipt))
         if (isThere) return { output: { transaction_hash } }
         return { error: failure("collection.deployment_reverted", transaction_hash) }
       }),
@@ -92,9 +95,25 @@ function isDeployedBy({ logs }: TransactionReceipt, factory: Address, contract: 
   )
 }
 
-/** Asked by number: a provider that does not have the block yet refuses, where its newest one would lack the code. */
-async function hasCode(chain: ConnectedChain, address: Address, seen: bigint): Promise<boolean> {
-  const blockNumber = await newestSince(chain.headers, seen)
-  const code = await reach(() => chain.rpc.getCode({ address, blockNumber }))
+/**
+ * Whether the contract is there for as long as the transaction stays in its block: one that reverted counts on another,
+ * which a reorganization above that block may undo. Asked by number: a provider that does not have the block yet refuses,
+ * where its newest one would lack the code.
+ */
+async function hasCode(
+  chain: ConnectedChain,
+  address: Address,
+  { status, blockNumber: seen }: TransactionReceipt,
+): Promise<boolean> {
+  const newest = await newestSince(chain.headers, seen)
+  const codeAt = (blockNumber: bigint) => chain.rpc.getCode({ address, blockNumber })
+  if (status === "success") return isCode(await reach(() => codeAt(newest)))
+  const final = least(await chain.headers.finalHeight(), newest)
+  if (final < 0n) return false
+  const code = await unlessForgotten(() => codeAt(final))
+  return isCode(code === null ? await reach(() => codeAt(newest)) : code)
+}
+
+function isCode(code: Hex | undefined): boolean {
   return code !== undefined && code !== "0x"
 }
