@@ -40,7 +40,7 @@ export async function newUnit(
 /** Pairs each unit with a chip, in one request. */
 export async function pairChips(
   stage: Stage,
-  token: string,
+  { key: token }: CollectionPlayed,
   unitIds: string[],
 ): Promise<CollectionPlayed["paired"]> {
   const [first] = unitIds

@@ -170,11 +170,13 @@ export async function playHistory(
   })
   const log = cast.lines
   const usual = (rageSeconds + patienceSeconds) * 1_000
-  const isLate = () => simulation.now > usual && lostForGood({ log }).size === 0
   const most = (rageSeconds + patienceForLostSeconds) * 1_000
-  await runUntil(simulation, () => isOver || isLate(), most).catch((error) => {
-    failure = (error as Error).message
-  })
+  const runOn = (isDone: () => boolean) =>
+    runUntil(simulation, isDone, most).catch((error) => {
+      failure = (error as Error).message
+    })
+  await runOn(() => isOver || simulation.now > usual)
+  if (!isOver && failure === null && lostForGood({ log }).size > 0) await runOn(() => isOver)
   if (!isOver) failure ??= `the history has not ended after ${Math.round(usual / 1_000)} simulated seconds`
   const { now, hash, steps } = simulation
   cast.end()

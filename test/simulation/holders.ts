@@ -1,13 +1,12 @@
 import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, isAddressEqual } from "viem"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { type Asking, type Stage, until } from "./asking.ts"
+import { until } from "./asking.ts"
 import type { SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, wholeView } from "./chain/json-rpc.ts"
 import { read } from "./errands.ts"
 import { claim, type Person, transfer } from "./people.ts"
 import { sleep } from "./scheduler.ts"
-import { somebody } from "./somebody.ts"
-import { streamOf } from "./streams.ts"
+import type { Met } from "./somebody.ts"
 import { account, firstWallet, hasSucceeded, sendNext, walletAddress, walletOf } from "./wallets.ts"
 
 /** Whose wallets a holder who hands a token on speaks of: his own, if nobody has claimed the unit, and two others. */
@@ -17,19 +16,11 @@ export const walletsOfHolder = 3
  * A holder sends his token to somebody else without the service, which may be asked to hand it to a third one at the
  * same time. A unit that is nobody's is claimed before.
  */
-export async function handOn(
-  stage: Stage,
-  { salt, wallet }: { salt: number; wallet: number },
-  asking: Asking,
-): Promise<void> {
-  const chance = streamOf(BigInt(salt), "holders")
-  const met = await somebody(stage, chance, asking)
-  if (!met) return
-  const { person, isOwned } = met
+export async function handOn({ person, isOwned }: Met, wallet: number): Promise<void> {
   if (!isOwned && !(await claim(person, { wallet, execution: "service_relay" }))) return
   const token = await tokenOf(person)
   if (token === null) return
-  const isTorn = chance.happens(0.5)
+  const isTorn = person.chance.happens(0.5)
   const sent = sendByHolder(person, token, wallet + 1)
   await Promise.all(isTorn ? [sent, transfer(person, wallet + 2)] : [sent])
 }

@@ -12,7 +12,7 @@ export async function crowdIn(stage: Stage, key: string, salt: number, asking: A
   const names = Array.from({ length: count }, (_unit, index) => `Crowd ${salt} ${index}`)
   const unitIds = await Promise.all(names.map((name) => newUnit(brand, played, name)))
   await untilActive(brand, played)
-  played.paired.push(...(await pairChips(brand, key, unitIds)))
+  played.paired.push(...(await pairChips(brand, played, unitIds)))
   const claimed = played.paired.slice(0, 1 + chance.below(mostClaims))
   await Promise.all(
     claimed.map(async (pair, wallet) => {

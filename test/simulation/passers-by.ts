@@ -6,6 +6,8 @@ import { crowdIn, mostBursts } from "./neighbours.ts"
 import { askForRefresh } from "./refreshes.ts"
 import { mostReplaced, replaceOften } from "./replacements.ts"
 import { comeBetween } from "./rivals.ts"
+import { type Met, somebody } from "./somebody.ts"
+import { streamOf } from "./streams.ts"
 import { rivalCount, walletCount } from "./wallets.ts"
 
 /** Who wants something beside the story. */
@@ -29,24 +31,35 @@ export function createPassersBy(stage: Stage, asking: Asking, neighbour: () => s
     return walletCount + count.wallets - wanted
   }
 
-  async function meet({ kind, salt }: Coming): Promise<void> {
+  function meet(salt: number, name: string): Promise<Met | null> {
+    return somebody(stage, streamOf(BigInt(salt), name), asking)
+  }
+
+  async function act({ kind, salt }: Coming): Promise<void> {
     switch (kind) {
       case "refresh":
         return await askForRefresh(stage, salt, asking)
       case "rival": {
         const wallet = takeWallets(1)
-        if (wallet !== null) await comeBetween(stage, { salt, wallet }, asking)
+        if (wallet === null) return
+        const met = await meet(salt, "rival")
+        if (met) await comeBetween(met, wallet)
         return
       }
       case "hand_on": {
         const wallet = takeWallets(walletsOfHolder)
-        if (wallet !== null) await handOn(stage, { salt, wallet }, asking)
+        if (wallet === null) return
+        const met = await meet(salt, "holders")
+        if (met) await handOn(met, wallet)
         return
       }
-      case "replace":
+      case "replace": {
         if (count.replaced === mostReplaced) return
         count.replaced += 1
-        return await replaceOften(stage, salt, asking)
+        const met = await meet(salt, "replacements")
+        if (met) await replaceOften(met)
+        return
+      }
       case "burst": {
         const key = neighbour()
         // What a restored back-up has forgotten is asked for again by one brand only.
@@ -59,7 +72,7 @@ export function createPassersBy(stage: Stage, asking: Asking, neighbour: () => s
 
   return {
     come(fault) {
-      const coming = unlessForgotten(meet(fault))
+      const coming = unlessForgotten(act(fault))
       comings.push(coming.catch((error) => void asking.breaches.push((error as Error).message)))
     },
     async gone() {

@@ -1,13 +1,10 @@
-import type { Asking, Stage } from "./asking.ts"
 import { replace } from "./people.ts"
-import { somebody } from "./somebody.ts"
-import { streamOf } from "./streams.ts"
+import type { Met } from "./somebody.ts"
 
 /** A brand replaces the chip of a unit that has its own story, again and again. */
-export async function replaceOften(stage: Stage, salt: number, asking: Asking): Promise<void> {
-  const met = await somebody(stage, streamOf(BigInt(salt), "replacements"), asking)
-  if (!met || met.isOwned) return
-  let { person } = met
+export async function replaceOften({ person: first, isOwned }: Met): Promise<void> {
+  if (isOwned) return
+  let person = first
   for (let time = 0; time < times; time++) {
     const chip_id = await replace(person)
     if (chip_id === null) return

@@ -3,12 +3,11 @@ import { Forgotten, read } from "./errands.ts"
 import type { Person } from "./people.ts"
 import type { Stream } from "./streams.ts"
 
+/** Who has a unit in hand, and whether it is somebody's. */
+export type Met = { person: Person; isOwned: boolean }
+
 /** Who happens to have a unit in hand that has its own story, once its token is active; null where there is none. */
-export async function somebody(
-  stage: Stage,
-  chance: Stream,
-  asking: Asking,
-): Promise<{ person: Person; isOwned: boolean } | null> {
+export async function somebody(stage: Stage, chance: Stream, asking: Asking): Promise<Met | null> {
   const pairedUnits = () =>
     asking.collections.flatMap((played) => played.paired.map(({ unit_id }) => ({ played, unit_id })))
   await until(stage, async () => pairedUnits().length > 0 || stage.isRestored())

@@ -115,7 +115,7 @@ async function playCollection(
   while (next < unitIds.length) {
     const size = chance.happens(0.5) ? 1 : 1 + chance.below(unitIds.length - next)
     const taken = unitIds.slice(next, next + size)
-    for (const pair of await pairChips(stage, key, taken)) live(pair)
+    for (const pair of await pairChips(stage, played, taken)) live(pair)
     next += size
     if (chance.happens(0.4)) await sleep(simulation, chance.between(0, 8_000))
   }
