@@ -1,5 +1,6 @@
-import { eq } from "drizzle-orm"
+import { eq, inArray } from "drizzle-orm"
 import { type Address, isAddressEqual } from "viem"
+import type { Database } from "../../src/db/database.ts"
 import { actors, chipReplacements, claims, transfers, units } from "../../src/db/schema.ts"
 import { eventsOf, type Judged } from "../faults/judge.ts"
 import type { Asking, CollectionPlayed } from "./asking.ts"
@@ -47,6 +48,19 @@ export async function kept<T extends { unit_id: string; recipient: Address }>(
 export function lostForGood({ log }: { log: readonly string[] }): Set<string> {
   const told = log.filter((line) => line.includes("it was told of as done"))
   return new Set(told.flatMap((line) => line.match(/"actor_ids":\[([^\]]*)\]/)?.[1]?.match(/[\w-]+/g) ?? []))
+}
+
+/**
+ * The transfers of who was an owner on blocks that were replaced later, and is none now: what they were authorized to
+ * ends with its time. All else is used in time.
+ */
+export async function authorizedNotOwners({ read }: Pick<Database, "read">): Promise<string[]> {
+  const rows = await read
+    .select({ id: transfers.id, sender: transfers.sender, owner: units.owner })
+    .from(transfers)
+    .innerJoin(units, eq(units.id, transfers.unit_id))
+    .where(inArray(transfers.status, ["prepared", "expired"]))
+  return rows.flatMap(({ id, sender, owner }) => (sender === owner ? [] : [id]))
 }
 
 /** What each serial has been through on chain. */
@@ -116,22 +130,14 @@ async function transfersNotMade(
 async function failedWithoutCause(remains: Remains): Promise<string[]> {
   const { read } = remains.world.context.db
   const found: string[] = []
+  const notOwners = new Set(await authorizedNotOwners(remains.world.context.db))
   for (const actor of await read.select().from(actors)) {
     const [state = ""] = actor.state.split(".")
     if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
-    if (await (state === "expired" ? isOfLostClaim(remains, actor) : hasCause(remains, actor))) continue
+    if (state === "expired" ? notOwners.has(actor.id) : await hasCause(remains, actor)) continue
     found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
   }
   return found
-}
-
-/** A transfer to be sent by somebody who had the unit by a claim that a reorganization undid: all else is used in time. */
-async function isOfLostClaim(remains: Remains, { id }: { id: string }): Promise<boolean> {
-  const lost = lostForGood(remains)
-  const { read } = remains.world.context.db
-  const [transfer] = await read.select().from(transfers).where(eq(transfers.id, id))
-  const played = remains.asking.collections.flatMap((each) => each.claims)
-  return played.some((claim) => lost.has(claim.id) && claim.unit_id === transfer?.unit_id)
 }
 
 async function hasCause(
