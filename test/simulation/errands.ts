@@ -61,8 +61,16 @@ function whyNot(errand: Errand, answer: Exchange): Error {
     : refused(answer)
 }
 
-/** What is refused where only what it needs was lost: a deployment, a pairing, or the claim before a transfer. */
-const forgetful = ["collection.not_active", "unit.not_minted", "transfer.owner_unknown"]
+/**
+ * What is refused where only what it needs was lost: a deployment, a pairing, the claim before a transfer, or whose the
+ * chip is that the chain has.
+ */
+const forgetful = [
+  "collection.not_active",
+  "unit.not_minted",
+  "transfer.owner_unknown",
+  "chip.already_paired",
+]
 
 /** A refusal that nobody expected. */
 export function refused({ method, path, status, body }: Exchange): Error {
