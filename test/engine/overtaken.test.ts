@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { asc, eq } from "drizzle-orm"
+import { asc, desc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chipReplacements, claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -173,6 +173,30 @@ describe("a chip replacement that a reorganization undid", () => {
   }, 30_000)
 })
 
+describe("a chip replacement that reverted", () => {
+  test("is told as done by another one once no reorganization can undo that", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, other.address)
+    const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    await mineWithoutRole(hand)
+    const swap = await write(hand, address, "replaceChip", [
+      1n,
+      numberOf(previous_chip_id),
+      numberOf(chip_id),
+    ])
+    for (let block = 0; block < 6; block++) await hand.mine()
+    await hand.tick()
+    await hand.mine()
+    await hand.tick()
+    expect((await replacementNow(hand, id)).status).toBe("submitted")
+    await hand.mine()
+    await hand.tick()
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: swap })
+  }, 30_000)
+})
+
 describe("a deployment that reverted", () => {
   test("counts as done by another one once no reorganization can undo that", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
@@ -193,6 +217,24 @@ describe("a deployment that reverted", () => {
     ])
   }, 30_000)
 })
+
+/** Mines what was sent last where its signer may not do it. */
+async function mineWithoutRole(hand: ByHand): Promise<void> {
+  const { client } = hand.stage.anvil
+  const { read } = hand.world.context.db
+  const [sent] = await read
+    .select()
+    .from(transactionAttempts)
+    .orderBy(desc(transactionAttempts.created_at))
+    .limit(1)
+  const { hash, raw } = sent as { hash: Hex; raw: Hex }
+  await client.dropTransaction({ hash })
+  const { address } = hand.lanes[0].signer
+  await grant(hand, address, 0n)
+  await client.sendRawTransaction({ serializedTransaction: raw })
+  await hand.mine()
+  expect(await client.getTransactionReceipt({ hash })).toMatchObject({ status: "reverted" })
+}
 
 /** A claim that the chain lets happen now; what is answered creates it. */
 async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, recipient: Address) {

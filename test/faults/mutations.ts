@@ -75,7 +75,7 @@ export const mutations: Mutation[] = [
   {
     name: "what reverted has failed at once",
     file: giveResults,
-    replace: [["if (isFailure(mined, results) && !(await isFinal(lane, place))) return nothing", ""]],
+    replace: [["if (!(await isFinal(lane, place))) return false", ""]],
     noticed_by: {
       file: lanes,
       test: "fails only when no reorganization can turn it into a success any more",
@@ -266,6 +266,12 @@ export const mutations: Mutation[] = [
     file: "workers/jobs/deploy-collections.ts",
     replace: [['if (status === "success") return', "if (status) return"]],
     noticed_by: { file: overtaken, test: "counts as done by another one once no reorganization can undo" },
+  },
+  {
+    name: "what reverted counts on another one that may yet be undone",
+    file: giveResults,
+    replace: [["if (receipt && !(await", "if (!receipt && !(await"]],
+    noticed_by: { file: overtaken, test: "is told as done by another one once no reorganization can undo" },
   },
   {
     name: "what has lost its effect is taken for the lowest that waits",

@@ -7,7 +7,7 @@ import { isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/
 import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
-import { type BlockPlace, receiptOf, type Seen, type Sighting } from "./look.ts"
+import { type BlockPlace, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { noteStep } from "./note-step.ts"
 import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
@@ -72,8 +72,7 @@ async function confirm(
   const judged = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, judged)) return await sendAnew(lane, mined, place)
   const results = await judgeReverted(lane, job, mined, judged)
-  // What fails for good is said when no reorganization can turn it into a success any more.
-  if (isFailure(mined, results) && !(await isFinal(lane, place))) return nothing
+  if (receipt.status === "reverted" && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
@@ -116,8 +115,18 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
   return result !== undefined && result !== "again" && "error" in result
 }
 
-function isFailure({ receipt }: Mined, results: JobResult[]): boolean {
-  return receipt.status === "reverted" && results.some(isError)
+/**
+ * Whether no reorganization can change any more what came of a transaction that reverted: what fails for good may yet
+ * succeed, and the other transaction by which something is done may be undone, which nothing here would see.
+ */
+async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
+  if (results.every((result) => result === "again")) return true
+  if (!(await isFinal(lane, place))) return false
+  for (const hash of new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))) {
+    const receipt = await receiptOf(lane, hash as Hex)
+    if (receipt && !(await isFinal(lane, placeOf(receipt)))) return false
+  }
+  return true
 }
 
 /** Where providers disagree about the block, one of them is wrong: the next round asks again. */

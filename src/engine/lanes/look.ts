@@ -118,7 +118,8 @@ export async function receiptOf(lane: HeldLane, hash: Hex): Promise<TransactionR
   return found ? formatTransactionReceipt(found as RpcTransactionReceipt) : null
 }
 
-function placeOf(receipt: TransactionReceipt): BlockPlace {
+/** Where the transaction of a receipt is. */
+export function placeOf(receipt: TransactionReceipt): BlockPlace {
   return {
     hash: receipt.transactionHash,
     block_number: Number(receipt.blockNumber),
