@@ -2,10 +2,11 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
-import { chips, claims, effects, units } from "../../src/db/schema.ts"
+import { actors, chips, claims, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
@@ -105,6 +106,34 @@ describe("an authorization", () => {
     expect((await claimNow(hand, id)).failure?.code).toBe("claim.superseded")
   }, 30_000)
 
+  test("for a unit that another fork gave to somebody else is superseded once that is final", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, accountAt(8).address)
+    await watch(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await send(hand, claim)
+    await hand.mine()
+    await watch(hand)
+    const { id } = await ownTransfer(hand, unit_id)
+    await loseClaim(hand, claim.id)
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: accountAt(8), chain: null, address: address as Address, abi: collectionAbi },
+      ...{ functionName: "claim", args: [1n, accountAt(9).address] },
+    })
+    const seen: string[] = []
+    for (let block = 0; block < 10 && seen.at(-1) !== "failed"; block++) {
+      await hand.mine()
+      await watch(hand)
+      seen.push((await transferNow(hand, id)).status)
+      await leaveUnused(hand)
+    }
+    // Five blocks above the claim make it final.
+    expect(seen).toEqual([...Array(5).fill("prepared"), "failed"])
+    const { snapshot } = await transferNow(hand, id)
+    expect(snapshot).toMatchObject({ context: { failure: { code: "transfer.superseded" } } })
+  }, 30_000)
+
   test("is asked for once, and then only when something happens to its unit", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
@@ -198,10 +227,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     await send(hand, claim)
     await hand.mine()
     await watch(hand)
-    const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
-    await request({ method: "anvil_reorg", params: [1, []] })
-    const { transaction_hash } = await claimNow(hand, claim.id)
-    await hand.stage.anvil.client.dropTransaction({ hash: transaction_hash as Hex })
+    await loseClaim(hand, claim.id)
     const { chip_id = "" } = await chipOf(hand, unit_id)
     await hand.stage.anvil.client.writeContract({
       ...{ account: accountAt(8), chain: null, address: address as Address, abi: collectionAbi },
@@ -308,6 +334,22 @@ async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, a
   }
 }
 
+/** A transfer to be sent by who has the unit now. */
+async function ownTransfer({ turn, world, caller }: ByHand, unit_id: string) {
+  const body = { recipient: accountAt(6).address }
+  const prepared = await prepareTransfer(world.context, caller, unit_id, body)
+  return await turn((t) => createTransfer(t, caller, { unit_id, body, prepared }))
+}
+
+/** Replaces the newest block, which has the claim's transaction, by one without it. */
+async function loseClaim(hand: ByHand, id: string): Promise<void> {
+  const { client } = hand.stage.anvil
+  const request = client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_reorg", params: [1, []] })
+  const { transaction_hash } = await claimNow(hand, id)
+  await client.dropTransaction({ hash: transaction_hash as Hex })
+}
+
 async function send({ stage }: ByHand, claim: { account: number; transaction: unknown }): Promise<void> {
   const { to, data } = claim.transaction as Payload
   const account = accountAt(claim.account)
@@ -323,6 +365,12 @@ async function unitNow({ world }: ByHand, id: string) {
 async function chipOf({ world }: ByHand, unitId: string) {
   const [row] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
   if (!row) throw new Error(`unit ${unitId} has no chip`)
+  return row
+}
+
+async function transferNow({ world }: ByHand, id: string) {
+  const [row] = await world.context.db.read.select().from(actors).where(eq(actors.id, id))
+  if (!row) throw new Error(`there is no transfer ${id}`)
   return row
 }
 

@@ -20,7 +20,6 @@ import { impoverish, keepFunded } from "./funds.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { createGuardian } from "./guardian.ts"
 import { findFaults } from "./judge.ts"
-import { authorizedNotOwners } from "./judge-owners.ts"
 import { createOperator, haltedLanes } from "./operator.ts"
 import { createPassersBy } from "./passers-by.ts"
 import { createProvider } from "./providers.ts"
@@ -57,8 +56,6 @@ export type Outcome = Plan & {
 
 /** How long the service may need, once nothing goes wrong any more, to end what it began. */
 const patienceSeconds = 1_200
-/** What somebody was authorized to who is not the owner any more ends with its time. */
-const patienceForTransfersSeconds = 1_900
 
 export function planOf(seed: bigint): Plan {
   return { seed, faults: drawFaults(seed, [...apiNames, ...workerNames], providersOf(seed)) }
@@ -169,16 +166,9 @@ export async function playHistory(
       })
   })
   const log = cast.lines
-  const usual = (rageSeconds + patienceSeconds) * 1_000
-  const most = (rageSeconds + patienceForTransfersSeconds) * 1_000
-  const runOn = (isDone: () => boolean) =>
-    runUntil(simulation, isDone, most).catch((error) => {
-      failure = (error as Error).message
-    })
-  await runOn(() => isOver || simulation.now > usual)
-  if (!isOver && failure === null && (await authorizedNotOwners(store.db)).length > 0)
-    await runOn(() => isOver)
-  if (!isOver) failure ??= `the history has not ended after ${Math.round(usual / 1_000)} simulated seconds`
+  await runUntil(simulation, () => isOver, (rageSeconds + patienceSeconds) * 1_000).catch((error) => {
+    failure = (error as Error).message
+  })
   const { now, hash, steps } = simulation
   cast.end()
   serve(null)

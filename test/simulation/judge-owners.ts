@@ -1,6 +1,5 @@
-import { eq, inArray } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import { type Address, isAddressEqual } from "viem"
-import type { Database } from "../../src/db/database.ts"
 import { actors, chipReplacements, claims, transfers, units } from "../../src/db/schema.ts"
 import { eventsOf, type Judged } from "../faults/judge.ts"
 import type { Asking, CollectionPlayed } from "./asking.ts"
@@ -48,19 +47,6 @@ export async function kept<T extends { unit_id: string; recipient: Address }>(
 export function lostForGood({ log }: { log: readonly string[] }): Set<string> {
   const told = log.filter((line) => line.includes("it was told of as done"))
   return new Set(told.flatMap((line) => line.match(/"actor_ids":\[([^\]]*)\]/)?.[1]?.match(/[\w-]+/g) ?? []))
-}
-
-/**
- * The transfers of who was an owner on blocks that were replaced later, and is none now: what they were authorized to
- * ends with its time. All else is used in time.
- */
-export async function authorizedNotOwners({ read }: Pick<Database, "read">): Promise<string[]> {
-  const rows = await read
-    .select({ id: transfers.id, sender: transfers.sender, owner: units.owner })
-    .from(transfers)
-    .innerJoin(units, eq(units.id, transfers.unit_id))
-    .where(inArray(transfers.status, ["prepared", "expired"]))
-  return rows.flatMap(({ id, sender, owner }) => (sender === owner ? [] : [id]))
 }
 
 /** What each serial has been through on chain. */
@@ -130,11 +116,11 @@ async function transfersNotMade(
 async function failedWithoutCause(remains: Remains): Promise<string[]> {
   const { read } = remains.world.context.db
   const found: string[] = []
-  const notOwners = new Set(await authorizedNotOwners(remains.world.context.db))
   for (const actor of await read.select().from(actors)) {
     const [state = ""] = actor.state.split(".")
     if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
-    if (state === "expired" ? notOwners.has(actor.id) : await hasCause(remains, actor)) continue
+    // Whatever is authorized is used in time, or superseded.
+    if (state === "failed" && (await hasCause(remains, actor))) continue
     found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
   }
   return found

@@ -5,17 +5,22 @@ import type { Queries } from "../../src/db/database.ts"
 import { collections, type EffectRow } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { least } from "../../src/engine/chain/extremes.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Context } from "../../src/platform/context.ts"
-import type { Move } from "./follow-owners.ts"
+import { type Move, ownerAt } from "./follow-owners.ts"
 import { type Changes, changesOf, moveOf } from "./ownership-changes.ts"
 
-/** An open authorization. `last_error`: why nobody could tell what became of it, when it was asked about last. */
+/**
+ * An open authorization. `last_error`: why nobody could tell what became of it, when it was asked about last. `holder`:
+ * who has the token that it is for, null in custody.
+ */
 export type Watch = Pick<EffectRow, "request_id" | "attempts" | "last_error" | "due_at"> & {
   effect_id: string
   input: WatchAuthorizationInput
+  holder: string | null
 }
 
 /** Who asks a chain about authorizations, and looks no further than a block at the confirmation depth. */
@@ -46,7 +51,7 @@ export async function judgeAuthorization(
   const isOver = timestamp > deadline
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
-    return await verdictByState(asker, asked, isOver)
+    return await verdictByState(asker, watch, isOver)
   } catch (error) {
     // What cannot be told of one token holds up no other.
     if (error instanceof ChainUnreachable) return { is: "unknown", because: error.message }
@@ -55,16 +60,29 @@ export async function judgeAuthorization(
 }
 
 /** Logs can be missing where a provider was behind, or be in blocks still to be read; the state of a token cannot. */
-async function verdictByState(
-  asker: Asker,
-  asked: WatchAuthorizationInput,
-  isOver: boolean,
-): Promise<Verdict> {
-  const nonce = await nonceAt(asker, asked)
+async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Promise<Verdict> {
+  const asked = watch.input
+  const nonce = await nonceAt(asker, asked, asker.deepest)
   if (nonce === null) return { is: "unknown", because: "the chain does not have its unit's token" }
   if (nonce > asked.authorization_nonce)
     return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
-  return isOver ? ended({ outcome: "expired" }) : { is: "open" }
+  if (isOver) return ended({ outcome: "expired" })
+  if (nonce < asked.authorization_nonce || (await isHolders(asker, watch))) return { is: "open" }
+  // The token has come to this nonce on another way, as on another fork: nobody can use it there.
+  const final = least(await asker.chain.headers.finalHeight(), asker.deepest)
+  if ((await nonceAt(asker, asked, final)) === nonce) return await supersededByLast(asker, asked)
+  return { is: "unknown", because: "its unit belongs to somebody else, which is not final yet" }
+}
+
+async function isHolders({ chain, deepest }: Asker, { input, holder }: Watch): Promise<boolean> {
+  const owner = await ownerAt(chain, input.contract_address as Address, input.serial, deepest)
+  return owner === holder
+}
+
+async function supersededByLast(asker: Asker, asked: WatchAuthorizationInput): Promise<Verdict> {
+  const { found, newest } = await nonceChanges(asker, asked, 1)
+  const transaction_hash = found[0]?.transactionHash
+  return transaction_hash ? ended({ outcome: "superseded", transaction_hash }, newest) : withoutLogs
 }
 
 function isDue({ attempts, last_error, due_at }: Watch, now: Date): boolean {
@@ -91,11 +109,7 @@ async function outcomeInLogs(
   const { chain } = asker
   const { found, newest } = await nonceChanges(asker, asked, changes)
   const change = found[changes - 1]
-  if (!change || !(await isAfterNonce(chain, asked, change)))
-    return {
-      is: "unknown",
-      because: "its logs are not all there: is there a provider that has all of them?",
-    }
+  if (!change || !(await isAfterNonce(chain, asked, change))) return withoutLogs
   const { transactionHash: hash } = change
   const { logs } = await reach(() => chain.rpc.getTransactionReceipt({ hash }))
   const isUsed = parseEventLogs({ abi: collectionAbi, eventName: "AuthorizationUsed", logs }).some(
@@ -105,6 +119,11 @@ async function outcomeInLogs(
       args.authorization === asked.authorization_digest,
   )
   return ended({ outcome: isUsed ? "used" : "superseded", transaction_hash: hash }, newest)
+}
+
+const withoutLogs: Verdict = {
+  is: "unknown",
+  because: "its logs are not all there: is there a provider that has all of them?",
 }
 
 /**
@@ -171,8 +190,12 @@ async function deployedBlock(
 }
 
 /** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
-async function nonceAt({ chain, deepest }: Asker, asked: WatchAuthorizationInput): Promise<number | null> {
-  return await unlessReverted(() => readNonce(chain.rpc, asked, deepest), null)
+async function nonceAt(
+  { chain }: Asker,
+  asked: WatchAuthorizationInput,
+  block: bigint,
+): Promise<number | null> {
+  return await unlessReverted(() => readNonce(chain.rpc, asked, block), null)
 }
 
 /** The nonce of a token's next authorization, at a block. */

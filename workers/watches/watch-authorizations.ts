@@ -1,7 +1,7 @@
 import { and, asc, eq } from "drizzle-orm"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import { type Given, query } from "../../src/db/query.ts"
-import { effects } from "../../src/db/schema.ts"
+import { effects, transfers } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
@@ -172,8 +172,10 @@ const openIn = query((db, { queue }: Given<{ queue: string }>) =>
       attempts: effects.attempts,
       last_error: effects.last_error,
       due_at: effects.due_at,
+      holder: transfers.sender,
     })
     .from(effects)
+    .leftJoin(transfers, eq(transfers.id, effects.actor_id))
     .where(and(eq(effects.queue, queue), eq(effects.status, "open")))
     .orderBy(asc(effects.id)),
 )
