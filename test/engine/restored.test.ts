@@ -13,6 +13,7 @@ import {
   issuingLane,
   newCollection,
   openByHand,
+  outwaitNewestBlock,
   pairedUnit,
 } from "../harness/by-hand.ts"
 
@@ -96,13 +97,33 @@ describe("once an operator has said that a back-up was restored", () => {
     expect(nonces(await usedUp())).not.toContain(`${await issuingLaneId()} 0`)
   }, 30_000)
 
-  test("a lane whose key is gone holds up nobody", async () => {
-    const [, issuing] = hand.lanes
-    const signer = { ...issuing.signer, account: null }
-    const chain = { ...issuing.chain, signers: [] }
+  test("a lane whose key is gone is waited for as long as pools have something of it", async () => {
+    const [owning, issuing] = hand.lanes
+    const chain = { ...issuing.chain, signers: [owning.signer] }
+    const lanesNow = [
+      { ...owning, chain },
+      { ...issuing, chain, signer: { ...issuing.signer, account: null } },
+    ]
+    const hash = await hand.stage.anvil.client.sendTransaction({
+      ...{ account: accountAt(2), chain: null, to: accountAt(2).address },
+    })
     await hand.turn(noteRestored)
-    for (let round = 0; round < 2; round++) await tickLane({ ...issuing, chain, signer })
-    expect(await issuingLane(hand)).toMatchObject({ restored_at: null })
+    const tick = async () => {
+      await outwaitNewestBlock()
+      for (const lane of lanesNow) await tickLane(lane)
+    }
+    for (let round = 0; round < 3; round++) await tick()
+    expect(await issuingLane(hand)).toMatchObject({ status: "paused", restored_at: expect.anything() })
+    expect((await issuingLane(hand)).reason).toContain("whose key is not in SIGNER_KEYS")
+    await hand.mine()
+    await tick()
+    const { blockNumber } = await hand.stage.anvil.client.getTransactionReceipt({ hash })
+    while ((await issuingLane(hand)).restored_at !== null) {
+      await hand.mine()
+      await tick()
+    }
+    const head = await hand.stage.anvil.client.getBlockNumber()
+    expect(head - blockNumber + 1n).toBe(BigInt(depths.finality_depth))
   }, 30_000)
 })
 

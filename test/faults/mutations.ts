@@ -125,7 +125,7 @@ export const mutations: Mutation[] = [
     file: "src/engine/lanes/forgotten.ts",
     replace: [
       ["  if (restored_at === null) return nothing", "  if (restored_at === null || lane) return nothing"],
-      ["return restored ? waitsFor(restored) : null", "return restored ? null : null"],
+      ["if (!restored) return null", "return null"],
     ],
     noticed_by: {
       file: "test/engine/restored.test.ts",
@@ -272,6 +272,21 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [["if (receipt && !(await", "if (!receipt && !(await"]],
     noticed_by: { file: overtaken, test: "is told as done by another one once no reorganization can undo" },
+  },
+  {
+    name: "an authorization is open for whoever has the unit",
+    file: outcome,
+    replace: [["return owner === holder", "return owner === holder || owner !== null"]],
+    noticed_by: { file: depths, test: "for a unit that another fork gave to somebody else is superseded" },
+  },
+  {
+    name: "pools are not asked for what a lost key has sent",
+    file: "src/engine/lanes/forgotten.ts",
+    replace: [["Math.max(0, ...(await pendingNonces(lane)))", "lane.used_nonces"]],
+    noticed_by: {
+      file: "test/engine/restored.test.ts",
+      test: "a lane whose key is gone is waited for as long as pools have something of it",
+    },
   },
   {
     name: "what has lost its effect is taken for the lowest that waits",

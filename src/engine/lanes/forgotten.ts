@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull } from "drizzle-orm"
+import { and, eq, isNotNull } from "drizzle-orm"
 import { type Given, query } from "../../db/query.ts"
 import { type LaneRow, lanes } from "../../db/schema.ts"
 import { ChainUnreachable } from "../chain/rpc.ts"
@@ -6,11 +6,13 @@ import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane, type LaneMemory } from "./held-lane.ts"
 import { fillHoles } from "./holes.ts"
 import { noteOutlived } from "./leases.ts"
+import { pendingNonces } from "./nonces.ts"
 
 /**
  * After a back-up was restored, pools may have transactions of which nothing is known here. The lane has left out every
  * nonce that one of them can have; what no block takes of these is used up by nothing, and nothing new is sent until all
- * are used in a block that is final. So nothing is done again while it may yet be done by what was forgotten.
+ * are used in a block that is final. So nothing is done again while it may yet be done by what was forgotten. Without
+ * its key a lane can use up nothing: it waits until pools have had nothing of it for as many blocks.
  */
 export async function outliveForgotten(
   lane: HeldLane,
@@ -18,40 +20,47 @@ export async function outliveForgotten(
   memory: LaneMemory,
 ): Promise<Findings> {
   if (restored_at === null) return nothing
-  if (next_nonce === null) return { ...nothing, pause: waitsFor(lane.signer) }
+  const { account, address } = lane.signer
+  const pause = account === null ? waitsForPools(address) : waitsFor(address)
+  if (next_nonce === null) return { ...nothing, pause }
   try {
-    // Whose key is gone can use up nothing.
-    if (lane.signer.account === null || (await areAllUsed(lane, next_nonce, memory))) {
+    const below = account === null ? Math.max(0, ...(await pendingNonces(lane))) : next_nonce
+    if (await areAllUsed(lane, below, memory)) {
       await inLane(lane, (turn) => noteOutlived(turn, lane.lease, next_nonce))
       return nothing
     }
+    if (account === null) return { ...nothing, pause }
     const filled = await fillHoles(lane, { nonce: next_nonce, created_at: restored_at })
-    return { ...filled, pause: waitsFor(lane.signer) }
+    return { ...filled, pause }
   } catch (error) {
     // What is known of the others counts all the same.
     if (!(error instanceof ChainUnreachable)) throw error
-    return { ...nothing, pause: waitsFor(lane.signer), failure: error }
+    return { ...nothing, pause, failure: error }
   }
 }
 
 /** Why nothing new may be sent on the chain: what one lane's forgotten transactions do, another's would do again. */
 export async function whyToWaitForForgotten({ context, chain }: HeldLane): Promise<string | null> {
-  const withKey = chain.signers.filter(({ account }) => account !== null)
-  const ids = withKey.map(({ lane_id }) => lane_id)
-  const [restored] = await restoredAmong(context.db.read, { chain_id: chain.chain_id, ids })
-  return restored ? waitsFor(restored) : null
+  const [restored] = await restoredOn(context.db.read, { chain_id: chain.chain_id })
+  if (!restored) return null
+  const hasKey = chain.signers.some(({ lane_id }) => lane_id === restored.id)
+  return hasKey ? waitsFor(restored.address) : waitsForPools(restored.address)
 }
 
-const restoredAmong = query((db, { chain_id, ids }: Given<{ chain_id: number; ids: string[] }>) =>
+const restoredOn = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({ id: lanes.id, address: lanes.address })
     .from(lanes)
-    .where(and(eq(lanes.chain_id, chain_id), inArray(lanes.id, ids), isNotNull(lanes.restored_at)))
+    .where(and(eq(lanes.chain_id, chain_id), isNotNull(lanes.restored_at)))
     .limit(1),
 )
 
-function waitsFor({ address }: { address: string }): string {
+function waitsFor(address: string): string {
   return `a back-up was restored: nothing new is sent before all that ${address} may have sent since is mined, or used up by nothing, and final; it goes on by itself`
+}
+
+function waitsForPools(address: string): string {
+  return `a back-up was restored: nothing new is sent before all that pools have of ${address}, whose key is not in SIGNER_KEYS, is final, or forgotten for as long; it goes on by itself, sooner with the key`
 }
 
 /** Whether the nonces below were used in a block that is final now and was there ever since. */

@@ -90,7 +90,7 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
 }
 
 /** The nonces after those that pools hold; none where no provider counts what its pool has. */
-async function pendingNonces({ chain, signer }: HeldLane): Promise<number[]> {
+export async function pendingNonces({ chain, signer }: HeldLane): Promise<number[]> {
   const question = { method: "eth_getTransactionCount", params: [signer.address, "pending"] }
   const counts = await reach(() => unlessUnknown(chain.providers.askAll(question), () => []))
   return counts.map(Number)
