@@ -2,7 +2,16 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
-import { type Address, createTestClient, type Hex, http, publicActions, toHex, walletActions } from "viem"
+import {
+  type Address,
+  type Chain,
+  createTestClient,
+  type Hex,
+  http,
+  publicActions,
+  toHex,
+  walletActions,
+} from "viem"
 import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { transactionAttempts } from "../../src/db/schema.ts"
@@ -164,31 +173,35 @@ function spawnWorker(settings: WorkerSettings): Worker {
 export type Anvil = {
   url: string
   client: ReturnType<typeof createAnvilClient>
+  /** Such as SIGSTOP, after which it is asked in vain, and SIGCONT. */
+  signal(name: NodeJS.Signals): void
   stop(): Promise<void>
 }
 
-function createAnvilClient(url: string) {
-  return createTestClient({ mode: "anvil", chain: foundry, transport: http(url, { retryCount: 0 }) })
+function createAnvilClient(url: string, chain: Chain) {
+  return createTestClient({ mode: "anvil", chain, transport: http(url, { retryCount: 0 }) })
     .extend(publicActions)
     .extend(walletActions)
 }
 
 /** A chain that makes blocks only when it is told to. */
-export async function startAnvil(): Promise<Anvil> {
+export async function startAnvil(chain: Chain = foundry): Promise<Anvil> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const arch = process.arch === "x64" ? "amd64" : process.arch
   const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
-  const command = [path, "--port", String(port), "--silent", "--no-mining", "--order", "fifo"]
+  const place = ["--port", String(port), "--chain-id", String(chain.id)]
+  const command = [path, ...place, "--silent", "--no-mining", "--order", "fifo"]
   const child = Bun.spawn(tiedToParent(command), {
     stdio: ["ignore", "ignore", "inherit"],
   })
-  const client = createAnvilClient(url)
+  const client = createAnvilClient(url, chain)
   for (let attempt = 0; attempt < 200; attempt++) {
     if (await client.getChainId().catch(() => null))
       return {
         url,
         client,
+        signal: (name) => child.kill(name),
         async stop() {
           child.kill("SIGKILL")
           await child.exited
@@ -222,7 +235,8 @@ function signerIndexes(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1)
 }
 
-async function deployContracts(
+/** A factory and a desk for the first `signerCount` accounts after the deployer's, at the same addresses on each chain. */
+export async function deployContracts(
   { client }: Anvil,
   signerCount: number,
 ): Promise<{ factory_address: Address; desk_address: Address }> {

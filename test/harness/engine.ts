@@ -45,7 +45,11 @@ export async function runWorkers(
   const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }).catch(() => {}), 100)
   const turn: RunTurn = (work, requestId) => inTurn(context, requestId ?? null, work)
   const { id: organization_id } = await turn((t) =>
-    createOrganization(t, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
+    createOrganization(t, {
+      name: "Maker",
+      default_chain_id: 31_337,
+      allowed_chain_ids: [...world.chains.keys()],
+    }),
   )
   return {
     stage,
