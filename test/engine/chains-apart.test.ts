@@ -4,15 +4,14 @@ import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import type { Address } from "viem"
 import { type Chain, foundry } from "viem/chains"
-import { claims, collections } from "../../src/db/schema.ts"
+import { claims } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
-import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { type Anvil, accountAt, deployContracts, openStage, type Stage, startAnvil } from "../faults/stage.ts"
-import { anotherUnit, type RunningWorkers, runWorkers, until } from "../harness/engine.ts"
+import { activeCollection, anotherUnit, type RunningWorkers, runWorkers, until } from "../harness/engine.ts"
 
 // Two chains with the same keys, on which the factory and the desk have the same addresses.
 
@@ -46,16 +45,19 @@ afterAll(async () => {
 })
 
 test("a chain that falls silent holds up nothing on another one, and goes on once it answers", async () => {
-  const [here, there] = [await activeCollection(foundry), await activeCollection(second)]
+  const [here, there] = [
+    await activeCollection(running, foundry.id),
+    await activeCollection(running, second.id),
+  ]
   const [unit_id, unitThere] = [await anotherUnit(running, here.id), await anotherUnit(running, there.id)]
   const waiting = await claim(unitThere)
   anvil.signal("SIGSTOP")
-  const onTheirWay = Promise.all([activeCollection(second), anotherUnit(running, there.id)])
+  const onTheirWay = Promise.all([activeCollection(running, second.id), anotherUnit(running, there.id)])
   onTheirWay.catch(() => {})
 
   await claim(unit_id)
   await until(async () => (await claimOf(unit_id))?.status === "claimed")
-  await anotherUnit(running, (await activeCollection(foundry)).id)
+  await anotherUnit(running, (await activeCollection(running, foundry.id)).id)
   expect(await claimOf(unitThere)).toMatchObject({ id: waiting, status: "claiming" })
 
   anvil.signal("SIGCONT")
@@ -65,18 +67,6 @@ test("a chain that falls silent holds up nothing on another one, and goes on onc
   expect(await ownerOn(stage.anvil, here.address)).toBe(recipient)
   expect(await stage.anvil.client.getCode({ address: there.address as Address })).toBeUndefined()
 })
-
-async function activeCollection({ id: chain_id }: Chain) {
-  const { context, caller, turn } = running
-  const collection = await turn((t) =>
-    createCollection(t, context.chains, caller, { name: "Autumn", chain_id }),
-  )
-  await until(async () => {
-    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collection.id))
-    return row?.status === "active"
-  })
-  return collection
-}
 
 /** Through the relay. */
 async function claim(unit_id: string): Promise<string> {

@@ -12,9 +12,11 @@ import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  callAsOutsider,
   grant,
   issuedUnit,
   openForEachTest,
+  outsider,
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
@@ -25,15 +27,15 @@ import {
 const open = openForEachTest()
 
 const depths = { confirmation_depth: 1, finality_depth: 8 }
-const [person, friend, other] = [accountAt(6), accountAt(7), accountAt(8)]
+const [person, friend] = [accountAt(6), accountAt(7)]
 
 describe("what the chain refuses because it was done before", () => {
   test("is told as done: a claim whose owner has handed the unit over since", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
-    await grant(hand, other.address)
+    await grant(hand, outsider.address)
     const create = await preparedClaim(hand, unit_id, person.address)
-    const hash = await write(hand, address, "claim", [1n, person.address])
+    const hash = await callAsOutsider(hand, address, "claim", [1n, person.address])
     await hand.mine()
     const body = { recipient: friend.address }
     const { authorization } = await prepareTransfer(hand.world.context, hand.caller, unit_id, body)
@@ -49,14 +51,14 @@ describe("what the chain refuses because it was done before", () => {
   test("is told as done: a chip replacement of a unit that got another chip and was claimed since", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
-    await grant(hand, other.address)
+    await grant(hand, outsider.address)
     const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
     const [before, chip, last] = [numberOf(previous_chip_id), numberOf(chip_id), 0x77]
-    const hash = await write(hand, address, "replaceChip", [1n, before, chip])
+    const hash = await callAsOutsider(hand, address, "replaceChip", [1n, before, chip])
     await hand.mine()
-    await write(hand, address, "replaceChip", [1n, chip, last])
+    await callAsOutsider(hand, address, "replaceChip", [1n, chip, last])
     await hand.mine()
-    await write(hand, address, "claim", [1n, person.address])
+    await callAsOutsider(hand, address, "claim", [1n, person.address])
     await hand.settle()
     expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: hash })
   }, 30_000)
@@ -145,12 +147,12 @@ describe("a chip replacement that a reorganization undid", () => {
   test("ends where somebody was quicker to claim the unit, once that is final, and an operator is told", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
-    await grant(hand, other.address)
+    await grant(hand, outsider.address)
     const { id } = await replaceChip(hand, unit_id)
     await hand.settle()
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
     await reorganize(hand, "replaceChip", () => null)
-    await write(hand, address, "claim", [1n, person.address])
+    await callAsOutsider(hand, address, "claim", [1n, person.address])
     await hand.mine()
     const told: object[] = []
     const [owning] = hand.lanes
@@ -177,11 +179,11 @@ describe("a chip replacement that reverted", () => {
   test("is told as done by another one once no reorganization can undo that", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
     const { unit_id, address } = await issuedUnit(hand)
-    await grant(hand, other.address)
+    await grant(hand, outsider.address)
     const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
     await hand.tick()
     await mineWithoutRole(hand)
-    const swap = await write(hand, address, "replaceChip", [
+    const swap = await callAsOutsider(hand, address, "replaceChip", [
       1n,
       numberOf(previous_chip_id),
       numberOf(chip_id),
@@ -241,16 +243,6 @@ async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, r
   const body = { recipient }
   const prepared = await prepareClaim(world.context, caller, unit_id, body)
   return () => turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
-}
-
-async function write(
-  { stage }: ByHand,
-  address: string,
-  functionName: "claim" | "replaceChip",
-  args: unknown[],
-): Promise<Hex> {
-  const call = { account: other, chain: null, address: address as Hex, abi: collectionAbi, gas: 300_000n }
-  return await stage.anvil.client.writeContract({ ...call, functionName, args } as never)
 }
 
 async function read(

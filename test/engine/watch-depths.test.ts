@@ -12,9 +12,11 @@ import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
   type ByHand,
+  callAsOutsider,
   grant,
   issuedUnit,
   openForEachTest,
+  outsider,
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
@@ -108,19 +110,10 @@ describe("an authorization", () => {
 
   test("for a unit that another fork gave to somebody else is superseded once that is final", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
-    const { unit_id, address } = await issuedUnit(hand)
-    await grant(hand, accountAt(8).address)
-    await watch(hand)
-    const claim = await ownClaim(hand, unit_id, 7)
-    await send(hand, claim)
-    await hand.mine()
-    await watch(hand)
+    const { unit_id, address, claim } = await claimedUnit(hand)
     const { id } = await ownTransfer(hand, unit_id)
     await loseClaim(hand, claim.id)
-    await hand.stage.anvil.client.writeContract({
-      ...{ account: accountAt(8), chain: null, address: address as Address, abi: collectionAbi },
-      ...{ functionName: "claim", args: [1n, accountAt(9).address] },
-    })
+    await callAsOutsider(hand, address, "claim", [1n, accountAt(9).address])
     const seen: string[] = []
     for (let block = 0; block < 10 && seen.at(-1) !== "failed"; block++) {
       await hand.mine()
@@ -220,19 +213,10 @@ describe("a unit that was claimed and has no owner any more", () => {
 
   test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
-    const { unit_id, address } = await issuedUnit(hand)
-    await grant(hand, accountAt(8).address)
-    await watch(hand)
-    const claim = await ownClaim(hand, unit_id, 7)
-    await send(hand, claim)
-    await hand.mine()
-    await watch(hand)
+    const { unit_id, address, claim } = await claimedUnit(hand)
     await loseClaim(hand, claim.id)
     const { chip_id = "" } = await chipOf(hand, unit_id)
-    await hand.stage.anvil.client.writeContract({
-      ...{ account: accountAt(8), chain: null, address: address as Address, abi: collectionAbi },
-      ...{ functionName: "replaceChip", args: [1n, Number.parseInt(chip_id, 16), 0x77] },
-    })
+    await callAsOutsider(hand, address, "replaceChip", [1n, Number.parseInt(chip_id, 16), 0x77])
     const told: object[] = []
     const log = { ...hand.world.context.log, error: (fields: object) => void told.push(fields) }
     const listening = { ...hand, world: { ...hand.world, context: { ...hand.world.context, log } } }
@@ -332,6 +316,18 @@ async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, a
     const { id } = await turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
     return { ...(await claimNow({ world }, id)), account }
   }
+}
+
+/** A unit that a person's own wallet has claimed, beside whom an outsider may call its contract. */
+async function claimedUnit(hand: ByHand) {
+  const { unit_id, address } = await issuedUnit(hand)
+  await grant(hand, outsider.address)
+  await watch(hand)
+  const claim = await ownClaim(hand, unit_id, 7)
+  await send(hand, claim)
+  await hand.mine()
+  await watch(hand)
+  return { unit_id, address, claim }
 }
 
 /** A transfer to be sent by who has the unit now. */

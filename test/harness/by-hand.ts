@@ -1,10 +1,10 @@
 import { afterEach } from "bun:test"
 import { eq } from "drizzle-orm"
-import type { Address } from "viem"
+import type { Address, Hex } from "viem"
 import { effects, type LaneRow, lanes, transactions, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
-import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Lane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
@@ -156,6 +156,20 @@ export async function grant({ stage, chain, mine }: ByHand, account: Address, ro
     ...{ functionName: "setRoles", args: [account, roles] },
   })
   await mine()
+}
+
+/** Who acts beside the service, once it has a grant. */
+export const outsider = accountAt(8)
+
+/** What the outsider calls of a collection's contract; answers the transaction's hash, which no block has yet. */
+export async function callAsOutsider(
+  { stage }: ByHand,
+  address: string,
+  functionName: "claim" | "replaceChip",
+  args: unknown[],
+): Promise<Hex> {
+  const call = { account: outsider, chain: null, address: address as Hex, abi: collectionAbi, gas: 300_000n }
+  return await stage.anvil.client.writeContract({ ...call, functionName, args } as never)
 }
 
 /** The row of the lane that issues and deploys. */

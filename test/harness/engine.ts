@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import type { Address } from "viem"
-import { collections, units } from "../../src/db/schema.ts"
+import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { World } from "../../src/engine/world.ts"
 import type { Caller } from "../../src/platform/caller.ts"
@@ -70,17 +70,26 @@ export async function issuedUnit(
   running: RunningWorkers,
   requestId?: string,
 ): Promise<{ unit_id: string; collection_id: string; address: Address }> {
-  const { context, caller, turn } = running
-  const { id: collection_id, address } = await turn(
-    (t) => createCollection(t, context.chains, caller, { name: "Autumn" }),
+  const { id: collection_id, address } = await activeCollection(running, 31_337, requestId)
+  const unit_id = await anotherUnit(running, collection_id, requestId)
+  return { unit_id, collection_id, address: address as Address }
+}
+
+/** A new collection whose contract is on a chain. */
+export async function activeCollection(
+  { context, caller, turn }: RunningWorkers,
+  chain_id: number,
+  requestId?: string,
+): Promise<CollectionRow> {
+  const collection = await turn(
+    (t) => createCollection(t, context.chains, caller, { name: "Autumn", chain_id }),
     requestId,
   )
   await until(async () => {
-    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collection_id))
+    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collection.id))
     return row?.status === "active"
   })
-  const unit_id = await anotherUnit(running, collection_id, requestId)
-  return { unit_id, collection_id, address: address as Address }
+  return collection
 }
 
 /** One more unit of a collection, with a test chip and on the chain. */
