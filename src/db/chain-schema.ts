@@ -15,6 +15,19 @@ export const chainCursors = pgTable("chain_cursors", {
   updated_at: instant().notNull(),
 })
 
+/** Blocks up to which a chain was read, ever further apart the older they are. */
+export const chainMarks = pgTable(
+  "chain_marks",
+  {
+    chain_id: count().notNull(),
+    block_number: count().notNull(),
+    block_hash: text().notNull(),
+    /** The number of the block that has it forgotten. */
+    kept_until: count().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.chain_id, table.block_number] })],
+)
+
 /** Serials that the chain had and the database had not, with the chips they are bound to. */
 export const foundSerials = pgTable(
   "found_serials",

@@ -79,7 +79,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
-  test("whose use was missed on another fork, for longer than blocks are read again, is found all the same", async () => {
+  test("whose use was missed on another fork, for longer than the finality depth, is found all the same", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     const claim = await ownClaim(hand, unit_id, 7)
@@ -204,7 +204,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     await send(hand, await ownClaim(hand, unit_id, 7))
     await hand.mine()
     await watch(hand)
-    // As a provider had it that followed another fork, for longer than blocks are read again.
+    // As while a reorganization has taken its claim back.
     await hand.turn(({ tx }) => tx.update(units).set({ owner: null, owner_block: 1 }))
     await hand.mine()
     await watch(hand)
@@ -235,6 +235,20 @@ describe("a unit that was claimed and has no owner any more", () => {
     expect(await unitNow(hand, unit_id)).toMatchObject({ claimed: true, owner: recipient })
   }, 30_000)
 })
+
+test("a token that moved while a provider followed another fork, for longer than the finality depth, has its new owner", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+  const { unit_id } = await claimedUnit(hand)
+  const { id, transaction } = await ownTransfer(hand, unit_id)
+  // As where a back-up was restored that is older than the transfer.
+  await hand.turn(({ tx }) => tx.delete(effects).where(eq(effects.actor_id, id)))
+  await send(hand, { account: 7, transaction })
+  await hand.mine(20)
+  await followAnotherFork(hand)
+  await hand.mine()
+  await watch(hand)
+  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+}, 30_000)
 
 test("a chain that was never read, as in a back-up from that time, is read from its oldest collection on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })

@@ -206,6 +206,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "whose use a reorganization puts into a block that was read before" },
   },
   {
+    name: "blocks that were lost are read again from the finality depth on",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["mark ?? (await", "read - BigInt(chain.config.finality_depth) ?? (await"]],
+    noticed_by: { file: depths, test: "a token that moved while a provider followed another fork" },
+  },
+  {
     name: "serials are taken up at the newest block",
     file: "workers/jobs/take-up-serials.ts",
     replace: [["await issuedOn(chain, address, block)", "await issuedOn(chain, address)"]],

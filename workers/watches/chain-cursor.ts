@@ -7,12 +7,13 @@ import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least, most } from "../../src/engine/chain/extremes.ts"
 import type { Context } from "../../src/platform/context.ts"
+import { markStretch, newestMark } from "./chain-marks.ts"
 
 /** How far a chain was read; `is_lost`: blocks above that are no longer part of it. */
 type LastRead = { block: bigint; is_lost: boolean }
 
 /**
- * The last block that was read and is still part of the chain; a lost one leads back by the finality depth. Of a chain
+ * The last block that was read and is still part of the chain; where that is lost, the newest mark that is. Of a chain
  * that was never read, the last block before its oldest collection.
  */
 export async function lastRead(
@@ -24,7 +25,11 @@ export async function lastRead(
   if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), is_lost: false }
   const { owners_block_number, owners_block_hash } = cursor
   // A release that did not follow owners has read so far: its last results may be in blocks just below.
-  if (owners_block_number === null) return below(chain, BigInt(cursor.block_number), { is_lost: false })
+  if (owners_block_number === null)
+    return {
+      block: most(BigInt(cursor.block_number) - BigInt(chain.config.finality_depth), -1n),
+      is_lost: false,
+    }
   const read = BigInt(owners_block_number)
   if (read <= deepest) {
     const block = await chain.headers.at(read)
@@ -33,25 +38,21 @@ export async function lastRead(
   // A provider that is behind is no sign of a reorganization.
   if (read > deepest && read - deepest < BigInt(chain.config.finality_depth))
     return { block: deepest, is_lost: false }
-  const safe = below(chain, least(read, deepest), { is_lost: true })
-  log.warn(
-    { chain_id: chain.chain_id, from_block: Number(safe.block) },
-    "blocks were lost and are read again",
-  )
-  return safe
+  const mark = await newestMark(db.read, chain, least(read, deepest))
+  const block = mark ?? (await beforeCollections(db.read, chain, deepest))
+  log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")
+  return { block, is_lost: true }
 }
 
-/** Notes that a chain was read up to a block, together with what was found in it. */
+/** Notes that a chain was read after block `from` up to another one, together with what was found there. */
 export async function moveCursor(
-  { tx, at }: Turn,
-  chainId: number,
+  turn: Turn,
+  chain: ConnectedChain,
+  from: bigint,
   { number, hash }: { number: bigint; hash: string },
 ): Promise<void> {
-  await setCursor(tx, { chain_id: chainId, number: Number(number), hash, at })
-}
-
-function below({ config }: ConnectedChain, block: bigint, { is_lost }: Pick<LastRead, "is_lost">): LastRead {
-  return { block: most(block - BigInt(config.finality_depth), -1n), is_lost }
+  await setCursor(turn.tx, { chain_id: chain.chain_id, number: Number(number), hash, at: turn.at })
+  await markStretch(turn, chain, { from, number, hash })
 }
 
 /**

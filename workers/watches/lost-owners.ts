@@ -12,9 +12,9 @@ import { readNonce } from "./authorization-outcome.ts"
 import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
 
 /**
- * Asks for the owners of units that were claimed and have none any more, as after a reorganization that undid the claim,
- * or where a provider followed another fork for longer than blocks are read again. A unit whose claim can never be made
- * again is back in custody: somebody else may claim it. Where nobody can tell, the next round asks again.
+ * Asks for the owners of units that were claimed and have none any more, as after a reorganization that undid the claim.
+ * A unit whose claim can never be made again is back in custody: somebody else may claim it. Where nobody can tell, the
+ * next round asks again.
  */
 export async function findLostOwners(
   context: Context,

@@ -93,7 +93,7 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
       await restateUse(turn, id, transaction_hash)
     // After the results, so that what the blocks say stands.
     await followMoves(turn, contracts, moves)
-    await moveCursor(turn, chain.chain_id, block)
+    await moveCursor(turn, chain, span.first - 1n, block)
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, output } of outcomes) noteSettled(context, since, watch, output.outcome)

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { chainMarks } from "../../src/db/chain-schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { markStretch, newestMark } from "../../workers/watches/chain-marks.ts"
+import { engines } from "../harness/engines.ts"
+import { openService, type TestService } from "../harness/services.ts"
+
+const finalityDepth = 4
+const seed = Math.floor(Math.random() * 2 ** 31)
+
+describe.each(engines)("the marks of a chain that was read, on $name", (engine) => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await openService(engine)
+  })
+  afterAll(() => service.close())
+  beforeEach(() => service.turn(({ tx }) => tx.delete(chainMarks)))
+
+  test(`lead back not much further than a fork is deep, and are few, seed ${seed}`, async () => {
+    const stretches = fc.array(fc.integer({ min: 1, max: finalityDepth }), { minLength: 100, maxLength: 250 })
+    await fc.assert(
+      fc.asyncProperty(stretches, async (lengths) => {
+        await service.turn(({ tx }) => tx.delete(chainMarks))
+        const number = await readOn("one", 0, lengths)
+        const marks = await service.context.db.read.select().from(chainMarks)
+        expect(marks.length).toBeLessThanOrEqual(3 * Math.log2(number))
+        for (let depth = 2 * finalityDepth; depth < number / 4; depth++) {
+          const mark = await newestMark(service.context.db.read, chainOf("one"), BigInt(number - depth))
+          expect(number - Number(mark)).toBeLessThanOrEqual(4 * depth)
+        }
+      }),
+      { numRuns: 3, seed },
+    )
+  }, 60_000)
+
+  test("lead back to the newest block that is on the fork that is followed now", async () => {
+    const parted = await readOn("one", 0, Array(10).fill(finalityDepth))
+    await readOn("other", parted, Array(5).fill(finalityDepth))
+    const back = await newestMark(service.context.db.read, chainOf("one", parted), 10_000n)
+    expect(back).toBe(BigInt(parted))
+  })
+
+  test("are none of a fork whose blocks were read again on another one, should it come back", async () => {
+    const parted = await readOn("one", 0, Array(10).fill(finalityDepth))
+    await readOn("one", parted, Array(5).fill(finalityDepth))
+    await readOn("other", parted, [1])
+    const back = await newestMark(service.context.db.read, chainOf("one"), 10_000n)
+    expect(back).toBe(BigInt(parted))
+  })
+
+  /** Reads stretches of some lengths on a fork; answers where the last one ends. */
+  async function readOn(fork: string, from: number, lengths: readonly number[]): Promise<number> {
+    return await service.turn(async (turn) => {
+      let number = from
+      for (const length of lengths) {
+        const stretch = {
+          from: BigInt(number),
+          number: BigInt(number + length),
+          hash: hashOn(fork, number + length),
+        }
+        await markStretch(turn, chainOf(fork), stretch)
+        number += length
+      }
+      return number
+    })
+  }
+})
+
+/** A chain as it is seen on a fork, which has parted from the other one above a block. */
+function chainOf(fork: string, parted = Number.POSITIVE_INFINITY): ConnectedChain {
+  const at = async (number: bigint) => ({ hash: hashOn(number <= parted ? "one" : fork, Number(number)) })
+  return { chain_id: 31_337, config: { finality_depth: finalityDepth }, headers: { at } } as never
+}
+
+function hashOn(fork: string, number: number): string {
+  return `${fork} ${number}`
+}

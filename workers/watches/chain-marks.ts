@@ -1,0 +1,76 @@
+import { and, desc, eq, gte, lt, lte, or } from "drizzle-orm"
+import { chainMarks } from "../../src/db/chain-schema.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import type { Turn } from "../../src/db/turn.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+
+/** A stretch that was read: after block `from` up to `number`, which has this hash. */
+type Stretch = { from: bigint; number: bigint; hash: string }
+
+/**
+ * The newest block up to which the chain was read and which is still part of it, `highest` or below; null where none is
+ * known. Throws `ChainUnreachable`.
+ */
+export async function newestMark(
+  queries: Queries,
+  { chain_id, headers }: ConnectedChain,
+  highest: bigint,
+): Promise<bigint | null> {
+  for (const { block_number, block_hash } of await marksUpTo(queries, {
+    chain_id,
+    highest: Number(highest),
+  })) {
+    const { hash } = await headers.at(BigInt(block_number))
+    if (hash === block_hash) return BigInt(block_number)
+  }
+  return null
+}
+
+/**
+ * Marks the end of a stretch where it passes a multiple of the finality depth. Every second multiple is kept twice as
+ * long, every fourth four times, and so on: as far back as any fork may be, there is a mark not much further back.
+ */
+export async function markStretch(
+  { tx }: Turn,
+  { chain_id, config }: ConnectedChain,
+  { from, number, hash }: Stretch,
+): Promise<void> {
+  const at = Number(number)
+  await dropMarks(tx, { chain_id, number: at })
+  const passed = highestPassed(Number(from), at, config.finality_depth)
+  if (passed === 0) return
+  await addMark(tx, { chain_id, number: at, hash, kept_until: at + 4 * passed })
+}
+
+/** The multiple of `unit` by the highest power of two that goes into a block above `from`, up to `to`; 0 where none does. */
+function highestPassed(from: number, to: number, unit: number): number {
+  const differing = Math.floor(from / unit) ^ Math.floor(to / unit)
+  return differing === 0 ? 0 : unit * 2 ** (31 - Math.clz32(differing))
+}
+
+const marksUpTo = query((db, { chain_id, highest }: Given<{ chain_id: number; highest: number }>) =>
+  db
+    .select({ block_number: chainMarks.block_number, block_hash: chainMarks.block_hash })
+    .from(chainMarks)
+    .where(and(eq(chainMarks.chain_id, chain_id), lte(chainMarks.block_number, highest)))
+    .orderBy(desc(chainMarks.block_number)),
+)
+
+/** Those that are too old, and those of blocks that are read again. */
+const dropMarks = query((db, { chain_id, number }: Given<{ chain_id: number; number: number }>) =>
+  db
+    .delete(chainMarks)
+    .where(
+      and(
+        eq(chainMarks.chain_id, chain_id),
+        or(gte(chainMarks.block_number, number), lt(chainMarks.kept_until, number)),
+      ),
+    ),
+)
+
+type Mark = { chain_id: number; number: number; hash: string; kept_until: number }
+
+const addMark = query((db, { chain_id, number, hash, kept_until }: Given<Mark>) =>
+  db.insert(chainMarks).values({ chain_id, block_number: number, block_hash: hash, kept_until }),
+)
