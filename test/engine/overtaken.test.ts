@@ -8,6 +8,7 @@ import { effectsOf } from "../../src/engine/lanes/transactions.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
+import { issuedOn } from "../../workers/jobs/take-up-serials.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
@@ -182,7 +183,7 @@ describe("a chip replacement that reverted", () => {
     await grant(hand, outsider.address)
     const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
     await hand.tick()
-    await mineWithoutRole(hand)
+    await mineWithoutRole(hand, hand.lanes[0])
     const swap = await callAsOutsider(hand, address, "replaceChip", [
       1n,
       numberOf(previous_chip_id),
@@ -220,8 +221,26 @@ describe("a deployment that reverted", () => {
   }, 30_000)
 })
 
-/** Mines what was sent last where its signer may not do it. */
-async function mineWithoutRole(hand: ByHand): Promise<void> {
+test("an issuance that reverted leaves none behind that was planned after it, where it is mined again", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { id, address } = await activeCollection(hand)
+  await pairedUnit(hand, id)
+  await hand.tick()
+  await mineWithoutRole(hand, hand.lanes[1])
+  await grant(hand, hand.lanes[1].signer.address)
+  await pairedUnit(hand, id)
+  await hand.settle()
+  // Without the blocks that took the role, the first one issues what those after it would issue.
+  await reorganize(hand, "deployCollection", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
+  for (let round = 0; round < 6; round++) {
+    await hand.tick()
+    await hand.mine()
+  }
+  expect(await issuedOn(hand.chain, address as Address)).toBe(2)
+}, 30_000)
+
+/** Mines what was sent last, from a lane, where its signer may not do it. */
+async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {
   const { client } = hand.stage.anvil
   const { read } = hand.world.context.db
   const [sent] = await read
@@ -231,8 +250,7 @@ async function mineWithoutRole(hand: ByHand): Promise<void> {
     .limit(1)
   const { hash, raw } = sent as { hash: Hex; raw: Hex }
   await client.dropTransaction({ hash })
-  const { address } = hand.lanes[0].signer
-  await grant(hand, address, 0n)
+  await grant(hand, signer.address, 0n)
   await client.sendRawTransaction({ serializedTransaction: raw })
   await hand.mine()
   expect(await client.getTransactionReceipt({ hash })).toMatchObject({ status: "reverted" })

@@ -280,6 +280,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is told as done by another one once no reorganization can undo" },
   },
   {
+    name: "what had no effect is issued anew with more units",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["  if (!members.some(isRepeat)) return members", "  if (members.length > 0) return members"]],
+    noticed_by: {
+      file: overtaken,
+      test: "an issuance that reverted leaves none behind that was planned after it",
+    },
+  },
+  {
     name: "an authorization is open for whoever has the unit",
     file: outcome,
     replace: [["return owner === holder", "return owner === holder || owner !== null"]],

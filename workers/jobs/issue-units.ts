@@ -56,7 +56,7 @@ export const issueUnits: Job<"issueUnit"> = {
       return { do: "wait", effects: ofCollection }
     const takenUp = last ? null : await takeUpSerials(chain, queries, collection, ofCollection)
     if (takenUp) return takenUp
-    const issued = await beforeHeldSerials(queries, collection, members)
+    const issued = await issuableNow(queries, collection, members)
     if (issued.length === 0) return { do: "wait", effects: ofCollection }
     const own = await issueBatch(chain, collection, issued)
     if (last || !isForDesk(chain, issued)) return own
@@ -141,7 +141,7 @@ async function callsOfOthers(
     if (await settleFound(queries, collection, members)) continue
     if (await lastOnItsWay(queries, collection)) continue
     if (await takeUpSerials(chain, queries, collection, ofCollection)) continue
-    const issued = await beforeHeldSerials(queries, collection, members)
+    const issued = await issuableNow(queries, collection, members)
     if (issued.length === 0) continue
     calls.push(await issueBatch(chain, collection, issued))
     room -= issued.length
@@ -191,6 +191,23 @@ async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: s
     .where(and(eq(transactions.id, transaction_id), eq(transactions.status, "reverted")))
 }
 
+/**
+ * Those of a batch that go out together. What had no effect goes out anew with those it was with at first: a
+ * reorganization may bring the earlier bytes back, and the contract refuses a batch of which it has only a part.
+ */
+async function issuableNow(
+  queries: Queries,
+  collection: CollectionRow,
+  batch: Effect<"issueUnit">[],
+): Promise<Effect<"issueUnit">[]> {
+  const members = await beforeHeldSerials(queries, collection, batch)
+  if (!members.some(isRepeat)) return members
+  const earlier = await issuancesWith(queries, collection, ["confirmed", "reverted"])
+  const before = earlier.find(({ first }) => first === collection.next_serial)
+  const end = members.findIndex(({ input }) => !before?.chip_ids.includes(input.chip_id))
+  return end <= 0 ? members : members.slice(0, end)
+}
+
 async function issueBatch(
   { config, generations }: ConnectedChain,
   { id, address, next_serial: first }: CollectionRow,
@@ -226,28 +243,36 @@ const reserveSerials = query(
 )
 
 /** What the collection's last transaction issues whose results are not known yet. */
-async function lastOnItsWay(
-  queries: Queries,
-  { address, chain_id }: CollectionRow,
-): Promise<Issuance | undefined> {
-  const rows = await callsOnTheirWay(queries, { address, chain_id })
-  return rows.flatMap(issuancesIn).find(({ contract }) => contract === address)
+async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {
+  const [last] = await issuancesWith(queries, collection, ["allocated", "signed", "sent", "mined"])
+  return last
 }
 
-const callsOnTheirWay = query(
-  (db, { address, chain_id }: Given<Pick<CollectionRow, "address" | "chain_id">>) =>
-    db
-      .select({ to: transactions.to, call: transactions.call })
-      .from(transactions)
-      .where(
-        and(
-          eq(transactions.chain_id, chain_id),
-          eq(transactions.kind, "issueUnit"),
-          or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
-          inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
-        ),
-      )
-      .orderBy(desc(transactions.nonce)),
+/** What transactions of some statuses issue of a collection, the last one first. */
+async function issuancesWith(
+  queries: Queries,
+  { address, chain_id }: CollectionRow,
+  statuses: TransactionRow["status"][],
+): Promise<Issuance[]> {
+  const rows = await callsWith(queries, { address, chain_id, statuses })
+  return rows.flatMap(issuancesIn).filter(({ contract }) => contract === address)
+}
+
+type Sought = Pick<CollectionRow, "address" | "chain_id"> & { statuses: TransactionRow["status"][] }
+
+const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
+  db
+    .select({ to: transactions.to, call: transactions.call })
+    .from(transactions)
+    .where(
+      and(
+        eq(transactions.chain_id, chain_id),
+        eq(transactions.kind, "issueUnit"),
+        or(eq(transactions.to, address), like(transactions.call, `${runSelector}%`)),
+        inArray(transactions.status, statuses),
+      ),
+    )
+    .orderBy(desc(transactions.nonce)),
 )
 
 /**
