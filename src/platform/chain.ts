@@ -17,7 +17,7 @@ export type Chain = {
   ownershipLaneId(unitId: string): string
   /** Who owns a serial at the newest block; null while the token is in the service's custody. Throws `ChainUnreachable`. */
   ownerOf(contract: Address, serial: number): Promise<Address | null>
-  /** The same, with the nonce that the serial's next authorization must carry at that block. Throws `ChainUnreachable`. */
+  /** The same, with what the serial's next authorization is held to at that block. Throws `ChainUnreachable`. */
   ownershipOf(contract: Address, serial: number): Promise<Ownership>
   /** Whether a collection's contract can announce that its metadata changed. Throws `ChainUnreachable`. */
   announcesMetadata(contract: Address): Promise<boolean>
@@ -27,7 +27,16 @@ export type Chain = {
   authorizeTransfer(transfer: TransferAuthorization): Promise<Authorization>
 }
 
-export type Ownership = { owner: Address | null; authorization_nonce: number }
+export type Ownership = {
+  owner: Address | null
+  /** What the authorization must carry. */
+  authorization_nonce: number
+  /** Null: the collection takes what this service signs, with no end that is set. */
+  authorizer_end: AuthorizerEnd | null
+}
+
+/** The last second in which what this service signs is taken, which may be over; `text` is one line for who can mend it. */
+export type AuthorizerEnd = { at: Date; text: string }
 
 export type ClaimAuthorization = {
   contract: Address

@@ -43,6 +43,18 @@ describe("the keys of a service", () => {
     expect(await roleFaults(chain)).toEqual([])
   })
 
+  test("have none in an overlap as long as what the authorizer before signs now is taken to its end", async () => {
+    const [named, present] = [accountAt(9).address, accountAt(3).address]
+    const { timestamp } = await stage.anvil.client.getBlock()
+    await asAdmin("setAuthorizer", [named, timestamp + 1_900n])
+    const faults = await roleFaults(chain)
+    await asAdmin("setAuthorizer", [named, timestamp + 1_799n])
+    const later = await roleFaults(chain)
+    await asAdmin("setAuthorizer", [present, 0n])
+    expect(faults).toEqual([])
+    expect(later).toMatchObject([{ variable: "AUTHORIZER_KEY", address: present }])
+  })
+
   test("that are unset are named in a line each, and what needs them waits for them", async () => {
     const config = { ...stage.world.context.config, authorizer_key: null }
     const bare = createChains(config, []).get(31_337)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { and, eq } from "drizzle-orm"
-import { type Address, encodeDeployData, getContractAddress, type Hex } from "viem"
+import { type Address, encodeDeployData, encodeFunctionData, getContractAddress, type Hex } from "viem"
 import { createApp } from "../../src/api/app.ts"
 import {
   type CollectionRow,
@@ -100,6 +100,18 @@ describe("a factory of the first generation", () => {
     await running.workers.stop()
   })
 
+  test("has collections from which nobody is handed what it would refuse, by whom it names", async () => {
+    const running = workOn(stage.world)
+    const unit_id = await anotherUnit(running, before.collection_id)
+    await nameAuthorizer(accountAt(4).address)
+    await expect(claimFromWallet(running, unit_id)).rejects.toThrow(
+      `AUTHORIZER_KEY is that of ${accountAt(3).address}, and factory ${firstFactory} of chain 31337 names ${accountAt(4).address}`,
+    )
+    await nameAuthorizer(accountAt(3).address)
+    await claimFromWallet(running, unit_id)
+    await running.workers.stop()
+  })
+
   test("has collections that cannot announce their metadata, as those of today can", async () => {
     const app = createApp(stage.world.context).listen({ hostname: "127.0.0.1", port: 0 })
     const { organization_id } = caller
@@ -164,14 +176,20 @@ async function promisedByFirst(): Promise<CollectionRow> {
 
 /** Whether the signers may do anything at the factory of the first generation. */
 async function letOperate(isAllowed: boolean): Promise<void> {
+  const of = { abi: firstFactoryAbi, functionName: "setOperator" } as const
+  for (const signer of signers) await askFirst(encodeFunctionData({ ...of, args: [signer, isAllowed] }))
+}
+
+/** Whose signatures the factory of the first generation takes. */
+async function nameAuthorizer(account: Address): Promise<void> {
+  const args = [account] as const
+  await askFirst(encodeFunctionData({ abi: firstFactoryAbi, functionName: "setAuthorizer", args }))
+}
+
+async function askFirst(data: Hex): Promise<void> {
   const { client } = stage.anvil
-  for (const signer of signers) {
-    const hash = await client.writeContract({
-      ...{ account: deployer, address: firstFactory, abi: firstFactoryAbi, gas: 200_000n },
-      ...{ functionName: "setOperator", args: [signer, isAllowed] },
-    })
-    await client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
-  }
+  const hash = await client.sendTransaction({ account: deployer, to: firstFactory, data, gas: 200_000n })
+  await client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
 }
 
 /** Why the deployment waits, as an operator is told. */

@@ -15,6 +15,7 @@ const watch = "workers/watches/watch-authorizations.ts"
 const overtaken = "test/engine/overtaken.test.ts"
 const sendAnew = "src/engine/lanes/send-anew.ts"
 const outcome = "workers/watches/authorization-outcome.ts"
+const authorizer = "test/engine/authorizer.test.ts"
 
 export const mutations: Mutation[] = [
   {
@@ -314,6 +315,20 @@ export const mutations: Mutation[] = [
     file: sendAnew,
     replace: [["await isOverForGood(lane, mined, place, verdict)", "place.block_number < 0"]],
     noticed_by: { file: overtaken, test: "ends where somebody was quicker to claim the unit" },
+  },
+  {
+    name: "an authorization outlives its authorizer",
+    file: "src/resources/ownership/authorization.ts",
+    replace: [["authorizer_end.at < deadline_at", "authorizer_end.at < clock()"]],
+    noticed_by: { file: authorizer, test: "in an overlap where it ends with its authorizer or before" },
+  },
+  {
+    name: "an earlier factory is not asked whose signatures it takes",
+    file: "src/engine/chain/chains.ts",
+    replace: [
+      ["      generations.originOf(contract),", "      generations.originOf(chain.factory_address),"],
+    ],
+    noticed_by: { file: authorizer, test: "in no collection of an earlier factory that is paused" },
   },
   {
     name: "open work is never counted again",

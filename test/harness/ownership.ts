@@ -5,7 +5,7 @@ import type { Queries } from "../../src/db/database.ts"
 import { type ChipReplacementRow, effects } from "../../src/db/schema.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import type { Caller } from "../../src/platform/caller.ts"
-import type { Chain } from "../../src/platform/chain.ts"
+import type { AuthorizerEnd, Chain } from "../../src/platform/chain.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import type { CreateChipReplacementBody } from "../../src/resources/chip-replacements/model.ts"
@@ -42,13 +42,13 @@ export function useOwnership(engine: Engine): OwnershipService {
     const context = contextWithChain(opened, says)
     Object.assign(service, opened, { caller, context })
   })
-  beforeEach(() => Object.assign(says, { owner: null, isReachable: true }))
+  beforeEach(() => Object.assign(says, { owner: null, isReachable: true, authorizer_end: null }))
   afterAll(() => service.close())
   return service
 }
 
 /** What the chain of a test says: the owner of every serial, or null for custody; or that it does not answer. */
-export type ChainSays = { owner: Address | null; isReachable: boolean }
+export type ChainSays = { owner: Address | null; isReachable: boolean; authorizer_end?: AuthorizerEnd | null }
 
 /** The world of a service whose chain answers what `says` holds at that moment. */
 export function contextWithChain(service: TestService, says: ChainSays): Context {
@@ -62,7 +62,8 @@ export function contextWithChain(service: TestService, says: ChainSays): Context
     ownerOf,
     async ownershipOf() {
       const owner = await ownerOf()
-      return { owner, authorization_nonce: owner ? 1 : 0 }
+      const { authorizer_end = null } = says
+      return { owner, authorization_nonce: owner ? 1 : 0, authorizer_end }
     },
     async authorizeClaim({ contract, recipient }) {
       return authorization(recipient, contract)

@@ -6,6 +6,7 @@ import { DatabaseUnavailable } from "../../src/db/database.ts"
 import { organizations } from "../../src/db/schema.ts"
 import { writeRoute } from "../../src/http/route.ts"
 import { errorCatalogue } from "../../src/platform/errors.ts"
+import { Unavailable } from "../../src/platform/unavailable.ts"
 import {
   ask,
   type Customer,
@@ -84,6 +85,17 @@ describe("an accident", () => {
     expect({ status, code }).toEqual({ status: 503, code: "internal.error" })
     expect(headers.get("retry-after")).toMatch(/^[1-9]\d*$/)
     expect(text).not.toContain("10.0.0.1")
+  })
+
+  test("of a key that a chain does not take is 503, too, and told in the log alone", async () => {
+    write = async () => {
+      throw new Unavailable("AUTHORIZER_KEY is that of somebody else")
+    }
+    const { status, code, headers, text } = await askProbe()
+    expect({ status, code }).toEqual({ status: 503, code: "internal.error" })
+    expect(headers.get("retry-after")).toMatch(/^[1-9]\d*$/)
+    expect(text).not.toContain("AUTHORIZER_KEY")
+    expect(service.logged.join("")).toContain("AUTHORIZER_KEY is that of somebody else")
   })
 })
 

@@ -92,15 +92,15 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("is not handed out while the chain does not know the authorizer", async () => {
+    test("is not handed out where its collection takes the authorizer's word a second less than it lasts", async () => {
       const { unit, session } = await issuedUnit(service)
       const text = "AUTHORIZER_KEY is that of somebody else"
-      const context = {
-        ...service.context,
-        keyFaults: () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }],
-      }
+      says.authorizer_end = { at: new Date("2026-04-01T00:28:59.000Z"), text }
       const body = { recipient: alice, execution: "client_broadcast" as const }
-      await expect(prepareClaim(context, session, unit.id, body)).rejects.toEqual(new Unavailable(text))
+      const asked = () => prepareClaim(service.context, session, unit.id, body)
+      await expect(asked()).rejects.toEqual(new Unavailable(text))
+      says.authorizer_end.at = new Date("2026-04-01T00:29:00.000Z")
+      expect((await asked()).authorization?.deadline_at).toEqual(says.authorizer_end.at)
     })
 
     test("is expired when the chain has passed the deadline without it, and leaves the unit to others", async () => {

@@ -55,13 +55,11 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("is not handed out while the chain does not know the authorizer", async () => {
+    test("is not handed out where its collection does not take the authorizer's word", async () => {
       const { unit, session } = await claimedUnit(service)
       const text = "AUTHORIZER_KEY is that of somebody else"
-      const keyFaults = () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }]
-      const prepared = prepareTransfer({ ...service.context, keyFaults }, session, unit.id, {
-        recipient: bob,
-      })
+      says.authorizer_end = { at: new Date(0), text }
+      const prepared = prepareTransfer(service.context, session, unit.id, { recipient: bob })
       await expect(prepared).rejects.toEqual(new Unavailable(text))
     })
 

@@ -21,6 +21,7 @@ import type {
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Config } from "../../platform/config.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
+import { authorizerEnd } from "./authorizer.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { createGenerations, type Generations } from "./generations.ts"
@@ -63,7 +64,7 @@ function createChain(
   const generations = createGenerations(rpc, factory)
   // The factory's constructor makes the implementation first of all.
   const implementation = getContractAddress({ from: factory, nonce: 1n })
-  return {
+  const connected: ConnectedChain = {
     chain_id: chain.chain_id,
     factory_address: factory,
     config: chain,
@@ -81,11 +82,12 @@ function createChain(
     issuanceLaneId: (collectionId) => issuanceLaneId(signers, collectionId),
     ownershipLaneId: (unitId) => ownershipLaneId(signers, unitId),
     ownerOf: (contract, serial) => ownerOf(rpc, contract, serial),
-    ownershipOf: (contract, serial) => ownershipOf(rpc, contract, serial),
+    ownershipOf: (contract, serial) => ownershipOf(connected, contract, serial),
     announcesMetadata: async (contract) => (await generations.originOf(contract)).generation > 1,
     authorizeClaim: (claim) => authorizeClaim(chain, requireAuthorizer(authorizer), claim),
     authorizeTransfer: (transfer) => authorizeTransfer(chain, requireAuthorizer(authorizer), transfer),
   }
+  return connected
 }
 
 function issuanceLaneId(signers: Signer[], collectionId: string): string {
@@ -123,18 +125,23 @@ async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Add
 
 const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
 
-/** Both at one block: who is asked for the one may lag behind who is asked for the other. */
-async function ownershipOf(rpc: Rpc, contract: Address, serial: number): Promise<Ownership> {
+/** All at one block: who is asked for the one may lag behind who is asked for the other. */
+async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
+  const { rpc, generations } = chain
   const args = [BigInt(serial)] as const
-  const [owner, nonce] = await reach(async () => {
-    const blockNumber = await rpc.getBlockNumber({ cacheTime: 0 })
+  const [owner, nonce, authorizer_end] = await reach(async () => {
+    const [blockNumber, origin] = await Promise.all([
+      rpc.getBlockNumber({ cacheTime: 0 }),
+      generations.originOf(contract),
+    ])
     const token = { address: contract, abi: collectionAbi, args, blockNumber } as const
     return await Promise.all([
       rpc.readContract({ ...token, functionName: "ownerOf" }),
       rpc.readContract({ ...token, functionName: "authorizationNonce" }),
+      authorizerEnd(chain, origin, blockNumber),
     ])
   })
-  return { owner: ownerIn(contract, owner), authorization_nonce: Number(nonce) }
+  return { owner: ownerIn(contract, owner), authorization_nonce: Number(nonce), authorizer_end }
 }
 
 /** The collection itself stands for the service's custody. */

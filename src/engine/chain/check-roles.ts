@@ -1,9 +1,11 @@
-import { type Address, isAddressEqual } from "viem"
+import type { Address } from "viem"
 import type { KeyFault } from "../../platform/context.ts"
 import type { Log } from "../../platform/log.ts"
+import { authorizationSeconds, authorizerEnd } from "./authorizer.ts"
 import type { ConnectedChain } from "./chains.ts"
 import { factoryAbi } from "./contracts.generated.ts"
 import { firstFactoryAbi } from "./first-contracts.generated.ts"
+import type { Generation } from "./generations.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
@@ -18,42 +20,19 @@ export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
     generation === 1 ? operatorFault(chain, address) : signerFault(chain, address, rolesFor(purpose)),
   )
   const desk = generation === 2 && desk_address ? [deskFault(chain, desk_address)] : []
-  const authorizer = authorizerFault(chain, generation === 2)
+  const authorizer = authorizerFault(chain, generation)
   const faults = await Promise.all([authorizer, noSignerFault(chain), ...signers, ...desk])
   return faults.filter((fault) => fault !== null)
 }
 
-/** An authorizer that was replaced is one until what is handed out now ends. */
-async function authorizerFault(chain: ConnectedChain, mayBePrevious: boolean): Promise<RoleFault | null> {
-  const { authorizer_address: address, chain_id } = chain
-  const fault = (text: string): RoleFault => ({ chain_id, variable: "AUTHORIZER_KEY", address, text })
-  const factory = factoryOf(chain)
-  const named = await reach(() => chain.rpc.readContract({ ...factory, functionName: "authorizer" }))
-  const outcome = "claims and transfers from wallets are refused until"
-  if (mayBePrevious && (await reach(() => chain.rpc.readContract({ ...factory, functionName: "paused" }))))
-    return fault(
-      `factory ${factory.address} of chain ${chain_id} is paused: ${outcome} its admin calls resume`,
-    )
-  if (address === null)
-    return fault(
-      `AUTHORIZER_KEY is unset, and factory ${factory.address} of chain ${chain_id} names ${named}: ${outcome} its key is set`,
-    )
-  if (isAddressEqual(named, address)) return null
-  if (mayBePrevious && (await holdsOn(chain, address))) return null
-  return fault(
-    `AUTHORIZER_KEY is that of ${address}, and factory ${factory.address} of chain ${chain_id} names ${named}: ${outcome} the factory's admin calls setAuthorizer, or the key is corrected`,
-  )
-}
-
-/** Longer than the half hour that an authorization lasts. */
-const holdsOnSeconds = 35n * 60n
-
-async function holdsOn(chain: ConnectedChain, address: Address): Promise<boolean> {
-  const question = { ...factoryOf(chain), functionName: "previousAuthorizer" } as const
-  const [previous, until] = await reach(() => chain.rpc.readContract(question))
-  if (!isAddressEqual(previous, address)) return false
-  const { timestamp } = await reach(() => chain.rpc.getBlock())
-  return until > timestamp + holdsOnSeconds
+/** An authorizer that was replaced is one as long as what it signs now is taken to its end. */
+async function authorizerFault(chain: ConnectedChain, generation: Generation): Promise<RoleFault | null> {
+  const { authorizer_address: address, chain_id, config, rpc } = chain
+  const end = await authorizerEnd(chain, { factory: config.factory_address, generation })
+  if (end === null) return null
+  const { timestamp } = await reach(() => rpc.getBlock())
+  if (end.at.getTime() / 1_000 >= Number(timestamp) + authorizationSeconds) return null
+  return { chain_id, variable: "AUTHORIZER_KEY", address, text: end.text }
 }
 
 function noSignerFault({ signers, chain_id }: ConnectedChain): RoleFault | null {

@@ -7,7 +7,7 @@ import { ChainUnreachable, type Rpc, unlessReverted } from "./rpc.ts"
 export type Generation = 1 | 2
 
 /** Who deployed a collection. */
-type Origin = { factory: Address; generation: Generation }
+export type Origin = { factory: Address; generation: Generation }
 
 /** What a chain says of the generations of its contracts, each asked once. */
 export type Generations = {

@@ -1,5 +1,6 @@
 import { type Address, getAddress } from "viem"
 import type { WatchAuthorizationInput } from "../../../machines/authorization.ts"
+import { authorizationSeconds } from "../../engine/chain/authorizer.ts"
 import type { Authorization, Ownership } from "../../platform/chain.ts"
 import type { Context } from "../../platform/context.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
@@ -12,19 +13,17 @@ export type TimedAuthorization = Authorization & { authorization_nonce: number; 
 type AuthorizedToken = { contract: Address; serial: number; deadline_at: Date }
 
 /**
- * Has `sign` sign what may be done with a unit from now on, for half an hour. Throws `Unavailable` while the chain
- * does not know the authorizer, when whatever was handed out would revert.
+ * Has `sign` sign what may be done with a unit from now on, for half an hour. Throws `Unavailable` where the unit's
+ * collection would not take it as long, when what was handed out would revert.
  */
 export async function authorizeFrom(
-  { clock, keyFaults }: Pick<Context, "clock" | "keyFaults">,
+  { clock }: Pick<Context, "clock">,
   unit: IssuedUnit,
-  { authorization_nonce }: Ownership,
+  { authorization_nonce, authorizer_end }: Ownership,
   sign: (token: AuthorizedToken) => Promise<Authorization>,
 ): Promise<TimedAuthorization> {
-  const { chain_id } = unit.collection
-  const fault = keyFaults().find((each) => each.variable === "AUTHORIZER_KEY" && each.chain_id === chain_id)
-  if (fault) throw new Unavailable(fault.text)
   const deadline_at = deadlineFrom(clock())
+  if (authorizer_end && authorizer_end.at < deadline_at) throw new Unavailable(authorizer_end.text)
   const contract = getAddress(unit.collection.address)
   const authorization = await sign({ contract, serial: unit.serial, deadline_at })
   return { ...authorization, authorization_nonce, deadline_at }
@@ -42,9 +41,7 @@ export function watchOf(unit: IssuedUnit, authorization: TimedAuthorization): Wa
   }
 }
 
-const AUTHORIZATION_SECONDS = 30 * 60
-
 /** In whole seconds, as the contract counts. */
 function deadlineFrom(now: Date): Date {
-  return new Date((Math.floor(now.getTime() / 1000) + AUTHORIZATION_SECONDS) * 1000)
+  return new Date((Math.floor(now.getTime() / 1000) + authorizationSeconds) * 1000)
 }

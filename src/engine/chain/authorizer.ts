@@ -1,0 +1,46 @@
+import { type Address, isAddressEqual } from "viem"
+import type { AuthorizerEnd } from "../../platform/chain.ts"
+import { factoryAbi } from "./contracts.generated.ts"
+import type { Origin } from "./generations.ts"
+import { type Rpc, reach } from "./rpc.ts"
+
+/** How long an authorization lasts. */
+export const authorizationSeconds = 30 * 60
+
+/** A chain, and who signs for it; null: nobody does. */
+type Authorizing = { rpc: Rpc; chain_id: number; authorizer_address: Address | null }
+
+/**
+ * When the collections of a factory stop taking what this service signs, by its newest block or the given one; null
+ * where no end is set. Throws `ChainUnreachable`.
+ */
+export async function authorizerEnd(
+  { rpc, chain_id, authorizer_address: ours }: Authorizing,
+  { factory, generation }: Origin,
+  blockNumber?: bigint,
+): Promise<AuthorizerEnd | null> {
+  const question = { address: factory, abi: factoryAbi, blockNumber } as const
+  const [named, isPaused] = await reach(() =>
+    Promise.all([
+      rpc.readContract({ ...question, functionName: "authorizer" }),
+      generation === 2 && rpc.readContract({ ...question, functionName: "paused" }),
+    ]),
+  )
+  const place = `factory ${factory} of chain ${chain_id}`
+  const outcome = "claims and transfers from wallets are refused until"
+  if (isPaused) return { at: before, text: `${place} is paused: ${outcome} its admin calls resume` }
+  if (ours === null) {
+    const text = `AUTHORIZER_KEY is unset, and ${place} names ${named}: ${outcome} its key is set`
+    return { at: before, text }
+  }
+  if (isAddressEqual(named, ours)) return null
+  const text = `AUTHORIZER_KEY is that of ${ours}, and ${place} names ${named}: ${outcome} the factory's admin calls setAuthorizer, or the key is corrected`
+  if (generation === 1) return { at: before, text }
+  const [previous, until] = await reach(() =>
+    rpc.readContract({ ...question, functionName: "previousAuthorizer" }),
+  )
+  return { at: isAddressEqual(previous, ours) ? new Date(Number(until) * 1_000) : before, text }
+}
+
+/** It takes nothing now. */
+const before = new Date(0)
