@@ -1,5 +1,5 @@
 import type { Exchange } from "./clients.ts"
-import type { Fault } from "./faults.ts"
+import { type Fault, lastsUntil } from "./faults.ts"
 
 /** What clients were told that contradicts something else they were told. */
 export function findFaultsInAnswers(
@@ -16,17 +16,32 @@ export function findFaultsInAnswers(
   ]
 }
 
-/** The service may not know what to say only where its disk fails, and where it has to ask the chain first. */
+/**
+ * The service may not know what to say only where its disk fails, where it has to ask the chain first, and to wallets
+ * while the chain does not take what it signs.
+ */
 function brokenAnswers(exchanges: readonly Exchange[], faults: readonly Fault[]): string[] {
-  const isThere = (sought: Fault["kind"]) => faults.some(({ kind }) => kind === sought)
-  if (isThere("disk")) return []
-  const mayWait = (path: string) =>
-    ((isThere("authorizer") || isThere("pause")) && /\/(claims|transfers)$/.test(path)) ||
-    (faults.length > 0 && path.endsWith("/metadata-refreshes"))
-  return exchanges.flatMap(({ method, path, status, body }) =>
-    status >= 500 && !(status === 503 && mayWait(path))
-      ? [`${method} ${path} was answered ${status}: ${JSON.stringify(body)}`]
-      : [],
+  if (faults.some(({ kind }) => kind === "disk")) return []
+  const ruling = faults.filter(({ kind }) => kind === "authorizer" || kind === "pause")
+  const from = Math.min(...ruling.map(({ at }) => at * 1_000))
+  const until = lastsUntil(faults) + resumingMilliseconds
+  const mayWait = (exchange: Exchange) =>
+    (isForWallet(exchange) && exchange.answered_at > from && exchange.asked_at < until) ||
+    (faults.length > 0 && exchange.path.endsWith("/metadata-refreshes"))
+  return exchanges
+    .filter((exchange) => exchange.status >= 500 && !(exchange.status === 503 && mayWait(exchange)))
+    .map(
+      ({ method, path, status, body }) => `${method} ${path} was answered ${status}: ${JSON.stringify(body)}`,
+    )
+}
+
+/** In which a block has what lets the service go on. */
+const resumingMilliseconds = 10_000
+
+function isForWallet({ path, asked }: Exchange): boolean {
+  if (path.endsWith("/transfers")) return true
+  return (
+    path.endsWith("/claims") && (asked as { execution?: string } | null)?.execution === "client_broadcast"
   )
 }
 

@@ -23,8 +23,6 @@ export type Cast = {
   config: Config
   alive: Map<string, Life>
   deaths: number
-  /** Whether its processes compare their keys with the chain, as real ones do. */
-  watches_roles: boolean
   /** The share of database transactions that run twice. */
   repeat_probability: number
   /** Every line of every log. */
@@ -67,7 +65,6 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
     config,
     alive: new Map(),
     deaths: 0,
-    watches_roles: false,
     repeat_probability: 0,
     lines: [],
     start,
@@ -97,7 +94,6 @@ export function createCast(simulation: Simulation, config: Config, wakeUpLine: W
     void inProcess(process, async () => {
       try {
         const world = await open(process)
-        if (cast.watches_roles) world.watchRoles()
         if (apiNames.includes(name)) life.app = createApp(world.context)
         else life.stop = startWorkers(world).stop
       } catch (error) {

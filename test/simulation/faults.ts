@@ -274,6 +274,11 @@ export function lengthOf(fault: Fault): number {
   }
 }
 
+/** When nothing goes wrong any more by itself, and what went wrong has had its effects. */
+export function lastsUntil(faults: readonly Fault[]): number {
+  return Math.max(0, ...faults.map((fault) => fault.at + lengthOf(fault))) * 1_000
+}
+
 /** In which a process passes the steps that it still has. */
 const dyingSeconds = 20
 const settlingSeconds = 10

@@ -15,7 +15,7 @@ import { headOf, type SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, wholeView } from "./chain/json-rpc.ts"
 import { type Chest, createChest, storeChips } from "./chest.ts"
 import { type Clients, createClients } from "./clients.ts"
-import { drawFaults, type Fault, lengthOf, rageSeconds } from "./faults.ts"
+import { drawFaults, type Fault, lastsUntil, rageSeconds } from "./faults.ts"
 import { impoverish, keepFunded } from "./funds.ts"
 import { blockSeconds, depths, epoch, type Ground, preparePlot } from "./ground.ts"
 import { createGuardian } from "./guardian.ts"
@@ -85,7 +85,6 @@ export async function playHistory(
   const store: Store = { db: openDatabase(config.database_url) }
   const wakeUpLine = createWakeUpLine(simulation)
   const cast = createCast(simulation, config, wakeUpLine)
-  cast.watches_roles = faults.some(({ kind }) => kind === "authorizer" || kind === "pause")
   const clients = createClients(simulation, cast, streamOf(seed, "clients"))
   const operator = createOperator(simulation, cast, store, chain)
   const guardian = createGuardian(simulation, chain, ground.contracts.factory_address)
@@ -193,11 +192,6 @@ export async function playHistory(
     blocks: chain.blocks.length,
     requests: clients.exchanges.length,
   }
-}
-
-/** When nothing goes wrong any more by itself, and what went wrong has had its effects. */
-function lastsUntil(faults: readonly Fault[]): number {
-  return Math.max(0, ...faults.map((fault) => fault.at + lengthOf(fault))) * 1_000
 }
 
 /** Two clocks may be wrong in opposite ways. */
