@@ -11,6 +11,7 @@ import {
   claims,
   effects,
   lanes,
+  organizations,
   transactionAttempts,
   transactions,
 } from "../../src/db/schema.ts"
@@ -22,6 +23,8 @@ import { search } from "../../src/operator/stories/search.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { resolveHost } from "../../src/platform/public-address.ts"
+import { sendWebhook } from "../../workers/webhooks/send.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { newFolder, removeDevServices, root, startDev, stopGently } from "../harness/dev-service.ts"
 import { engines } from "../harness/engines.ts"
@@ -598,6 +601,41 @@ describe("the operator port", () => {
     expect(await statusOf("/console/retry", { ...retry, headers: { origin: "null" } })).toBe(403)
     expect(await statusOf("/console", { method: "DELETE" })).toBe(405)
     expect(await statusOf("/console/actors/%zz", {})).toBe(404)
+  })
+
+  test("does nothing upon a webhook event whose words look like a form's", async () => {
+    const { service, server, caller } = scene
+    const { organization_id } = caller
+    const suspend = `${server.url}/console/suspend`
+    const event = { type: "webhook_endpoint.test", data: { description: `&id=${organization_id}&` } }
+    const message = {
+      url: suspend,
+      event_id: newId(),
+      body: JSON.stringify(event),
+      secrets: ["whsec_AAAA"],
+      at: new Date(),
+    }
+    const reach = { allowLoopback: true, resolve: resolveHost, patience_milliseconds: 2_000 }
+    expect(await sendWebhook(message, reach)).toMatchObject({ response_status: 415 })
+    expect(await sendWebhook({ ...message, url: `${server.url}/login` }, reach)).toMatchObject({
+      response_status: 415,
+    })
+    const [organization] = await service.context.db.read
+      .select()
+      .from(organizations)
+      .where(eq(organizations.id, organization_id))
+    expect(organization?.suspended_at).toBeNull()
+    const page = `${server.url}/console/organizations/${organization_id}`
+    for (const act of ["suspend", "resume"]) {
+      const body = new URLSearchParams({ id: organization_id })
+      const form = { method: "POST", body, headers: { origin: server.url, referer: page } } as const
+      const { status, headers } = await fetch(`${server.url}/console/${act}`, { ...form, redirect: "manual" })
+      expect([act, status, headers.get("location")]).toEqual([
+        act,
+        303,
+        `${new URL(page).pathname}?done=${act}`,
+      ])
+    }
   })
 })
 

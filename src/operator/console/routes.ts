@@ -27,6 +27,7 @@ import { actsPage } from "./acts-page.ts"
 import { createHealth } from "./health.ts"
 import { organizationPage } from "./organization-page.ts"
 import { missingPage } from "./page.ts"
+import { takeForm } from "./take-form.ts"
 import { actorPage, overviewPage, searchPage, statePage } from "./views.ts"
 import { webhooksPage } from "./webhooks.ts"
 
@@ -106,7 +107,7 @@ export function consolePages(context: Context): Hono {
     resume: resumeOrganization,
   }
   for (const [act, run] of Object.entries(acts))
-    pages.post(`/console/${act}`, async (c) => {
+    pages.post(`/console/${act}`, takeForm, async (c) => {
       const subject = new URLSearchParams(await c.req.text()).get("id") ?? ""
       const from = new URL(c.req.header("referer") ?? "/console", "http://console").pathname
       try {

@@ -7,6 +7,7 @@ import { isLoopback } from "../../platform/config.ts"
 import type { Context } from "../../platform/context.ts"
 import { html } from "../../platform/html.ts"
 import { shellPage } from "../console/shell.ts"
+import { takeForm } from "../console/take-form.ts"
 
 type Access = {
   /** Lets in who may log in: no page of another site, and, where there is no token, this machine only. */
@@ -27,7 +28,7 @@ export function createAccess({ config, clock }: Context): Access {
 
   const loginPages = new Hono<{ Bindings: { peer: string } }>()
     .get("/login", (c) => c.html(loginPage("")))
-    .post("/login", async (c) => {
+    .post("/login", takeForm, async (c) => {
       const given = new URLSearchParams(await c.req.text()).get("token") ?? ""
       if (token === null) return c.redirect("/console", 303)
       const client = networkOf(c.env.peer)
