@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises"
 import ipaddr from "ipaddr.js"
+import { type Config, isLoopback, isOnThisMachine } from "./config.ts"
 
 /** Finds every address of a host name. */
 export type Resolve = (host: string) => Promise<string[]>
@@ -28,6 +29,14 @@ export async function checkedAddresses(
   if (!addresses.every((address) => isPublic(address) || (allowLoopback && isLoopbackAddress(address))))
     throw new AddressRefused("leads to an address that is not routable on the Internet")
   return addresses
+}
+
+/**
+ * Whether a URL may lead to this machine: where the service is on it, and the URL itself says so. A name that merely
+ * leads here is somebody else's, who may have it lead wherever they like.
+ */
+export function mayBeLocal(config: Config, { hostname }: URL): boolean {
+  return isOnThisMachine(config) && isLoopback(hostname.replace(/^\[|\]$/g, ""))
 }
 
 /** Of IPv6 only what is given out at all (2000::/3) is public, and of that not what stands for something else. */

@@ -105,6 +105,14 @@ describe("an address of a webhook endpoint that is not reached from the Internet
         code: "validation.failed",
       })
   })
+
+  test("a name that leads to this machine is refused also by a service that is on it", async () => {
+    for (const url of ["https://hook.test/", "https://localhost.hook.test/", "https://127.0.0.1.hook.test/"])
+      for (const address of ["127.0.0.1", "::1"])
+        await expect(checkedUrl(localService, url, always(address))).rejects.toMatchObject({
+          code: "validation.failed",
+        })
+  })
 })
 
 describe("an attempt", () => {

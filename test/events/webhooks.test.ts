@@ -198,6 +198,38 @@ describe.each(engines)("on $name webhooks", (engine) => {
       expect([status, response_status]).toEqual(["failed", null])
   })
 
+  test("go to this machine where their address names it, and never where a name has come to lead here", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const { port } = new URL(url)
+    let connections = 0
+    const secure = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { open: () => void connections++, data: (socket) => void socket.terminate() },
+    })
+    closers.push(() => secure.stop(true))
+    const rebound = await endpointFor(customer, `https://rebound.invalid:${secure.port}/hook`)
+    const local = await endpointFor(customer, `http://localhost:${port}/hook`)
+    const led = createDeliverer(service.context, {
+      owner: newId(),
+      checkpoint: () => {},
+      resolve: async () => ["127.0.0.1"],
+    })
+    await tellAbout(customer, newId())
+    await followEvents(service.context)
+    await until(async () => {
+      await led.tick()
+      return (await queued(local)).length === 0 && (await queued(rebound))[0]?.attempts === 1
+    })
+    await led.stop()
+    expect(received.length).toBe(1)
+    expect(connections).toBe(0)
+    expect(await deliveriesOf(customer, rebound)).toMatchObject([
+      { status: "failed", error: "leads to an address that is not routable on the Internet" },
+    ])
+  })
+
   test("to one slow endpoint delay no other", async () => {
     const customer = await createCustomer(service)
     const { promise, resolve } = Promise.withResolvers<void>()

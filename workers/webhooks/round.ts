@@ -4,11 +4,10 @@ import { type Given, query } from "../../src/db/query.ts"
 import { eventBody } from "../../src/engine/events/body.ts"
 import { signingSecrets } from "../../src/engine/events/signing-secrets.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
-import { isOnThisMachine } from "../../src/platform/config.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { loggable } from "../../src/platform/log.ts"
 import { countDelivery } from "../../src/platform/metrics.ts"
-import type { Resolve } from "../../src/platform/public-address.ts"
+import { mayBeLocal, type Resolve } from "../../src/platform/public-address.ts"
 import { type DueDelivery, dueDeliveries } from "./due.ts"
 import type { SteadyClock } from "./leases.ts"
 import { type Attempted, recordOutcomes } from "./outcomes.ts"
@@ -135,7 +134,7 @@ async function attempt(
   return await sendWebhook(
     { ...to, event_id: event.id, body, at: context.clock() },
     {
-      allowLoopback: isOnThisMachine(context.config),
+      allowLoopback: mayBeLocal(context.config, new URL(to.url)),
       resolve,
       patience_milliseconds: patienceMilliseconds,
     },

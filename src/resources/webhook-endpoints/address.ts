@@ -1,6 +1,12 @@
-import { type Config, isLoopback, isOnThisMachine } from "../../platform/config.ts"
+import type { Config } from "../../platform/config.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
-import { AddressRefused, checkedAddresses, type Resolve, resolveHost } from "../../platform/public-address.ts"
+import {
+  AddressRefused,
+  checkedAddresses,
+  mayBeLocal,
+  type Resolve,
+  resolveHost,
+} from "../../platform/public-address.ts"
 
 /**
  * The URL of a webhook endpoint as it is stored: https, or http to this machine where the service is on it. Throws
@@ -8,9 +14,8 @@ import { AddressRefused, checkedAddresses, type Resolve, resolveHost } from "../
  */
 export async function checkedUrl(config: Config, text: string, resolve: Resolve = quickly): Promise<string> {
   const url = canonicalUrl(config, text)
-  const allowLoopback = isOnThisMachine(config)
   try {
-    await checkedAddresses(url.hostname, { allowLoopback, resolve })
+    await checkedAddresses(url.hostname, { allowLoopback: mayBeLocal(config, url), resolve })
   } catch (error) {
     // A name that is not known yet may be tomorrow; it is checked again at each attempt.
     if (error instanceof AddressRefused) throw fieldError("url", error.message)
@@ -28,14 +33,9 @@ function canonicalUrl(config: Config, text: string): URL {
   if (!parts?.groups || !url) throw wrong("must be an absolute https URL")
   if (parts.groups.authority?.includes("@")) throw wrong("must not contain a user name or password")
   if (url.hash !== "") throw wrong("must not contain a fragment")
-  const isLocal = isOnThisMachine(config) && isLoopback(hostOf(url))
-  if (url.protocol === "http:" && !isLocal) throw wrong("must use https")
+  if (url.protocol === "http:" && !mayBeLocal(config, url)) throw wrong("must use https")
   if (url.href.length > 2_048) throw wrong("must have at most 2048 characters once it is percent-encoded")
   return url
-}
-
-function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, "")
 }
 
 /** A request does not wait long for a name server. */
