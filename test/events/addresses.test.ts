@@ -177,6 +177,37 @@ describe("an attempt", () => {
     expect(seen.map(({ path }) => path)).toEqual(["/redirect", "/never", "/endless"])
   })
 
+  test("is answered by the status that came in time, whatever becomes of the body behind it", async () => {
+    const bodies: [how: string, rest: string, after: "stays silent" | "breaks off"][] = [
+      ["content-length: 100", "a part of it", "stays silent"],
+      ["content-length: 100", "", "stays silent"],
+      ["content-length: 100", "a part of it", "breaks off"],
+      ["transfer-encoding: chunked", "6\r\na part\r\n", "breaks off"],
+      ["transfer-encoding: chunked", "no length\r\n", "breaks off"],
+    ]
+    for (const [how, rest, after] of bodies)
+      for (const status of [200, 503]) {
+        const raw = Bun.listen({
+          hostname: "127.0.0.1",
+          port: 0,
+          socket: {
+            data(socket) {
+              socket.write(`HTTP/1.1 ${status} X\r\n${how}\r\n\r\n${rest}`)
+              if (after === "breaks off") socket.end()
+            },
+          },
+        })
+        const url = `http://127.0.0.1:${raw.port}/`
+        const reach = { ...usual, allowLoopback: true, patience_milliseconds: 500 }
+        expect([how, after, await sendWebhook({ ...message, url }, reach)]).toMatchObject([
+          how,
+          after,
+          { response_status: status, error: status === 503 ? "answered 503" : null },
+        ])
+        raw.stop(true)
+      }
+  })
+
   test("asks for the certificate of the name, not of the address", async () => {
     const folder = mkdtempSync(join(tmpdir(), "webhooks-"))
     const { key, cert } = makeCertificate(folder, "hook.test")

@@ -24,18 +24,20 @@ export async function sendWebhook(message: Message, reach: Reach): Promise<Answe
   const patience = AbortSignal.timeout(reach.patience_milliseconds)
   try {
     const response = await post(message, reach, patience)
-    const { status } = response
+    const answered = answer(response.status, refusalOf(response.status))
     await readALittle(response)
-    if (status >= 200 && status <= 299) return answer(status, null)
-    return answer(
-      status,
-      status >= 300 && status <= 399 ? "redirects are not followed" : `answered ${status}`,
-    )
+    return answered
   } catch (error) {
     if (patience.aborted)
       return answer(null, `no answer within ${reach.patience_milliseconds / 1_000} seconds`)
     return answer(null, wordsOf(error))
   }
+}
+
+/** Why an event is sent again; null where it was taken. */
+function refusalOf(status: number): string | null {
+  if (status >= 200 && status <= 299) return null
+  return status >= 300 && status <= 399 ? "redirects are not followed" : `answered ${status}`
 }
 
 async function post(message: Message, reach: Reach, patience: AbortSignal): Promise<Response> {
@@ -75,16 +77,21 @@ function signatures({ event_id, body, secrets, at }: Message): Record<string, st
 
 const mostAnswerBytes = 64 * 1_024
 
-/** Only so that the connection can be used again; what is longer, or never ends, is let go. */
+/**
+ * Only so that the connection can be used again: the status has said all. What is longer, never ends, breaks off or does
+ * not come in time is let go.
+ */
 async function readALittle({ body }: Response): Promise<void> {
   if (!body) return
   const reader = body.getReader()
-  for (let read = 0; read < mostAnswerBytes; ) {
-    const { value, done } = await reader.read()
-    if (done) return
-    read += value.byteLength
-  }
-  await reader.cancel()
+  try {
+    for (let read = 0; read < mostAnswerBytes; ) {
+      const { value, done } = await reader.read()
+      if (done) return
+      read += value.byteLength
+    }
+    await reader.cancel()
+  } catch {}
 }
 
 /** A name server that does not answer is given up with the rest. */
