@@ -81,7 +81,7 @@ const statements: Record<string, number> = {
   createWebhookSecret: 2,
   createWebhookTest: 2,
   listWebhookDeliveries: 2,
-  createWebhookReplay: 4,
+  createWebhookReplay: 11,
   deleteWebhookEndpoint: 8,
 }
 
@@ -347,6 +347,7 @@ async function askAboutEvents({ key }: Customer, note: Note): Promise<void> {
   await note("createWebhookTest", `POST ${one}/tests`, key)
   await note("listWebhookDeliveries", `GET ${one}/deliveries`, key)
   await note("createWebhookReplay", `POST ${one}/replays`, key, { event_id: event?.id })
+  await note("createWebhookReplay", `POST ${one}/replays`, key, { created_after: "2026-01-01T00:00:00Z" })
   await note("deleteWebhookEndpoint", `DELETE ${one}`, key)
 }
 

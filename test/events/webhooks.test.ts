@@ -69,7 +69,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     return body as Endpoint
   }
 
-  async function tellAbout({ caller }: Customer, unit_id: string, n = 0): Promise<string> {
+  async function tellAbout({ caller }: Customer, unit_id: string, n = 0, later = 0): Promise<string> {
     const { organization_id } = caller
     const event = {
       type: "unit.issued" as const,
@@ -80,7 +80,16 @@ describe.each(engines)("on $name webhooks", (engine) => {
       data: { n },
       endpoint_id: null,
     }
-    return (await service.behind.turn((turn) => recordEvent(turn, event))).id
+    return (
+      await service.behind.turn((turn) =>
+        recordEvent({ ...turn, at: new Date(turn.at.getTime() + later) }, event),
+      )
+    ).id
+  }
+
+  async function replay({ key }: Customer, { id }: Endpoint, body: object): Promise<void> {
+    const made = await ask(service, `POST /v1/webhook-endpoints/${id}/replays`, { as: key, body })
+    expect(made.status).toBe(201)
   }
 
   /** What the workers do, once. */
@@ -330,6 +339,47 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect([unknown.status, unknown.code]).toEqual([404, "event.not_found"])
     for (const body of [{}, { event_id: before, created_after: since }])
       expect((await ask(service, path, { as: customer.key, body })).status).toBe(400)
+  })
+
+  test("that were missed are all sent again, whichever clock told them and whatever stands first in the feed", async () => {
+    const customer = await createCustomer(service)
+    const other = await createCustomer(service)
+    service.advance(3_600_000)
+    const since = service.context.clock()
+    const tellAt = (who: Customer, milliseconds: number) => tellAbout(who, newId(), 0, milliseconds)
+    // Another organization's event is the oldest, and the last to be given a position.
+    await tellAt(other, 5)
+    const missed = [await tellAt(customer, 900_000), await tellAt(customer, 880_000)]
+    await ask(service, "GET /v1/events?after=0", { as: customer.key })
+    await work()
+    missed.push(await tellAt(customer, 1_000_000))
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    await replay(customer, endpoint, { created_after: since.toISOString() })
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    expect(received.map(({ id }) => id).sort()).toEqual(missed.sort())
+  })
+
+  test("that were told a moment before they are asked for again are sent, also of other types and to a paused endpoint", async () => {
+    const customer = await createCustomer(service)
+    const [first, second] = [receiver(), receiver()]
+    const tried = await endpointFor(customer, first.url)
+    const narrow = await endpointFor(customer, second.url, { event_types: ["claim.claimed"] })
+    const { body } = await ask(service, `POST /v1/webhook-endpoints/${tried.id}/tests`, { as: customer.key })
+    await replay(customer, narrow, { event_id: body.id })
+    await workUntil(async () => (await queued(narrow)).length === 0)
+    expect(second.received.map(({ id }) => id)).toEqual([String(body.id)])
+
+    const become = (status: string) =>
+      ask(service, `PATCH /v1/webhook-endpoints/${tried.id}`, { as: customer.key, body: { status } })
+    await become("paused")
+    const since = service.context.clock().toISOString()
+    const missed = await tellAbout(customer, newId())
+    await replay(customer, tried, { created_after: since })
+    await work()
+    await become("enabled")
+    await workUntil(async () => (await queued(tried)).length === 0)
+    expect(first.received.map(({ id }) => id)).toContain(missed)
   })
 
   test("are signed with a new secret and for a day with the old one too", async () => {

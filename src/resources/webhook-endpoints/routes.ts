@@ -1,4 +1,5 @@
 import { eventBody } from "../../engine/events/body.ts"
+import { numberEvents } from "../../engine/events/numbering.ts"
 import { instantOf, listRoute } from "../../http/list.ts"
 import { NoContent, type Route, readRoute, writeRoute } from "../../http/route.ts"
 import { pathId } from "../../platform/fields.ts"
@@ -189,6 +190,8 @@ export const webhookEndpointRoutes: Route[] = [
     status: 201,
     response: webhookReplay,
     errors: [...errors, "event.not_found"],
+    // What was told a moment ago has no position yet, and would be left out.
+    prepare: async (context, { organization_id }) => void (await numberEvents(context, organization_id)),
     async write(turn, { caller, params, body }) {
       const since = instantOf(body.created_after, "created_after")
       return { body: await createWebhookReplay(turn, caller, params.webhook_endpoint_id, { ...body, since }) }

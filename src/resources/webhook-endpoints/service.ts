@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gte, isNotNull } from "drizzle-orm"
+import { and, asc, between, count, eq, gte, isNotNull, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import {
   type EventRow,
@@ -185,7 +185,7 @@ const deliveriesTo = pagesOf(webhookDeliveries, (given: Given<{ endpoint_id: str
 
 /**
  * Sends one event, or all of a time on, once more, and tries at once what still waits. Many are queued in steps by the
- * workers. Throws `event.not_found`, and `validation.failed` on `created_after`.
+ * workers. What was told before has its place in the feed. Throws `event.not_found`.
  */
 export async function createWebhookReplay(
   turn: Turn,
@@ -220,37 +220,52 @@ async function replayEvent(
         eq(events.organization_id, caller.organization_id),
       ),
     )
-  if (!event) throw new ApiError("event.not_found")
-  // Without a position it is about to be queued anyway.
-  if (event.position !== null) await queueAgain(turn, endpoint, event.position)
+  if (!event?.position) throw new ApiError("event.not_found")
+  await queueAgain(turn, endpoint, event.position)
 }
 
 async function replaySince(turn: Turn, endpoint: WebhookEndpointRow, since: Date): Promise<void> {
   const [feed] = await turn.tx.select().from(eventFeeds).where(eq(eventFeeds.name, "events"))
-  // Clocks of several machines order the feed but roughly: what was told a while before is looked at too.
-  const [first] = await turn.tx
-    .select({ position: events.position })
-    .from(events)
-    .where(
-      and(
-        gte(events.created_at, new Date(since.getTime() - clocksDifferMilliseconds)),
-        isNotNull(events.position),
-      ),
-    )
-    .orderBy(asc(events.created_at))
-    .limit(1)
-  if (!feed || !first?.position) return
+  const first = await firstPositionSince(turn.tx, endpoint.organization_id, since)
+  if (!feed || first === null) return
   const { replay_from, replay_since } = endpoint
   const isEarlier = replay_since === null || since < replay_since
   await turn.tx
     .update(webhookEndpoints)
     .set({
-      replay_from: Math.min(first.position - 1, replay_from ?? first.position),
+      replay_from: Math.min(first - 1, replay_from ?? first),
       replay_until: feed.last_position,
       replay_since: isEarlier ? since : replay_since,
     })
     .where(eq(webhookEndpoints.id, endpoint.id))
   turn.wake(eventsQueue)
+}
+
+/**
+ * The smallest position among an organization's events from a time on; null where there are none. That of the oldest is
+ * not always the smallest: clocks of several machines order the feed but roughly.
+ */
+async function firstPositionSince(
+  queries: Queries,
+  organizationId: string,
+  since: Date,
+): Promise<number | null> {
+  const { organization_id, created_at, position } = events
+  const ofThem = and(eq(organization_id, organizationId), isNotNull(position))
+  const [oldest] = await queries
+    .select({ created_at })
+    .from(events)
+    .where(and(ofThem, gte(created_at, since)))
+    .orderBy(asc(created_at))
+    .limit(1)
+  if (!oldest) return null
+  const until = new Date(oldest.created_at.getTime() + clocksDifferMilliseconds)
+  // The sum keeps a planner from going through the feed from its beginning until it is there.
+  const [first] = await queries
+    .select({ position: sql`min(${position} + 0)` })
+    .from(events)
+    .where(and(ofThem, between(created_at, oldest.created_at, until)))
+  return Number(first?.position)
 }
 
 const clocksDifferMilliseconds = 60_000
