@@ -3,12 +3,12 @@ import { type Database, type Queries, queriesOver } from "../../src/db/database.
 /** A statement that was asked, and the rows that came back. */
 export type Watched = { text: string; params: unknown[]; rows: unknown[][] }
 
-/** The same database, telling of every statement when it was answered. */
-export function watchedDatabase(db: Database, tell: (watched: Watched) => void): Database {
+/** The same database, telling of every statement when it was answered, and waiting for whoever is told. */
+export function watchedDatabase(db: Database, tell: (watched: Watched) => unknown): Database {
   const over = (queries: Queries) =>
     queriesOver(async (statement, params) => {
       const rows = await queries.ask(statement, params)
-      tell({ text: statement.text, params, rows })
+      await tell({ text: statement.text, params, rows })
       return rows
     })
   const { engine, read, transaction, close } = db

@@ -1,14 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { AsyncLocalStorage } from "node:async_hooks"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { count, eq } from "drizzle-orm"
+import { webhookEndpoints } from "../../src/db/event-schema.ts"
 import { chips, organizations } from "../../src/db/schema.ts"
+import {
+  resealSigningSecrets,
+  signingSecrets,
+  withNewSecret,
+} from "../../src/engine/events/signing-secrets.ts"
 import { unwrapChipKeys } from "../../src/engine/sun/chip-keys.ts"
 import { openUncheckedWorld, openWorld, type World } from "../../src/engine/world.ts"
 import { cursorFor, positionOf } from "../../src/http/cursor.ts"
 import { answerOnce, findKeptAnswer } from "../../src/http/idempotency.ts"
+import type { Values } from "../../src/operator/commands/command.ts"
+import { secretCommands } from "../../src/operator/commands/secrets.ts"
 import { rewrapAll } from "../../src/operator/verbs/rewrap.ts"
+import type { Caller } from "../../src/platform/caller.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -19,8 +29,9 @@ import { createKeySet } from "../../src/resources/key-sets/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
 import { currentKey, publishedKeys } from "../../src/resources/receipts/keys.ts"
-import { createWebhookEndpoint } from "../../src/resources/webhook-endpoints/service.ts"
+import { createWebhookEndpoint, rotateWebhookSecret } from "../../src/resources/webhook-endpoints/service.ts"
 import { engines, useEngine } from "../harness/engines.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 const first = "the first secret of these tests, long enough"
 const second = "the second secret of these tests, long enough"
@@ -108,15 +119,7 @@ describe.each(engines)("a secret on $name", (engine) => {
       await inTurn(context, null, (turn) =>
         answerOnce(turn, secret, asked, async () => ({ status: 201, body: "the answer", location: null })),
       )
-      const url = "https://receiver.test/events"
-      await inTurn(context, null, (turn) =>
-        createWebhookEndpoint(
-          turn,
-          secret,
-          { organization_id, kind: "api_key", credential_id: newId(), session: null },
-          { body: { url }, url },
-        ),
-      )
+      await endpointOf(context, organization_id)
       await publishedKeys(context)
       return cursorFor(secret, scope, position)
     })
@@ -184,25 +187,66 @@ describe.each(engines)("a secret on $name", (engine) => {
     expect(await start(url, second)).toBe("started")
   })
 
+  test("is rotated while an organization gives its webhook endpoint a new one of its own", async () => {
+    const url = await databases.newDatabase()
+    const { caller, id } = await inProcess(url, [first], async ({ context }) =>
+      endpointOf(context, await organizationOf({ context })),
+    )
+    await inProcess(url, [second, first], async ({ context }) => {
+      const outside = AsyncLocalStorage.snapshot()
+      const rotate = () =>
+        inTurn(context, null, (turn) => rotateWebhookSecret(turn, context.config.service_secret, caller, id))
+      let rotated: Promise<unknown> | undefined
+      const db = watchedDatabase(context.db, async ({ text, rows }) => {
+        if (!text.includes('from "webhook_endpoints"') || rows.length === 0 || rotated) return
+        rotated = outside(rotate)
+        // Where there is one writer, it is next; where there are many, it comes first.
+        if (engine.name === "postgres") await rotated
+      })
+      await rewrapAll({ ...context, db })
+      await rotated
+    })
+    await inProcess(url, [second], async (world) => expect(await signersOf(world, id)).toBe(2))
+  })
+
   test("that is lost is given up by adopting the present one, and the same file brings the keys back", async () => {
     const url = await databases.newDatabase()
     const lines = drawLines(5)
+    let endpoint: Awaited<ReturnType<typeof endpointOf>> | undefined
     const organization_id = await inProcess(url, [first], async ({ context }) => {
       const id = await organizationOf({ context })
       await importChips(context, id, lines)
       await context.db.transaction((tx) => tx.update(chips).set({ counter: 40 }))
+      const secret = context.config.service_secret
+      const master = crypto.getRandomValues(Buffer.alloc(16))
+      const set = { organization_id: id, name: "Tags", scheme: "an10922", master, zero_is_allowed: false }
+      await inTurn(context, null, (turn) => createKeySet(turn, secret, set))
+      await publishedKeys(context)
+      endpoint = await endpointOf(context, id)
       return id
     })
     const world = await openUncheckedWorld(configOf(url, second), tell)
     await inTurn(world.context, null, (turn) => adoptSecret(turn, world.context.config.service_secret))
     await world.close()
-    await inProcess(url, [second], async ({ context }) => {
+    await inProcess(url, [second], async (world) => {
+      const { context } = world
       expect(await unreadableChips(context)).toBe(5)
-      const { chip_keys } = await rewrapAll(context)
-      expect(chip_keys).toMatchObject({
-        rewrapped: 0,
-        unreadable: lines.map(({ chip_id }) => chip_id).sort(),
+      const { document, lines: told } = await rewrapByCommand(world)
+      const chipIds = lines.map(({ chip_id }) => chip_id).sort()
+      expect(document).toMatchObject({
+        chip_keys: { rewrapped: 0, unreadable: chipIds },
+        key_set_masters: { rewrapped: 0, unreadable: [expect.stringContaining("version 1")] },
+        kept_answers: { rewrapped: 0, unreadable: [] },
+        webhook_secrets: { rewrapped: 0, unreadable: [endpoint?.id] },
+        receipt_keys: { rewrapped: 0, unreadable: [expect.anything()] },
       })
+      expect(told).toEqual([
+        expect.stringContaining("0 are sealed anew"),
+        `5 keys of chips open under neither secret: import these chips again (${chipIds.join(", ")})`,
+        expect.stringMatching(/^1 masters of key sets .*: run key-sets rotate/),
+        expect.stringMatching(/^1 webhook endpoints' secrets .* \(createWebhookSecret\) \(.{36}\)$/),
+        expect.stringMatching(/^1 keys of receipts .*: run receipt-keys rotate/),
+      ])
 
       const other = await organizationOf({ context })
       const stolen = await importChips(context, other, lines).catch((error: Error) => error.message)
@@ -230,9 +274,44 @@ describe.each(engines)("a secret on $name", (engine) => {
   })
 })
 
+test("a secret that is lost takes no webhook secret with it that another one sealed", () => {
+  const [id, at] = [newId(), new Date()]
+  const sealedUnder = (current: string, added: string) =>
+    withNewSecret({ current, previous: null }, id, { before: [], added, at })
+  const mixed = [...sealedUnder(second, "whsec_b"), ...sealedUnder(first, "whsec_a")]
+  const anew = resealSigningSecrets({ current: third, previous: second }, id, mixed) ?? []
+  expect(signingSecrets({ current: third, previous: null }, id, { secrets: anew, at })).toEqual(["whsec_b"])
+})
+
 async function organizationOf({ context }: Pick<World, "context">): Promise<string> {
   const input = { name: "Maker", default_chain_id: null, allowed_chain_ids: [] }
   return (await inTurn(context, null, (turn) => createOrganization(turn, input))).id
+}
+
+async function endpointOf(context: World["context"], organization_id: string) {
+  const caller: Caller = { organization_id, kind: "api_key", credential_id: newId(), session: null }
+  const url = "https://receiver.test/events"
+  const { endpoint } = await inTurn(context, null, (turn) =>
+    createWebhookEndpoint(turn, context.config.service_secret, caller, { body: { url }, url }),
+  )
+  return { caller, id: endpoint.id }
+}
+
+async function rewrapByCommand(world: World) {
+  const command = secretCommands.find(({ name }) => name === "secrets rewrap")
+  const output = await command?.plan({} as Values)(world)
+  if (!output || "pieces" in output) throw new Error("this command answers at once")
+  return { document: output.document, lines: output.text.split("\n") }
+}
+
+/** How many secrets sign for an endpoint. */
+async function signersOf({ context }: World, endpointId: string): Promise<number> {
+  const [{ secrets } = { secrets: [] }] = await context.db.read
+    .select()
+    .from(webhookEndpoints)
+    .where(eq(webhookEndpoints.id, endpointId))
+  const at = context.clock()
+  return signingSecrets(context.config.service_secret, endpointId, { secrets, at }).length
 }
 
 async function unreadableChips(context: World["context"]): Promise<number> {

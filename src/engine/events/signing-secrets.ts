@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import type { SealedSecret } from "../../db/event-schema.ts"
-import { reseal, type Secret, seal, unseal } from "../../platform/sealing.ts"
+import { reseal, SealBroken, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
 /** A new signing secret as Standard Webhooks writes it: `whsec_` and 32 random bytes in base64. */
 export function newSigningSecret(): string {
@@ -21,7 +21,7 @@ export function withNewSecret(
   return [{ sealed, expires_at: null }, ...others]
 }
 
-/** The secrets that sign now, the newest first. Throws `SealBroken`. */
+/** The secrets that sign now, the newest first; none where the service's secret that sealed them is lost. */
 export function signingSecrets(
   serviceSecret: Secret,
   endpointId: string,
@@ -29,22 +29,40 @@ export function signingSecrets(
 ): string[] {
   return secrets
     .filter((each) => isValid(each, at))
-    .map(({ sealed }) => unseal(serviceSecret, purpose, endpointId, sealed))
+    .map((each) => opened(serviceSecret, endpointId, each))
+    .filter((secret) => secret !== null)
 }
 
-/** The same secrets under the service's current one; null where they are already. Throws `SealBroken`. */
+/**
+ * The same secrets, those that open under the service's current one; null where they are already. Throws `SealBroken`
+ * where none opens.
+ */
 export function resealSigningSecrets(
   serviceSecret: Secret,
   endpointId: string,
   secrets: SealedSecret[],
 ): SealedSecret[] | null {
-  const anew = secrets.map((each) => reseal(serviceSecret, purpose, endpointId, each.sealed))
+  const open = secrets.filter((each) => opened(serviceSecret, endpointId, each) !== null)
+  if (open.length === 0) throw new SealBroken(`no secret of webhook endpoint ${endpointId} opens`)
+  const anew = secrets.map((each) =>
+    open.includes(each) ? reseal(serviceSecret, purpose, endpointId, each.sealed) : null,
+  )
   if (anew.every((sealed) => sealed === null)) return null
   return secrets.map((each, index) => ({ ...each, sealed: anew[index] ?? each.sealed }))
 }
 
 const purpose = "webhook secrets"
 const overlapMilliseconds = 24 * 60 * 60_000
+
+/** Null where it was sealed under a secret that the service has no more. */
+function opened(serviceSecret: Secret, endpointId: string, { sealed }: SealedSecret): string | null {
+  try {
+    return unseal(serviceSecret, purpose, endpointId, sealed)
+  } catch (error) {
+    if (error instanceof SealBroken) return null
+    throw error
+  }
+}
 
 function isValid({ expires_at }: SealedSecret, at: Date): boolean {
   return expires_at === null || Date.parse(expires_at) > at.getTime()

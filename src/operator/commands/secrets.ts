@@ -19,14 +19,9 @@ of receipts are sealed anew while the service runs. Cut short, run it again: it 
         const rows = Object.values(done)
         const rewrapped = rows.reduce((sum, each) => sum + each.rewrapped, 0)
         const before = rows.reduce((sum, each) => sum + each.sealed_before, 0)
-        const lost = done.chip_keys.unreadable
         const lines = [`${rewrapped} are sealed anew, ${before} were so before: SERVICE_SECRET is enough now`]
-        if (lost.length > 0)
-          lines.push(
-            `the keys of ${lost.length} chips open under neither secret, import these chips again: ${lost.slice(0, 20).join(", ")}`,
-          )
-        if (done.receipt_keys.unreadable.length > 0)
-          lines.push("the key of receipts opens under neither secret: run receipt-keys rotate")
+        for (const [kind, lost] of Object.entries(lostThings) as [SealedKindName, LostThing][])
+          if (done[kind].unreadable.length > 0) lines.push(adviceOn(lost, done[kind].unreadable))
         return { document: done, text: lines.join("\n") }
       },
   },
@@ -34,9 +29,9 @@ of receipts are sealed anew while the service runs. Cut short, run it again: it 
     name: "secrets adopt",
     does: "gives up a lost SERVICE_SECRET and what it sealed",
     takes: "",
-    about: `Only when an earlier SERVICE_SECRET is lost for good: a start asks for the present one alone from now on. What the
-lost one sealed never opens again: import the chips again, which replaces keys that do not open, and run
-receipt-keys rotate.`,
+    about: `Only when an earlier SERVICE_SECRET is lost for good: a start asks for the present one alone from now on. The keys of
+chips, masters of key sets, kept answers, webhook secrets and the key of receipts that the lost one sealed never open
+again. Run secrets rewrap then: it names them, and what to do about each.`,
     options: {},
     needs: "unchecked world",
     plan:
@@ -44,11 +39,37 @@ receipt-keys rotate.`,
       async ({ context }) => {
         await inTurn(context, null, (turn) => adoptSecret(turn, context.config.service_secret))
         const text =
-          "SERVICE_SECRET is adopted: import the chips again whose keys the lost one sealed, and run receipt-keys rotate"
+          "SERVICE_SECRET is adopted: run secrets rewrap, which names the chips, key sets, webhook endpoints and receipt key whose secrets are lost, and what to do about each"
         return { document: { adopted: true }, text }
       },
   },
 ]
+
+type SealedKindName = keyof Awaited<ReturnType<typeof rewrapAll>>
+
+/** What it is that no longer opens, and what is to be done about it. */
+type LostThing = { name: string; advice: string }
+
+const lostThings: Record<SealedKindName, LostThing> = {
+  chip_keys: { name: "keys of chips", advice: "import these chips again" },
+  key_set_masters: {
+    name: "masters of key sets",
+    advice: "run key-sets rotate for new tags; those that are out there cannot be verified any more",
+  },
+  kept_answers: {
+    name: "kept answers",
+    advice: "their requests are answered 500 when they are sent again, for a day",
+  },
+  webhook_secrets: {
+    name: "webhook endpoints' secrets",
+    advice: "have the organizations give these endpoints new ones (createWebhookSecret)",
+  },
+  receipt_keys: { name: "keys of receipts", advice: "run receipt-keys rotate" },
+}
+
+function adviceOn({ name, advice }: LostThing, places: string[]): string {
+  return `${places.length} ${name} open under neither secret: ${advice} (${places.slice(0, 20).join(", ")})`
+}
 
 /** On a terminal only: one line that is written over. */
 function showProgress(kind: string, done: number): void {

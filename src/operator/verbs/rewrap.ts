@@ -44,8 +44,7 @@ type SealedKind<Row extends SealedRow = SealedRow> = {
   read(queries: Queries, after: Row | null): Promise<Row[]>
   /** Null where the row is sealed under the current secret already. */
   anew(secret: Secret, row: Row): string | null
-  /** False where the row holds something else by now. */
-  store(tx: Queries, row: Row, sealed: string): Promise<boolean>
+  store(tx: Queries, row: Row, sealed: string): Promise<unknown>
 }
 
 type SealedRow = { place: string; sealed: string }
@@ -56,40 +55,52 @@ async function rewrapKind<Row extends SealedRow>(
   onProgress: OnProgress,
 ): Promise<Rewrapped> {
   const done: Rewrapped = { rewrapped: 0, sealed_before: 0, unreadable: [] }
+  const secret = context.config.service_secret
   let seen = 0
-  for (let batch = await kind.read(context.db.read, null); batch.length > 0; ) {
-    await rewrapBatch(context, kind, batch, done)
+  for (let after: Row | null = null; ; ) {
+    const batch = await inTurn(context, null, ({ tx }) => rewrapBatch(tx, secret, kind, after))
+    const last = batch.at(-1)
+    if (!last) return done
+    for (const { row, outcome } of batch)
+      if (outcome === "unreadable") done.unreadable.push(row.place)
+      else done[outcome] += 1
     seen += batch.length
     onProgress(kind.name, seen)
-    batch = await kind.read(context.db.read, batch.at(-1) ?? null)
+    after = last.row
   }
-  return done
 }
 
+/**
+ * In the database transaction that reads the rows: who writes one meanwhile may keep in it what was sealed before, as
+ * whoever gives a webhook endpoint another secret does, and must not come between.
+ */
 async function rewrapBatch<Row extends SealedRow>(
-  context: Context,
+  tx: Queries,
+  secret: Secret,
   kind: SealedKind<Row>,
-  batch: Row[],
-  done: Rewrapped,
-): Promise<void> {
-  const changes: { row: Row; sealed: string }[] = []
-  for (const row of batch) {
-    try {
-      const sealed = kind.anew(context.config.service_secret, row)
-      if (sealed === null) done.sealed_before += 1
-      else changes.push({ row, sealed })
-    } catch (error) {
-      if (!(error instanceof SealBroken || error instanceof ChipKeysUnreadable)) throw error
-      done.unreadable.push(row.place)
-    }
+  after: Row | null,
+): Promise<{ row: Row; outcome: keyof Rewrapped }[]> {
+  const batch: { row: Row; outcome: keyof Rewrapped }[] = []
+  for (const row of await kind.read(tx, after))
+    batch.push({ row, outcome: await rewrapRow(tx, secret, kind, row) })
+  return batch
+}
+
+async function rewrapRow<Row extends SealedRow>(
+  tx: Queries,
+  secret: Secret,
+  kind: SealedKind<Row>,
+  row: Row,
+): Promise<keyof Rewrapped> {
+  try {
+    const sealed = kind.anew(secret, row)
+    if (sealed === null) return "sealed_before"
+    await kind.store(tx, row, sealed)
+    return "rewrapped"
+  } catch (error) {
+    if (error instanceof SealBroken || error instanceof ChipKeysUnreadable) return "unreadable"
+    throw error
   }
-  if (changes.length === 0) return
-  // What was written meanwhile was written by a process that has the current secret.
-  done.rewrapped += await inTurn(context, null, async ({ tx }) => {
-    let stored = 0
-    for (const { row, sealed } of changes) if (await kind.store(tx, row, sealed)) stored += 1
-    return stored
-  })
 }
 
 const batchSize = 500
@@ -105,14 +116,8 @@ const chipKeys: SealedKind = {
       .orderBy(asc(chips.chip_id))
       .limit(batchSize),
   anew: (secret, { place, sealed }) => rewrapChipKeys(secret, place, sealed),
-  async store(tx, { place, sealed }, wrapped_keys) {
-    const stored = await tx
-      .update(chips)
-      .set({ wrapped_keys })
-      .where(and(eq(chips.chip_id, place), eq(chips.wrapped_keys, sealed)))
-      .returning({ chip_id: chips.chip_id })
-    return stored.length > 0
-  },
+  store: (tx, { place }, wrapped_keys) =>
+    tx.update(chips).set({ wrapped_keys }).where(eq(chips.chip_id, place)),
 }
 
 type Master = SealedRow & { key_set_id: string; version: number }
@@ -134,15 +139,11 @@ const keySetMasters: SealedKind<Master> = {
     }))
   },
   anew: (secret, { key_set_id, version, sealed }) => resealMaster(secret, key_set_id, version, sealed),
-  async store(tx, { key_set_id, version, sealed }, sealed_master) {
-    const isSame = and(
-      eq(keySetVersions.key_set_id, key_set_id),
-      eq(keySetVersions.version, version),
-      eq(keySetVersions.sealed_master, sealed),
-    )
-    const stored = await tx.update(keySetVersions).set({ sealed_master }).where(isSame).returning()
-    return stored.length > 0
-  },
+  store: (tx, { key_set_id, version }, sealed_master) =>
+    tx
+      .update(keySetVersions)
+      .set({ sealed_master })
+      .where(and(eq(keySetVersions.key_set_id, key_set_id), eq(keySetVersions.version, version))),
 }
 
 function follows(set: PgColumn, version: PgColumn, after: Master): SQL | undefined {
@@ -169,15 +170,11 @@ const keptAnswers: SealedKind<KeptAnswer> = {
     return rows.map((row) => ({ ...row, place: `${row.scope} ${row.key}`, sealed: row.sealed_body ?? "" }))
   },
   anew: (secret, row) => resealKeptAnswer(secret, { ...row, sealed_body: row.sealed }),
-  async store(tx, { scope, key, sealed }, sealed_body) {
-    const isSame = and(
-      eq(idempotencyKeys.scope, scope),
-      eq(idempotencyKeys.key, key),
-      eq(idempotencyKeys.sealed_body, sealed),
-    )
-    const stored = await tx.update(idempotencyKeys).set({ sealed_body }).where(isSame).returning()
-    return stored.length > 0
-  },
+  store: (tx, { scope, key }, sealed_body) =>
+    tx
+      .update(idempotencyKeys)
+      .set({ sealed_body })
+      .where(and(eq(idempotencyKeys.scope, scope), eq(idempotencyKeys.key, key))),
 }
 
 const webhookSecrets: SealedKind = {
@@ -196,16 +193,11 @@ const webhookSecrets: SealedKind = {
     const anew = resealSigningSecrets(secret, place, JSON.parse(sealed))
     return anew && JSON.stringify(anew)
   },
-  async store(tx, { place, sealed }, anew) {
-    const { id, secrets } = webhookEndpoints
-    const isSame = and(eq(id, place), eq(secrets, JSON.parse(sealed)))
-    const stored = await tx
+  store: (tx, { place }, anew) =>
+    tx
       .update(webhookEndpoints)
       .set({ secrets: JSON.parse(anew) })
-      .where(isSame)
-      .returning()
-    return stored.length > 0
-  },
+      .where(eq(webhookEndpoints.id, place)),
 }
 
 /** Of the key that signs: those before it have nothing left to seal. */
@@ -222,9 +214,6 @@ const receiptKeySeals: SealedKind = {
     return rows.map((row) => ({ place: row.kid, sealed: row.sealed_key ?? "" }))
   },
   anew: (secret, { place, sealed }) => resealReceiptKey(secret, place, sealed),
-  async store(tx, { place, sealed }, sealed_key) {
-    const isSame = and(eq(receiptKeys.kid, place), eq(receiptKeys.sealed_key, sealed))
-    const stored = await tx.update(receiptKeys).set({ sealed_key }).where(isSame).returning()
-    return stored.length > 0
-  },
+  store: (tx, { place }, sealed_key) =>
+    tx.update(receiptKeys).set({ sealed_key }).where(eq(receiptKeys.kid, place)),
 }
