@@ -5,8 +5,10 @@ import { Webhook } from "standardwebhooks"
 import { verifyWebhook } from "../../clients/typescript/webhooks.ts"
 import { exampleOf } from "../../src/api/docs/event-types.ts"
 import { webhookQueue } from "../../src/db/event-schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { rotateWebhookSecret } from "../../src/resources/webhook-endpoints/service.ts"
 import { followEvents } from "../../workers/watches/follow-events.ts"
 import { createDeliverer, type Deliverer } from "../../workers/webhooks/deliver.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
@@ -405,6 +407,46 @@ describe.each(engines)("on $name webhooks", (engine) => {
     }
     expect([signedBy(0, endpoint.secret), signedBy(0, String(body.secret))]).toEqual([true, true])
     expect([signedBy(1, endpoint.secret), signedBy(1, String(body.secret))]).toEqual([false, true])
+  })
+
+  test("of an endpoint whose secret is lost are noted as failed, told of to the operator once, and go on with a new one", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    const { config } = service.context
+    const service_secret = { current: "another secret of these tests, long enough", previous: null }
+    const context = { ...service.context, config: { ...config, service_secret } }
+    const worker = createDeliverer(context, { owner: newId(), checkpoint: () => {} })
+    const workWithoutIt = async (isSo: () => Promise<boolean>) =>
+      await until(async () => {
+        await followEvents(context)
+        await worker.tick()
+        return await isSo()
+      })
+    for (let n = 0; n < 3; n++) await tellAbout(customer, newId(), n)
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      await workWithoutIt(async () => (await queued(endpoint)).every(({ attempts }) => attempts === attempt))
+      service.advance(3_600_000)
+    }
+    expect(received).toEqual([])
+    expect(service.logged.filter((line) => line.includes(endpoint.id))).toEqual([
+      expect.stringContaining("createWebhookSecret"),
+    ])
+    for (const delivery of await deliveriesOf(customer, endpoint))
+      expect(delivery).toMatchObject({
+        status: "failed",
+        response_status: null,
+        error: expect.stringContaining("is lost"),
+      })
+
+    const rotate = (turn: Turn) => rotateWebhookSecret(turn, service_secret, customer.caller, endpoint.id)
+    const { secret } = await service.behind.turn(rotate)
+    await workWithoutIt(async () => (await queued(endpoint)).length === 0)
+    await worker.stop()
+    for (const { id, body, headers } of received) {
+      const at = new Date(Number(headers.get("webhook-timestamp")) * 1_000)
+      expect(headers.get("webhook-signature")).toBe(new Webhook(secret).sign(id, at, body))
+    }
   })
 
   test("have at most 20 endpoints in an organization, whose secrets are shown once", async () => {

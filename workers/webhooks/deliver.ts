@@ -19,7 +19,7 @@ export function createDeliverer(
 ): Deliverer {
   const rounds = new Map<string, Round>()
   const leases = createEndpointLeases(context, owner, steady)
-  const means = { owner, checkpoint, resolve, steady }
+  const means = { owner, checkpoint, resolve, steady, unsigned: new Set<string>() }
   let isStopping = false
 
   return {

@@ -29,6 +29,8 @@ type Means = {
   checkpoint: Checkpoint
   resolve: Resolve
   steady: SteadyClock
+  /** The endpoints of which the operator was told that nothing signs for them, for as long as that is so. */
+  unsigned: Set<string>
   held_until: number
 }
 
@@ -42,7 +44,7 @@ const patienceMilliseconds = 10_000
 export function startRound(
   context: Context,
   endpointId: string,
-  { owner, checkpoint, resolve, steady, held_until }: Means,
+  { owner, checkpoint, resolve, steady, unsigned, held_until }: Means,
 ): Round {
   const onTheirWay = new Map<string, Promise<void>>()
   let attempted: Attempted[] = []
@@ -97,6 +99,7 @@ export function startRound(
     const at = context.clock()
     const { id, url, secrets } = endpoint
     const to = { url, secrets: signingSecrets(context.config.service_secret, id, { secrets, at }) }
+    tellOfUnsigned(context, id, to, unsigned)
     for (const delivery of found.splice(0, width - onTheirWay.size))
       onTheirWay.set(delivery.line, begin(delivery, to))
   }
@@ -124,12 +127,27 @@ const endpointOfId = query((db, { id }: Given<{ id: string }>) =>
 /** Where events go, and the secrets that sign them, the newest first. */
 type Address = { url: string; secrets: string[] }
 
+/** In one line, however often it is tried. */
+function tellOfUnsigned({ log }: Context, endpoint_id: string, { secrets }: Address, unsigned: Set<string>) {
+  if (secrets.length > 0) {
+    unsigned.delete(endpoint_id)
+    return
+  }
+  if (unsigned.has(endpoint_id)) return
+  unsigned.add(endpoint_id)
+  log.error({ endpoint_id }, unsignedAdvice)
+}
+
+const unsignedAdvice =
+  "no secret of this webhook endpoint opens: set SERVICE_SECRET_PREVIOUS to the one it was sealed under or, where that is lost, have its organization give it a new secret (createWebhookSecret)"
+
 async function attempt(
   context: Context,
   to: Address,
   { event }: DueDelivery,
   resolve: Resolve,
 ): Promise<Answer> {
+  if (to.secrets.length === 0) return { response_status: null, error: unsignedWords, milliseconds: 0 }
   const body = JSON.stringify(eventBody(event))
   return await sendWebhook(
     { ...to, event_id: event.id, body, at: context.clock() },
@@ -140,3 +158,5 @@ async function attempt(
     },
   )
 }
+
+const unsignedWords = "its secret is lost: give the endpoint a new one"
