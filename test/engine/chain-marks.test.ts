@@ -4,10 +4,11 @@ import { chainMarks } from "../../src/db/chain-schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { markStretch, newestMark } from "../../workers/watches/chain-marks.ts"
 import { engines } from "../harness/engines.ts"
+import { seedOf } from "../harness/seed.ts"
 import { openService, type TestService } from "../harness/services.ts"
 
 const finalityDepth = 4
-const seed = Math.floor(Math.random() * 2 ** 31)
+const seed = seedOf("FUZZ_SEED")
 
 describe.each(engines)("the marks of a chain that was read, on $name", (engine) => {
   let service: TestService

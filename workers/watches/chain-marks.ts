@@ -45,7 +45,7 @@ export async function markStretch(
 
 /** The multiple of `unit` by the highest power of two that goes into a block above `from`, up to `to`; 0 where none does. */
 function highestPassed(from: number, to: number, unit: number): number {
-  const differing = Math.floor(from / unit) ^ Math.floor(to / unit)
+  const differing = Math.floor(Math.max(from, 0) / unit) ^ Math.floor(to / unit)
   return differing === 0 ? 0 : unit * 2 ** (31 - Math.clz32(differing))
 }
 

@@ -2,6 +2,8 @@ import { and, eq, gte, isNotNull } from "drizzle-orm"
 import { type Given, query } from "../../src/db/query.ts"
 import { claims, collections, transfers, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import { authorizationSeconds } from "../../src/engine/chain/authorizer.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { lowestIdAt } from "../../src/platform/ids.ts"
 
@@ -15,13 +17,16 @@ export type ToldUse = {
 }
 
 /**
- * Those whose use a reorganization may still put into another transaction: an authorization lasts half an hour, so
- * no block later than that can have it.
+ * Those whose use a reorganization may still put into another transaction: no block later than an authorization lasts
+ * can have it.
  */
-export async function toldUses({ db, clock }: Context, chainId: number): Promise<ToldUse[]> {
+export async function toldUses(
+  { db, clock }: Context,
+  { chain_id, config }: ConnectedChain,
+): Promise<ToldUse[]> {
   const asked = {
-    chain_id: chainId,
-    lowest_id: lowestIdAt(new Date(clock().getTime() - restatedMilliseconds)),
+    chain_id,
+    lowest_id: lowestIdAt(new Date(clock().getTime() - restatedMilliseconds(config))),
   }
   const told = await Promise.all([claimsTold(db.read, asked), transfersTold(db.read, asked)])
   // All of them are set where an authorization was used.
@@ -55,8 +60,10 @@ function queryTold(table: typeof claims | typeof transfers, status: "claimed" | 
   )
 }
 
-/** An authorization's half hour, and as much again until the last block that can have it is final. */
-const restatedMilliseconds = 60 * 60_000
+/** As long as an authorization lasts, and until the last block that can have it is final, however late that is told. */
+function restatedMilliseconds({ finality_depth, block_time_seconds }: ConnectedChain["config"]): number {
+  return (authorizationSeconds + 2 * finality_depth * block_time_seconds) * 1_000
+}
 
 /** What was told stays so, but of another transaction. */
 export async function restateUse({ tx, at }: Turn, id: string, transaction_hash: string): Promise<void> {

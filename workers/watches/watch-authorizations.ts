@@ -46,7 +46,7 @@ export async function watchAuthorizations(
   if (read.block === deepest) return isIdle ? "idle" : "at work"
   if (read.is_lost) await askOwnersAnew(context, chain, { safe: read.block, deepest })
   const watched = await openWatches(context, chain)
-  const told = await toldUses(context, chain.chain_id)
+  const told = await toldUses(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing before now can matter.
   const from = contracts.size === 0 ? deepest : read.block + 1n

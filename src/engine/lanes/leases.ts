@@ -191,7 +191,7 @@ const setFinalBlock = query((db, { number, hash, ...held }: Given<Held & FinalBl
   db.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(held)),
 )
 
-/** Takes the lane's next nonce, which is never given out again. */
+/** Takes the lane's next nonce, which is not given out again once anything was signed for it. */
 export async function takeNonce(turn: Turn, lease: Lease): Promise<number> {
   await assertLease(turn, lease)
   const { lane_id, owner, epoch } = lease

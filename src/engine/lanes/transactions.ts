@@ -34,8 +34,7 @@ type NewTransaction = {
 }
 
 /**
- * Freezes a transaction's content together with the lane's next nonce, which is never given out again, and binds
- * the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
+ * Freezes a transaction's content together with the lane's next nonce, and binds the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
  */
 export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
   const { kind, chain_id, to, data: call } = wanted

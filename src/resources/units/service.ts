@@ -179,7 +179,8 @@ export async function listUnits(
   const statuses = statusesFor(filters)
   if (statuses === null) return pageOf(await unitsOf(queries, asked), page.limit)
   const found = new Map<string, ListedUnit>()
-  // One index leads to each status. Statuses only go forward, so whoever reads them in their order misses nobody.
+  // One index leads to each status. They go forward, but where a reorganization undoes a claim: whoever reads them in
+  // their order misses nobody else.
   for (const ownership_status of statuses)
     for (const unit of await unitsOf(queries, { ...asked, ownership_status })) found.set(unit.id, unit)
   return pageOf([...found.values()].sort(newerFirst).slice(0, page.limit + 1), page.limit)
