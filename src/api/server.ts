@@ -1,11 +1,11 @@
 import type { Context } from "../platform/context.ts"
-import { StartError } from "../platform/start-error.ts"
+import { listenFailure } from "../platform/listen-failure.ts"
 import { createApp } from "./app.ts"
 import { routes } from "./routes.ts"
 
 type Server = { base_url: string; stop(): Promise<void> }
 
-/** Answers requests on the configured port until it is stopped. Throws `StartError` when the port is taken. */
+/** Answers requests on the configured port until it is stopped. Throws `StartError` where it may not listen there. */
 export async function startServer(context: Context): Promise<Server> {
   const { host, port, api_base_url } = context.config
   const stopping = new AbortController()
@@ -13,8 +13,11 @@ export async function startServer(context: Context): Promise<Server> {
   try {
     app.listen({ hostname: host, port })
   } catch (error) {
-    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
-    throw new StartError(`port ${port} is in use; free it, or set PORT to another one`)
+    throw listenFailure(error, {
+      port: `port ${port}`,
+      another: "set PORT to another one",
+      host: { variable: "HOST", value: host },
+    })
   }
   return {
     base_url: api_base_url,

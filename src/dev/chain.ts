@@ -6,6 +6,7 @@ import { mnemonicToAccount } from "viem/accounts"
 import { factoryAbi } from "../engine/chain/contracts.generated.ts"
 import { planDeployment } from "../engine/chain/deployment.ts"
 import { untilNextBeat } from "../platform/beat.ts"
+import { listenFailure } from "../platform/listen-failure.ts"
 import { StartError } from "../platform/start-error.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
 import { startChainGuard } from "./chain-guard.ts"
@@ -92,20 +93,24 @@ const portPatienceMilliseconds = 5_000
 /** A chain that was just orphaned needs a moment to end. */
 async function untilFree(port: number): Promise<void> {
   const deadline = performance.now() + portPatienceMilliseconds
-  while (!(await canListen(port))) {
-    if (performance.now() > deadline)
-      throw new StartError(
-        `port ${port} for the local chain is in use; free it, or set DEV_CHAIN_PORT (0 picks one)`,
-      )
+  for (;;) {
+    const error = await triedToListen(port)
+    if (error === null) return
+    if (error.code !== "EADDRINUSE" || performance.now() > deadline)
+      throw listenFailure(error, {
+        port: `port ${port} for the local chain`,
+        another: "set DEV_CHAIN_PORT (0 picks one)",
+      })
     await Bun.sleep(100)
   }
 }
 
-async function canListen(port: number): Promise<boolean> {
+/** The error that kept this process from listening; null where it may. */
+async function triedToListen(port: number): Promise<NodeJS.ErrnoException | null> {
   const server = createServer()
   return await new Promise((resolve) => {
-    server.once("error", () => resolve(false))
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
+    server.once("error", resolve)
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(null)))
   })
 }
 

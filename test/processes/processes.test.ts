@@ -16,6 +16,9 @@ const entries = [
   ["a worker", "workers/main.ts"],
 ] as const
 
+/** An address that is set aside for documentation, and names that nobody has. */
+const notOurs = ["203.0.113.9", "no.such.host.invalid", "no..name"]
+
 describe.each(entries)("%s", (_name, entry) => {
   test("ends with one line when its database does not answer", async () => {
     const { line, exitCode } = await failedStart(entry, {
@@ -30,6 +33,13 @@ describe.each(entries)("%s", (_name, entry) => {
     const { line } = await failedStart(entry, { OPERATOR_PORT: String(port) })
     expect(line).toMatch(`port ${port} for operators is in use`)
     expect(line).toMatch("OPERATOR_PORT")
+  })
+
+  test.each(notOurs)("ends with one line when OPERATOR_HOST is %s", async (host) => {
+    const OPERATOR_TOKEN = "a-token-of-tests-that-is-long-enough"
+    const { line, exitCode } = await failedStart(entry, { OPERATOR_HOST: host, OPERATOR_TOKEN })
+    expect(line).toMatch(`OPERATOR_HOST takes an address of this machine or a name of it, not "${host}"`)
+    expect(exitCode).toBe(1)
   })
 
   test("refuses a provider that serves another chain, without saying its address", async () => {
@@ -72,6 +82,14 @@ test("the API ends with one line when its port is taken", async () => {
   const port = await takenPort()
   const { line } = await failedStart("src/main.ts", { PORT: String(port) })
   expect(line).toBe(`port ${port} is in use; free it, or set PORT to another one`)
+})
+
+test.each(notOurs)("the API ends with one line when HOST is %s", async (host) => {
+  const { line, exitCode } = await failedStart("src/main.ts", { HOST: host })
+  expect(line).toBe(
+    `HOST takes an address of this machine or a name of it, not "${host}"; 0.0.0.0 is all of them`,
+  )
+  expect(exitCode).toBe(1)
 })
 
 test("an API that is asked to stop says that it is not ready before it refuses anybody, and waits for no idle connection", async () => {

@@ -3,9 +3,9 @@ import type { Queries } from "../../db/database.ts"
 import { actorEvents, actors, effects } from "../../db/schema.ts"
 import { findActor } from "../../engine/actors/runtime.ts"
 import type { Context } from "../../platform/context.ts"
+import { listenFailure } from "../../platform/listen-failure.ts"
 import { loggable } from "../../platform/log.ts"
 import { fontAt } from "../../platform/look/fonts.ts"
-import { StartError } from "../../platform/start-error.ts"
 import { innermostStates, machineNames } from "../charts/machine-charts.ts"
 import { bridgePage, bridgeScript } from "./bridge.ts"
 import { type InspectionMessage, messagesOf } from "./messages.ts"
@@ -115,8 +115,10 @@ function listen(port: number, everything: () => InspectionMessage[]) {
       },
     })
   } catch (error) {
-    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
-    throw new StartError(`port ${port} for the inspection is in use; free it, or name another with --port`)
+    throw listenFailure(error, {
+      port: `port ${port} for the inspection`,
+      another: "name another with --port",
+    })
   }
 }
 

@@ -3,8 +3,8 @@ import { methodNotAllowed } from "hono/method-not-allowed"
 import { DatabaseUnavailable } from "../../db/database.ts"
 import { wantsHtml } from "../../http/accept.ts"
 import type { Context } from "../../platform/context.ts"
+import { listenFailure } from "../../platform/listen-failure.ts"
 import { loggable } from "../../platform/log.ts"
-import { StartError } from "../../platform/start-error.ts"
 import { missingPage } from "../console/page.ts"
 import { shellAssets } from "../console/shell.ts"
 import { createAccess } from "./access.ts"
@@ -19,7 +19,7 @@ export type OperatorServer = {
 
 /**
  * Answers the operator's own pages on their own port until it is stopped: probes, the login and what is mounted.
- * Throws `StartError` when the port is taken.
+ * Throws `StartError` where it may not listen there.
  */
 export function startOperatorServer(context: Context, mounted: readonly Hono[]): OperatorServer {
   const { operator_host: hostname, operator_port: port } = context.config
@@ -70,10 +70,11 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
       stop: () => server.stop(true),
     }
   } catch (error) {
-    if ((error as { code?: string }).code !== "EADDRINUSE") throw error
-    throw new StartError(
-      `port ${port} for operators is in use; free it, or set OPERATOR_PORT to another one (0 picks one)`,
-    )
+    throw listenFailure(error, {
+      port: `port ${port} for operators`,
+      another: "set OPERATOR_PORT to another one (0 picks one)",
+      host: { variable: "OPERATOR_HOST", value: hostname },
+    })
   }
 }
 
