@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { dataDirOf, type Environment } from "../platform/config.ts"
 import { ConfigError } from "../platform/config-error.ts"
@@ -29,6 +29,11 @@ export function readDevEnvironment(dataDir: string): Environment {
       `${path} must be an object of texts: start the dev service again, it writes the file anew`,
     )
   return document as Environment
+}
+
+/** Whether a dev service left anything at all. */
+export function hasDevEnvironment(dataDir: string): boolean {
+  return existsSync(join(dataDir, fileName))
 }
 
 /** Leaves the variables of a dev service, secrets included, for its owner's eyes only: whole or not at all. */

@@ -25,7 +25,7 @@ import { ensurePublishableKey, listPublishableKeys } from "../resources/publisha
 import { getCorsOrigins, replaceCorsOrigins } from "../resources/settings/service.ts"
 import { type DevChain, freePort, startDevChain } from "./chain.ts"
 import { lockFolder } from "./data-lock.ts"
-import { readDevEnvironment, writeDevEnvironment } from "./environment.ts"
+import { hasDevEnvironment, readDevEnvironment, writeDevEnvironment } from "./environment.ts"
 import { startShop } from "./shop.ts"
 
 /** What a running development service leaves in `DATA_DIR/dev.json` for the demo, tests and people. */
@@ -68,9 +68,12 @@ export async function startDev(environment: Environment, parts: DevParts) {
 
     const settings = settingsFor(folder, chain, environment)
     const config = loadConfig({ ...environment, ...settings, PORT: port })
-    leaveEnvironment(folder, settings, config, environment)
+    const leave = () => leaveEnvironment(folder, settings, config, environment)
+    // A made-up secret is left before anything is sealed under it; one that was left goes when the database took the next.
+    if (!hasDevEnvironment(folder)) leave()
     const world = await openWorld(config, tell)
     closers.push(world.close)
+    leave()
     await learnGenerations(world.chains.values())
     isAwaited = () => hasOpenEffects(world.context)
     const workers = parts.startWorkers(world)
@@ -134,7 +137,7 @@ function leaveEnvironment(
   folder: string,
   settings: Record<string, string>,
   config: Config,
-  { DATABASE_URL }: Environment,
+  { DATABASE_URL, SERVICE_SECRET_PREVIOUS }: Environment,
 ): void {
   const { api_base_url, docs_url, metadata_base_url } = config
   const addresses = {
@@ -142,7 +145,11 @@ function leaveEnvironment(
     DOCS_URL: docs_url,
     METADATA_BASE_URL: metadata_base_url,
   }
-  writeDevEnvironment(folder, { ...settings, ...addresses, ...(DATABASE_URL && { DATABASE_URL }) })
+  const given = {
+    ...(DATABASE_URL && { DATABASE_URL }),
+    ...(SERVICE_SECRET_PREVIOUS && { SERVICE_SECRET_PREVIOUS }),
+  }
+  writeDevEnvironment(folder, { ...settings, ...addresses, ...given })
 }
 
 /** Makes the demo organization once; its keys are found again in `dev.json`. */
