@@ -4,7 +4,7 @@ import { eq } from "drizzle-orm"
 import { events } from "../../src/db/event-schema.ts"
 import { encodeTag } from "../../src/dev/tags/make-tag.ts"
 import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
-import { faultsIn, halfWayAdvice } from "../../src/engine/sun/diagnosis/verdicts.ts"
+import { faultsIn, halfWayAdvice, verdictAdvice } from "../../src/engine/sun/diagnosis/verdicts.ts"
 import { type ManifestLine, manifestLine } from "../../src/engine/sun/encoding/manifest.ts"
 import { keySourceOf } from "../../src/engine/sun/key-schemes.ts"
 import type { Caller } from "../../src/platform/caller.ts"
@@ -14,6 +14,7 @@ import { exportedChips } from "../../src/resources/encodings/chip-export.ts"
 import { linesOf, placeOrder } from "../../src/resources/encodings/service.ts"
 import { type NamedTag, parseTags, TagConflicts } from "../../src/resources/encodings/wanted-tags.ts"
 import { createKeySet, retireKeySet, rotateKeySet } from "../../src/resources/key-sets/service.ts"
+import { tapDiagnosis } from "../../src/resources/tap-diagnoses/model.ts"
 import { diagnoserOf } from "../../src/resources/tap-diagnoses/service.ts"
 import { createTap } from "../../src/resources/taps/service.ts"
 import { engines } from "../harness/engines.ts"
@@ -82,6 +83,19 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const twin = played(second, { uid: tag.uid })
     const pairing = pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(twin, 1) })
     await expect(pairing).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const found = await judge({ url: readAddress(twin, 2), file_settings: null })
+    expect([found.verdict, found.advice]).toEqual(["other_chip", verdictAdvice.other_chip])
+    expect(found.checks.map(({ name, passed }) => [name, passed])).toEqual([
+      ["address", true],
+      ["template", true],
+      ["case", true],
+      ["chip", true],
+      ["meta_key", false],
+    ])
+    expect(await judge({ url: readAddress(tag, 2), file_settings: null })).toMatchObject({
+      verdict: "accepted",
+    })
   })
 
   test("goes on where it was cut short, with the same chips", async () => {
@@ -366,6 +380,21 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const stranger = await createCaller(service)
     const theirs = await diagnoserOf(service.context.db.read, service.secret, stranger.organization_id)
     expect(await theirs(scanned)).toMatchObject({ verdict: "unknown_chip", opened_with: null })
+  })
+
+  test("is accepted before it is paired and after it was retired, where a tap finds no unit, and its text says so", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const chip_id = line?.chip_id ?? ""
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const expectNoUnit = async (read: number) => {
+      const scanned = { url: readAddress(played(line), read), file_settings: null }
+      expect(await judge(scanned)).toMatchObject({ verdict: "accepted", chip_id })
+      await expect(tapped(played(line), read)).rejects.toMatchObject({ code: "unit.not_found" })
+    }
+    await expectNoUnit(1)
+    await service.turn((turn) => retireChip(turn, { organization_id: caller.organization_id, chip_id }))
+    await expectNoUnit(2)
+    expect(tapDiagnosis.properties.verdict.description).toContain("`unit.not_found`")
   })
 
   test("that moved on is diagnosed by its new organization, which finds nothing else of the set it came with", async () => {

@@ -62,7 +62,8 @@ export async function proveMessage(
     const proof = tag && verifySun(tag, message, chip.mac_input)
     if (!proof) continue
     const uid = upperHex(tag.uid)
-    if (isUnread(chip)) await requireNewUid(queries, chip, uid)
+    if (await isEncodedTwice(queries, chip, uid))
+      throw new ValueRefused(chip.chip_id, "The tag is known as another chip: it was encoded twice.")
     return {
       counter: proof.counter,
       key_version: version,
@@ -71,6 +72,16 @@ export async function proveMessage(
     }
   }
   throw new ValueRefused(chip.chip_id)
+}
+
+/** Whether the UID that a chip tells for the first time is another chip's: no tag is two chips. */
+export async function isEncodedTwice(queries: Queries, chip: StoredTag, uid: string): Promise<boolean> {
+  if (knownUid(chip) !== null) return false
+  const [other] = await queries
+    .select({ chip_id: chips.chip_id })
+    .from(chips)
+    .where(and(eq(chips.uid, uid), ne(chips.chip_id, chip.chip_id)))
+  return other !== undefined
 }
 
 /** What its tag may have: the keys that a tap has shown last, and those of each later order, the earliest first. */
@@ -159,10 +170,6 @@ const UNREAD = "unread:"
 /** Fewer reads than these, and NXP's UID, make one that was not known before more than chance where there is no MAC. */
 const MANY_READS = 65_536
 
-function isUnread(chip: StoredTag): boolean {
-  return knownUid(chip) === null
-}
-
 async function tagOf(
   queries: Queries,
   secret: Secret,
@@ -190,15 +197,6 @@ async function keysOf(
   if (chip.key_set_id === null) return unwrapChipKeys(secret, chip.chip_id, chip.wrapped_keys)
   const source = await keySourceFor(queries, secret, chip.key_set_id, version)
   return chipKeysFrom(source, { chip_id: chip.chip_id, uid })
-}
-
-/** One order cannot become two chips: the tag of another chip was encoded once more. */
-async function requireNewUid(queries: Queries, { chip_id }: StoredTag, uid: string): Promise<void> {
-  const [other] = await queries
-    .select({ chip_id: chips.chip_id })
-    .from(chips)
-    .where(and(eq(chips.uid, uid), ne(chips.chip_id, chip_id)))
-  if (other) throw new ValueRefused(chip_id, "The tag is known as another chip: it was encoded twice.")
 }
 
 /** Once opened, a chip stays so. A tap without `enc` leaves what is known. */

@@ -35,7 +35,7 @@ export const tapDiagnosis = Type.Object(
     chip_id: described(nullable(chipId), "The chip that the address names; null where it names none."),
     verdict: oneOf(
       Object.keys(verdictAdvice) as Verdict[],
-      "What it comes to; `accepted` where a tap with this address would be recorded.",
+      "What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`.",
     ),
     checks: Type.Array(check, {
       description:

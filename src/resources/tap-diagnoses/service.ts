@@ -2,15 +2,16 @@ import { and, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type ChipRow, chips } from "../../db/schema.ts"
 import { unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
-import { type Diagnosis, diagnose } from "../../engine/sun/diagnosis/diagnose.ts"
+import { type Diagnosis, diagnose, encodedTwice } from "../../engine/sun/diagnosis/diagnose.ts"
 import type { KeyCandidate } from "../../engine/sun/diagnosis/key-search.ts"
 import type { ExpectedTag } from "../../engine/sun/diagnosis/question.ts"
 import { readTagUrl } from "../../engine/sun/diagnosis/tag-url.ts"
 import { halfWayAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
 import { rolesOf } from "../../engine/sun/key-schemes.ts"
 import type { Secret } from "../../platform/sealing.ts"
+import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor, keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
-import { knownUid, versionsOnTag } from "../chips/proof.ts"
+import { isEncodedTwice, knownUid, versionsOnTag } from "../chips/proof.ts"
 
 /** An address that a phone opened, and what GetFileSettings answered where somebody asked the tag. */
 export type ScannedTag = { url: string; file_settings: Uint8Array | null }
@@ -26,26 +27,41 @@ export async function diagnoserOf(
 ): Promise<(scanned: ScannedTag) => Promise<Diagnosis>> {
   const sources = await keySourcesOf(queries, secret, organizationId)
   const ownSets = sources.map((source) => ({ source, candidate: candidateOf(source) }))
-  return async ({ url, file_settings }) => {
-    const chipId = readTagUrl(url)?.chip_id
+  return async (scanned) => {
+    const chipId = readTagUrl(scanned.url)?.chip_id
     const chip = chipId ? await chipOf(queries, organizationId, chipId) : null
-    const sets = chip ? [...ownSets, ...(await setsBroughtBy(queries, secret, chip, ownSets))] : ownSets
-    const candidates = sets.map(({ candidate }) => candidate)
-    const expected = chip && expectedOf(secret, chip, chip.key_version, sets)
-    const found = diagnose({ url, file_settings, expected, candidates })
-    if (!chip || found.verdict !== "wrong_key_version") return found
-    const versions = await versionsOnTag(queries, chip)
-    const isOrdered = ({ opened_with }: Diagnosis) =>
-      opened_with !== null && versions.includes(opened_with.version)
-    if (!isOrdered(found)) return found
-    // The first look at a chip that was encoded anew: as a tap would take it.
-    const version = found.opened_with?.version ?? null
-    const next_key_version = version === chip.next_key_version ? null : chip.next_key_version
-    const renewed = expectedOf(secret, { ...chip, counter: 0, next_key_version }, version, sets)
-    const anew = diagnose({ url, file_settings, expected: renewed, candidates })
-    const isHalfWay = anew.verdict === "wrong_key_version" && isOrdered(anew)
-    return isHalfWay ? { ...anew, advice: halfWayAdvice } : anew
+    if (!chip)
+      return diagnose({ ...scanned, expected: null, candidates: ownSets.map(({ candidate }) => candidate) })
+    const sets = [...ownSets, ...(await setsBroughtBy(queries, secret, chip, ownSets))]
+    const found = await diagnoseChip(queries, secret, chip, sets, scanned)
+    const isTwin = found.uid !== null && (await isEncodedTwice(queries, chip, upperHex(found.uid)))
+    return isTwin ? encodedTwice(found) : found
   }
+}
+
+/** By the keys that a tap has shown last, and by those that it was ordered to get since. */
+async function diagnoseChip(
+  queries: Queries,
+  secret: Secret,
+  chip: ChipRow,
+  sets: KnownSet[],
+  scanned: ScannedTag,
+): Promise<Diagnosis> {
+  const candidates = sets.map(({ candidate }) => candidate)
+  const expected = expectedOf(secret, chip, chip.key_version, sets)
+  const found = diagnose({ ...scanned, expected, candidates })
+  if (found.verdict !== "wrong_key_version") return found
+  const versions = await versionsOnTag(queries, chip)
+  const isOrdered = ({ opened_with }: Diagnosis) =>
+    opened_with !== null && versions.includes(opened_with.version)
+  if (!isOrdered(found)) return found
+  // The first look at a chip that was encoded anew: as a tap would take it.
+  const version = found.opened_with?.version ?? null
+  const next_key_version = version === chip.next_key_version ? null : chip.next_key_version
+  const renewed = expectedOf(secret, { ...chip, counter: 0, next_key_version }, version, sets)
+  const anew = diagnose({ ...scanned, expected: renewed, candidates })
+  const isHalfWay = anew.verdict === "wrong_key_version" && isOrdered(anew)
+  return isHalfWay ? { ...anew, advice: halfWayAdvice } : anew
 }
 
 type KnownSet = { source: NamedKeySource; candidate: KeyCandidate }

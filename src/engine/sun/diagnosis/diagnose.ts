@@ -118,6 +118,14 @@ export function diagnose(question: TapQuestion): Diagnosis {
   )
 }
 
+/** The same where the UID is known as another chip's, whatever else is right: no tap of it is taken. */
+export function encodedTwice(found: Diagnosis): Diagnosis {
+  const at = found.checks.findIndex(({ name }) => name === "meta_key")
+  const told: Check = { name: "meta_key", passed: false, detail: "e opens to the UID of another chip" }
+  const checks = [...found.checks.slice(0, at), told]
+  return { ...found, verdict: "other_chip", checks, advice: verdictAdvice.other_chip }
+}
+
 function hasEarlierKeys(checks: Check[]): boolean {
   return checks.some(({ name }) => name === "key_version")
 }

@@ -65,9 +65,9 @@ export const verdictAdvice = {
     "Send the file settings of the manifest (file_settings_hex): they are not those that the chip was ordered with.",
 } as const satisfies Record<string, string>
 
-/** Said instead where a tap with the tag works, and only a station would have encoded it anew. */
+/** Said instead where the service takes the tag as it is, and only a station would have encoded it anew. */
 export const earlierKeysAdvice =
-  "Taps with the tag work. At the station, encode it with the manifest of its last order: it still has its earlier keys."
+  "The service takes the tag as it is. At the station, encode it with the manifest of its last order: it still has its earlier keys."
 
 /** Said instead where one key is of an earlier order and another of a later one. */
 export const halfWayAdvice =
