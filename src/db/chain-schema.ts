@@ -12,6 +12,9 @@ export const chainCursors = pgTable("chain_cursors", {
   /** How far owners were followed; null where only a release that did not follow them has read the chain. */
   owners_block_number: count().$defaultFn(absent),
   owners_block_hash: text().$defaultFn(absent),
+  /** By which block owners were asked for anew; null where they never were. */
+  asked_block_number: count().$defaultFn(absent),
+  asked_block_hash: text().$defaultFn(absent),
   updated_at: instant().notNull(),
 })
 

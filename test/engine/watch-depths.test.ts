@@ -250,6 +250,39 @@ test("a token that moved while a provider followed another fork, for longer than
   expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
+test("a token that moved on the fork that came while owners were asked for anew has its new owner", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  const { client } = hand.stage.anvil
+  const { unit_id } = await claimedUnit(hand)
+  const { id, transaction } = await ownTransfer(hand, unit_id)
+  await hand.turn(({ tx }) => tx.delete(effects).where(eq(effects.actor_id, id)))
+  await hand.mine(3)
+  await followAnotherFork(hand)
+  const { rpc, headers } = hand.chain
+  let isReplaced = false
+  const readContract = async (question: object) => {
+    const answer: unknown = await rpc.readContract(question as never)
+    if (isReplaced) return answer
+    isReplaced = true
+    const { to, data } = transaction as Payload
+    const raw = await accountAt(7).signTransaction({
+      ...{ to, data, gas: 300_000n, chainId: 31_337, type: "eip1559" },
+      nonce: await client.getTransactionCount({ address: accountAt(7).address }),
+      ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
+    })
+    const request = client.request as (call: object) => Promise<unknown>
+    await request({ method: "anvil_reorg", params: [2, [[raw, 0]]] })
+    await outwaitNewestBlock()
+    await headers.follow()
+    return answer
+  }
+  await hand.mine()
+  await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } })
+  await hand.mine()
+  await watch(hand)
+  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+}, 30_000)
+
 test("a chain that was never read, as in a back-up from that time, is read from its oldest collection on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await issuedUnit(hand)

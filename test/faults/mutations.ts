@@ -213,6 +213,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "a token that moved while a provider followed another fork" },
   },
   {
+    name: "owners are not asked for once more where the block was replaced by which they were",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["return isThere ? {", "return isThere || asked ? {"]],
+    noticed_by: { file: depths, test: "a token that moved on the fork that came while owners were asked" },
+  },
+  {
     name: "serials are taken up at the newest block",
     file: "workers/jobs/take-up-serials.ts",
     replace: [["await issuedOn(chain, address, block)", "await issuedOn(chain, address)"]],

@@ -33,7 +33,7 @@ export async function lastRead(
   const read = BigInt(owners_block_number)
   if (read <= deepest) {
     const block = await chain.headers.at(read)
-    if (block.hash === owners_block_hash) return { block: read, is_lost: false }
+    if (block.hash === owners_block_hash) return await readSinceAsked(chain, cursor, read, deepest)
   }
   // A provider that is behind is no sign of a reorganization.
   if (read > deepest && read - deepest < BigInt(chain.config.finality_depth))
@@ -42,6 +42,31 @@ export async function lastRead(
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
   log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")
   return { block, is_lost: true }
+}
+
+/** Where the block is replaced by which owners were asked for, what they were by it is lost. */
+async function readSinceAsked(
+  { headers, config }: ConnectedChain,
+  { asked_block_number, asked_block_hash }: typeof chainCursors.$inferSelect,
+  read: bigint,
+  deepest: bigint,
+): Promise<LastRead> {
+  const asked = asked_block_number === null ? null : BigInt(asked_block_number)
+  if (asked === null || read >= asked + BigInt(config.finality_depth)) return { block: read, is_lost: false }
+  const isThere = asked <= deepest && (await headers.at(asked)).hash === asked_block_hash
+  return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
+}
+
+/** Notes by which block owners are asked for anew, before they are. */
+export async function noteOwnersAsked(
+  { tx }: Turn,
+  { chain_id }: ConnectedChain,
+  { number, hash }: { number: bigint; hash: string },
+): Promise<void> {
+  await tx
+    .update(chainCursors)
+    .set({ asked_block_number: Number(number), asked_block_hash: hash })
+    .where(eq(chainCursors.chain_id, chain_id))
 }
 
 /** Notes that a chain was read after block `from` up to another one, together with what was found there. */

@@ -17,7 +17,7 @@ import {
   type Verdict,
   type Watch,
 } from "./authorization-outcome.ts"
-import { lastRead, moveCursor } from "./chain-cursor.ts"
+import { lastRead, moveCursor, noteOwnersAsked } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
@@ -44,7 +44,11 @@ export async function watchAuthorizations(
   if (deepest < 0n) return "at work"
   const read = await lastRead(context, chain, deepest)
   if (read.block === deepest) return isIdle ? "idle" : "at work"
-  if (read.is_lost) await askOwnersAnew(context, chain, { safe: read.block, deepest })
+  if (read.is_lost) {
+    const block = await headers.at(deepest)
+    await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
+    await askOwnersAnew(context, chain, { safe: read.block, deepest })
+  }
   const watched = await openWatches(context, chain)
   const told = await toldUses(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
