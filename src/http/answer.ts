@@ -184,7 +184,10 @@ function canonicalParams(route: Route, params: Record<string, string>): Record<s
   return Object.fromEntries(
     Object.entries(params).map(([name, text]) => [
       name,
-      caseOf(name) === "upper" ? text.toUpperCase() : text.toLowerCase(),
+      // Of these letters only: others become some of them, and a wrong form a right one.
+      text.replace(/[A-Za-z]+/g, (letters) =>
+        caseOf(name) === "upper" ? letters.toUpperCase() : letters.toLowerCase(),
+      ),
     ]),
   )
 }

@@ -91,7 +91,10 @@ export function bound(description: string) {
 export function instantOf(text: string | undefined, field: string): Date | undefined {
   if (text === undefined) return undefined
   const instant = new Date(text)
-  const isReal = !Number.isNaN(instant.getTime()) && instant.toISOString().slice(0, 19) === text.slice(0, 19)
+  const isReal =
+    !Number.isNaN(instant.getTime()) &&
+    instant.getUTCFullYear() > 0 &&
+    instant.toISOString().slice(0, 19) === text.slice(0, 19)
   if (!isReal) throw fieldError(field, instantRule)
   return instant
 }

@@ -114,22 +114,21 @@ export const imageUrl = Type.String({
   "x-shown": { format: "uri" },
 })
 
+const metadataValueRule = "must be a string, a number or a boolean"
+const metadataValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
+  "x-message": metadataValueRule,
+})
+
 /** Public names and values; their number and size are held to `checkMetadata`. */
-export const metadata = Type.Record(
-  Type.String(),
-  Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
-    "x-message": "must be a string, a number or a boolean",
-  }),
-  {
-    description:
-      "What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON.",
-    "x-shown": {
-      type: "object",
-      maxProperties: METADATA_ENTRIES,
-      additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
-    },
+export const metadata = Type.Record(Type.String(), metadataValue, {
+  description:
+    "What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON.",
+  "x-shown": {
+    type: "object",
+    maxProperties: METADATA_ENTRIES,
+    additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
   },
-)
+})
 
 /** A network's EIP-155 chain id. */
 export const chainId = Type.Integer({ minimum: 1, description: "The network, by its EIP-155 chain id." })
@@ -284,6 +283,9 @@ export function checkMetadata(metadata: Record<string, unknown> | null, field = 
       field,
       `must have names of 1 to ${TEXT_LENGTH} characters, none of them a control character`,
     )
+  // A record's schema sees no value whose name has a line separator.
+  if (!Object.values(metadata).every((value) => Value.Check(metadataValue, value)))
+    throw fieldError(field, metadataValueRule)
   checkValue(metadata, 1, field)
   if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES)
     throw fieldError(field, "must be at most 8 KiB as JSON")

@@ -121,7 +121,13 @@ describe("transport and headers", () => {
         rawAnswer(await sendRaw(service, crlf(`GET ${path} HTTP/1.1`, "Host: x", asMaker()))),
       ))
 
-  for (const path of ["/v1/chips/a%00b", "/v1/chips/%zz", "/v1/chips/123", "/v1/chips/bulk"])
+  for (const path of [
+    "/v1/chips/a%00b",
+    "/v1/chips/%zz",
+    "/v1/chips/123",
+    "/v1/chips/bulk",
+    "/v1/chips/12345678%EF%AC%80",
+  ])
     test(`${path}: refused on chip_id`, () =>
       refused("validation.failed", () => ask(service, `GET ${path}`, { as: maker.key }), ["chip_id"]))
 
@@ -335,6 +341,12 @@ describe("bodies", () => {
       () => unit({ attributes: { text: "n".repeat(17_000) } }),
       ["attributes"],
     ],
+    [
+      "metadata of which a value is no word of it, by whatever name",
+      "validation.failed",
+      () => unit({ metadata: { "a\u2028b": { x: 1 } } }),
+      ["metadata"],
+    ],
     ["attributes of 9 levels", "validation.failed", () => unit({ attributes: nested(9) }), ["attributes"]],
     [
       "a form",
@@ -422,6 +434,7 @@ describe("queries and paging", () => {
     ["created_after=yesterday", "created_after", "taps"],
     ["created_after=2026-02-30T00:00:00Z", "created_after", "taps"],
     ["created_before=99999-01-01T00:00:00Z", "created_before", "taps"],
+    ["created_before=0000-01-01T00:00:00Z", "created_before", "taps"],
     ["created_before=2026-01-01T00:00:00%2B01:00", "created_before", "taps"],
   ]
   for (const [query, field, list = "units"] of refusals)

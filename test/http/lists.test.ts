@@ -65,6 +65,7 @@ describe("a query parameter is refused by its name:", () => {
       "2026-01-01",
       "2026-02-30T00:00:00Z",
       "99999-01-01T00:00:00Z",
+      "0000-01-01T00:00:00Z",
       "2026-01-01T25:00:00Z",
       "2026-01-01T00:00:00%2B01:00",
     ].map((text) => [`taps?created_after=${text}`, "created_after"]),
