@@ -18,8 +18,8 @@ const idleMilliseconds = 1_000
 
 /**
  * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`, or each
- * second while it is idle. One that is woken all the time rests for `rest_milliseconds`, so that each tick finds more
- * to do. A tick that throws is logged once for as long as it says the same, and is tried again.
+ * second while it is "idle", and at once where it answers "more". One that is woken all the time rests for
+ * `rest_milliseconds`, so that each tick finds more to do. A tick that throws is logged once for as long as it says the same, and is tried again.
  */
 export function startLoop(loop: LoopOptions): Loop {
   let stopped = false
@@ -32,28 +32,29 @@ export function startLoop(loop: LoopOptions): Loop {
   }
   const stopListening = loop.wakeUps.onWake(loop.queue, wakeNow)
 
-  /** Whether it was idle. */
-  async function runTick(): Promise<boolean> {
+  /** What it answered; nothing where it threw. */
+  async function runTick(): Promise<unknown> {
     try {
       const answer = await loop.tick()
       if (lastFailure) loop.log.info({ queue: loop.queue }, "works again")
       lastFailure = ""
-      return answer === "idle"
+      return answer
     } catch (error) {
       const failure = loggable(error)
       if (failure.error !== lastFailure) loop.log.warn({ queue: loop.queue, ...failure }, "is tried again")
       lastFailure = failure.error
-      return false
+      return undefined
     }
   }
 
   async function run(): Promise<void> {
     while (!stopped) {
       woken = false
-      const isIdle = await runTick()
+      const answer = await runTick()
       if (woken && !stopped && loop.rest_milliseconds) await Bun.sleep(loop.rest_milliseconds)
-      if (stopped || woken) continue
-      const every = isIdle ? Math.max(loop.every_milliseconds, idleMilliseconds) : loop.every_milliseconds
+      if (stopped || woken || answer === "more") continue
+      const every =
+        answer === "idle" ? Math.max(loop.every_milliseconds, idleMilliseconds) : loop.every_milliseconds
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, untilNextBeat(every))
         wait = () => {

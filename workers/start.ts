@@ -7,11 +7,12 @@ import type { Checkpoint } from "../src/engine/lanes/step.ts"
 import { signersWithoutKey } from "../src/engine/lanes/without-key.ts"
 import type { World } from "../src/engine/world.ts"
 import { newId } from "../src/platform/ids.ts"
-import { chainQueue, eventsQueue, laneQueue, webhooksQueue } from "../src/platform/queues.ts"
+import { chainQueue, eventsQueue, laneQueue, replaysQueue, webhooksQueue } from "../src/platform/queues.ts"
 import { jobs } from "./jobs/jobs.ts"
 import { type Loop, type LoopOptions, startLoop } from "./loop.ts"
 import { fireTimers } from "./watches/fire-timers.ts"
 import { followEvents } from "./watches/follow-events.ts"
+import { followReplays } from "./watches/follow-replays.ts"
 import { reapEvents } from "./watches/reap-events.ts"
 import { reapExpired } from "./watches/reap-expired.ts"
 import { watchAuthorizations } from "./watches/watch-authorizations.ts"
@@ -45,6 +46,7 @@ export function startWorkers(
       rest_milliseconds: 10,
       tick: () => followEvents(context),
     }),
+    start({ queue: replaysQueue, every_milliseconds: 1_000, tick: () => followReplays(context) }),
     start({ queue: webhooksQueue, every_milliseconds: 1_000, tick: deliverer.tick }),
     start({ queue: "old-events", every_milliseconds: 60_000, tick: () => reapEvents(context) }),
     start({ queue: "expired", every_milliseconds: 60_000, tick: () => reapExpired(context) }),

@@ -13,3 +13,6 @@ export const eventsQueue = "events"
 
 /** Where events wait to be delivered to webhook endpoints. */
 export const webhooksQueue = "webhooks"
+
+/** Where webhook endpoints wait for what they are sent again to be queued. */
+export const replaysQueue = "replays"

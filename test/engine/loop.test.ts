@@ -61,6 +61,26 @@ test("a loop that is idle looks once a second, however short its time is, until 
   expect(idly - before).toBeLessThan(10)
 })
 
+test("a loop whose tick leaves more to do goes on at once, until there is no more or it is stopped", async () => {
+  const { ticks, loop } = start()
+  for (const number of [1, 2]) {
+    expect(await ticks.next()).toBe(number)
+    ticks.end("more")
+  }
+  expect(await ticks.next()).toBe(3)
+  ticks.end()
+  await settled()
+  expect(ticks.begun()).toBe(3)
+
+  const other = start()
+  await other.ticks.next()
+  const stopping = other.loop.stop()
+  other.ticks.end("more")
+  await stopping
+  expect(other.ticks.begun()).toBe(1)
+  await loop.stop()
+})
+
 test("a loop is not woken for another queue", async () => {
   const { ticks, wakeUps } = start()
   await ticks.next()
@@ -218,13 +238,13 @@ function manualTicks() {
   let begun = 0
   let awaited = 0
   let endsAtOnce = false
-  let current = Promise.withResolvers<void>()
+  let current = Promise.withResolvers<unknown>()
   let arrived = Promise.withResolvers<void>()
   return {
     async tick() {
       begun++
       arrived.resolve()
-      if (!endsAtOnce) await current.promise
+      return endsAtOnce ? undefined : await current.promise
     },
     ticks: {
       begun: () => begun,
@@ -234,8 +254,8 @@ function manualTicks() {
         arrived = Promise.withResolvers()
         return ++awaited
       },
-      end() {
-        current.resolve()
+      end(answer?: unknown) {
+        current.resolve(answer)
         current = Promise.withResolvers()
       },
       fail(error: Error) {
@@ -244,7 +264,7 @@ function manualTicks() {
       },
       endAll() {
         endsAtOnce = true
-        current.resolve()
+        current.resolve(undefined)
       },
     },
   }

@@ -4,12 +4,14 @@ import { eq } from "drizzle-orm"
 import { Webhook } from "standardwebhooks"
 import { verifyWebhook } from "../../clients/typescript/webhooks.ts"
 import { exampleOf } from "../../src/api/docs/event-types.ts"
-import { webhookQueue } from "../../src/db/event-schema.ts"
+import { type WebhookEndpointRow, webhookQueue } from "../../src/db/event-schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
+import { queueReplayStep, replayingEndpoints } from "../../src/engine/events/webhook-queue.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { rotateWebhookSecret } from "../../src/resources/webhook-endpoints/service.ts"
 import { followEvents } from "../../workers/watches/follow-events.ts"
+import { followReplays } from "../../workers/watches/follow-replays.ts"
 import { createDeliverer, type Deliverer } from "../../workers/webhooks/deliver.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
 import { until } from "../harness/engine.ts"
@@ -71,22 +73,29 @@ describe.each(engines)("on $name webhooks", (engine) => {
     return body as Endpoint
   }
 
-  async function tellAbout({ caller }: Customer, unit_id: string, n = 0, later = 0): Promise<string> {
-    const { organization_id } = caller
-    const event = {
-      type: "unit.issued" as const,
-      organization_id,
-      unit_id,
-      collection_id: null,
-      is_test: false,
-      data: { n },
-      endpoint_id: null,
-    }
+  const newsOf = ({ caller: { organization_id } }: Customer, unit_id: string, n: number) => ({
+    type: "unit.issued" as const,
+    organization_id,
+    unit_id,
+    collection_id: null,
+    is_test: false,
+    data: { n },
+    endpoint_id: null,
+  })
+
+  async function tellAbout(customer: Customer, unit_id: string, n = 0, later = 0): Promise<string> {
+    const event = newsOf(customer, unit_id, n)
     return (
       await service.behind.turn((turn) =>
         recordEvent({ ...turn, at: new Date(turn.at.getTime() + later) }, event),
       )
     ).id
+  }
+
+  async function tellMany(customer: Customer, count: number): Promise<void> {
+    await service.behind.turn(async (turn) => {
+      for (let n = 0; n < count; n++) await recordEvent(turn, newsOf(customer, newId(), n))
+    })
   }
 
   async function replay({ key }: Customer, { id }: Endpoint, body: object): Promise<void> {
@@ -97,6 +106,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
   /** What the workers do, once. */
   async function work(): Promise<void> {
     await followEvents(service.context)
+    await followReplays(service.context)
     await Promise.all(workers.map((worker) => worker.tick()))
   }
 
@@ -382,6 +392,54 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await become("enabled")
     await workUntil(async () => (await queued(tried)).length === 0)
     expect(first.received.map(({ id }) => id)).toContain(missed)
+  })
+
+  test("that are sent again in great number are queued in steps, each endpoint in turn, while new events get their place", async () => {
+    const customers = [await createCustomer(service), await createCustomer(service)]
+    const since = service.context.clock().toISOString()
+    for (const customer of customers) await tellMany(customer, 1_201)
+    await followEvents(service.context)
+    const endpoints: Endpoint[] = []
+    for (const customer of customers) {
+      const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
+      await replay(customer, endpoint, { created_after: since })
+      endpoints.push(endpoint)
+    }
+    const waiting = async () => (await Promise.all(endpoints.map(queued))).map(({ length }) => length)
+    await tellMany(customers[0] as Customer, 3)
+    await followEvents(service.context)
+    expect(await waiting()).toEqual([3, 0])
+    expect(await followReplays(service.context)).toBe("more")
+    expect(await waiting()).toEqual([503, 500])
+    expect(await followReplays(service.context)).toBe("more")
+    expect(await followReplays(service.context)).toBeUndefined()
+    expect(await waiting()).toEqual([1_204, 1_201])
+  })
+
+  test("that are sent again are queued by one worker at a time, and none is left out where they are asked for anew meanwhile", async () => {
+    const customer = await createCustomer(service)
+    const [early, late] = [service.context.clock(), new Date(service.context.clock().getTime() + 1_000)]
+    await tellMany(customer, 2)
+    service.advance(1_000)
+    await tellMany(customer, 501)
+    await followEvents(service.context)
+    const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
+    await replay(customer, endpoint, { created_after: late.toISOString() })
+    const step = (seen: WebhookEndpointRow) => service.behind.turn((turn) => queueReplayStep(turn, seen))
+    const seen = async () => {
+      const [replaying] = await replayingEndpoints(service.context.db.read, {})
+      if (replaying?.id !== endpoint.id) throw new Error("another endpoint is sent events again")
+      return replaying
+    }
+    const atFirst = await seen()
+    expect([await step(atFirst), await step(atFirst)]).toEqual([true, false])
+    expect((await queued(endpoint)).length).toBe(500)
+
+    const afterOne = await seen()
+    await replay(customer, endpoint, { created_after: early.toISOString() })
+    expect(await step(afterOne)).toBe(false)
+    while (await followReplays(service.context));
+    expect((await queued(endpoint)).length).toBe(503)
   })
 
   test("are signed with a new secret and for a day with the old one too", async () => {

@@ -1,8 +1,7 @@
-import { and, asc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm"
 import { events, type WebhookEndpointRow, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
-import { type Context, inTurn } from "../../platform/context.ts"
 import { webhooksQueue } from "../../platform/queues.ts"
 
 /** Positions of the feed, the first exclusive. */
@@ -104,19 +103,16 @@ const isWanted: SQL = sql`case when ${events.endpoint_id} is not null then ${eve
 
 const rowsAtOnce = 500
 
-/** Goes on with what endpoints are sent again, a step of each at a time, until there is no more. */
-export async function queueReplays(context: Context): Promise<void> {
-  while ((await replayingEndpoints(context.db.read, {})).length > 0)
-    await inTurn(context, null, async (turn) => {
-      for (const endpoint of await replayingEndpoints(turn.tx, {})) await replaySome(turn, endpoint)
-    })
-}
-
-const replayingEndpoints = query((db) =>
+/** The endpoints that are sent again what they were told before. */
+export const replayingEndpoints = query((db) =>
   db.select().from(webhookEndpoints).where(isNotNull(webhookEndpoints.replay_from)),
 )
 
-async function replaySome(turn: Turn, endpoint: WebhookEndpointRow): Promise<void> {
+/**
+ * Queues some of what an endpoint is sent again, unless another worker was quicker or it was asked for anew since the
+ * endpoint was read. Answers whether there may be more.
+ */
+export async function queueReplayStep(turn: Turn, endpoint: WebhookEndpointRow): Promise<boolean> {
   const { id, organization_id, replay_from, replay_until, replay_since } = endpoint
   const span = { after: replay_from ?? 0, until: replay_until ?? 0 }
   const [last] = await turn.tx
@@ -133,6 +129,21 @@ async function replaySome(turn: Turn, endpoint: WebhookEndpointRow): Promise<voi
     .limit(1)
     .offset(rowsAtOnce - 1)
   const until = last?.position ?? span.until
+  const taken = await turn.tx
+    .update(webhookEndpoints)
+    .set(last ? { replay_from: until } : noReplay)
+    .where(
+      and(
+        eq(webhookEndpoints.id, id),
+        eq(webhookEndpoints.replay_from, span.after),
+        eq(webhookEndpoints.replay_until, span.until),
+        replay_since
+          ? eq(webhookEndpoints.replay_since, replay_since)
+          : isNull(webhookEndpoints.replay_since),
+      ),
+    )
+    .returning({ id: webhookEndpoints.id })
+  if (taken.length === 0) return false
   await queueEvents(turn, {
     ...span,
     until,
@@ -141,10 +152,7 @@ async function replaySome(turn: Turn, endpoint: WebhookEndpointRow): Promise<voi
     since: replay_since ?? turn.at,
     at: turn.at,
   })
-  await turn.tx
-    .update(webhookEndpoints)
-    .set(last ? { replay_from: until } : noReplay)
-    .where(eq(webhookEndpoints.id, id))
+  return last !== undefined
 }
 
 const noReplay = { replay_from: null, replay_until: null, replay_since: null }

@@ -21,7 +21,7 @@ import type { Caller } from "../../platform/caller.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { canonicalId } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
-import { eventsQueue, webhooksQueue } from "../../platform/queues.ts"
+import { replaysQueue, webhooksQueue } from "../../platform/queues.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import type { CreateWebhookEndpointBody, UpdateWebhookEndpointBody, WebhookReplay } from "./model.ts"
 import { presentWebhookEndpoint } from "./present.ts"
@@ -238,7 +238,7 @@ async function replaySince(turn: Turn, endpoint: WebhookEndpointRow, since: Date
       replay_since: isEarlier ? since : replay_since,
     })
     .where(eq(webhookEndpoints.id, endpoint.id))
-  turn.wake(eventsQueue)
+  turn.wake(replaysQueue)
 }
 
 /**
