@@ -692,7 +692,7 @@ export interface paths {
         put?: never;
         /**
          * Give a webhook endpoint a new secret
-         * @description Makes a new signing secret, which only this answer shows. For 24 hours deliveries carry a signature of each secret, so that a receiver can change over without a gap.
+         * @description Makes a new signing secret, which only this answer shows. For 24 hours deliveries carry a signature of each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.
          */
         post: operations["createWebhookSecret"];
         delete?: never;

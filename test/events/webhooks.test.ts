@@ -467,6 +467,31 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect([signedBy(1, endpoint.secret), signedBy(1, String(body.secret))]).toEqual([false, true])
   })
 
+  test("are signed with five secrets at most: a further one is refused until the oldest has ended", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    const rotate = (key: string) =>
+      ask(service, `POST /v1/webhook-endpoints/${endpoint.id}/secrets`, {
+        as: customer.key,
+        headers: { "Idempotency-Key": key },
+      })
+    const first = await rotate("1")
+    service.advance(60_000)
+    for (const key of ["2", "3", "4"]) expect((await rotate(key)).status).toBe(201)
+    const refused = await rotate("5")
+    expect([refused.status, refused.code]).toEqual([429, "rate_limit.exceeded"])
+    expect(refused.headers.get("retry-after")).toBe(String(24 * 60 * 60 - 60))
+    expect((await rotate("1")).body).toEqual(first.body)
+    await tellAbout(customer, newId())
+    await workUntil(() => received.length === 1)
+    expect(received[0]?.headers.get("webhook-signature")?.split(" ").length).toBe(5)
+
+    service.advance((24 * 60 * 60 - 60) * 1_000)
+    expect((await rotate("5")).status).toBe(201)
+    expect((await rotate("6")).status).toBe(429)
+  })
+
   test("of an endpoint whose secret is lost are noted as failed, told of to the operator once, and go on with a new one", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()

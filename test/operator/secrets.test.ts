@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { count, eq } from "drizzle-orm"
-import { webhookEndpoints } from "../../src/db/event-schema.ts"
+import { type SealedSecret, webhookEndpoints } from "../../src/db/event-schema.ts"
 import { chips, organizations } from "../../src/db/schema.ts"
 import {
   resealSigningSecrets,
@@ -281,6 +281,15 @@ test("a secret that is lost takes no webhook secret with it that another one sea
   const mixed = [...sealedUnder(second, "whsec_b"), ...sealedUnder(first, "whsec_a")]
   const anew = resealSigningSecrets({ current: third, previous: second }, id, mixed) ?? []
   expect(signingSecrets({ current: third, previous: null }, id, { secrets: anew, at })).toEqual(["whsec_b"])
+})
+
+test("secrets that are lost leave room for as many new ones", () => {
+  const [id, at] = [newId(), new Date()]
+  const rotate = (current: string, before: SealedSecret[]) =>
+    withNewSecret({ current, previous: null }, id, { before, added: "whsec_a", at })
+  const most = [1, 2, 3, 4, 5].reduce((before: SealedSecret[]) => rotate(first, before), [])
+  expect(() => rotate(first, most)).toThrow("at most 5")
+  expect(rotate(second, most).length).toBe(6)
 })
 
 async function organizationOf({ context }: Pick<World, "context">): Promise<string> {

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto"
 import type { SealedSecret } from "../../db/event-schema.ts"
+import { TooSoon } from "../../platform/errors.ts"
 import { reseal, SealBroken, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
 /** A new signing secret as Standard Webhooks writes it: `whsec_` and 32 random bytes in base64. */
@@ -7,18 +8,25 @@ export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`
 }
 
-/** The secrets of an endpoint with a new one before them; those that were valid still sign for a day. */
+/**
+ * The secrets of an endpoint with a new one before them; those that were valid still sign for a day. Throws
+ * `rate_limit.exceeded` where as many sign already as may: each makes every delivery's header longer.
+ */
 export function withNewSecret(
   serviceSecret: Secret,
   endpointId: string,
   { before, added, at }: { before: SealedSecret[]; added: string; at: Date },
 ): SealedSecret[] {
   const until = new Date(at.getTime() + overlapMilliseconds).toISOString()
-  const sealed = seal(serviceSecret, purpose, endpointId, added)
   const others = before
     .filter((each) => isValid(each, at))
     .map((each) => ({ ...each, expires_at: each.expires_at ?? until }))
-  return [{ sealed, expires_at: null }, ...others]
+  const signing = others.filter((each) => opened(serviceSecret, endpointId, each) !== null)
+  if (signing.length >= mostSecrets) {
+    const ends = signing.map(({ expires_at }) => Date.parse(expires_at))
+    throw new TooSoon("rate_limit.exceeded", tooManyWords, Math.min(...ends) - at.getTime())
+  }
+  return [{ sealed: seal(serviceSecret, purpose, endpointId, added), expires_at: null }, ...others]
 }
 
 /** The secrets that sign now, the newest first; none where the service's secret that sealed them is lost. */
@@ -53,6 +61,8 @@ export function resealSigningSecrets(
 
 const purpose = "webhook secrets"
 const overlapMilliseconds = 24 * 60 * 60_000
+const mostSecrets = 5
+const tooManyWords = `A webhook endpoint has at most ${mostSecrets} secrets that sign. One that was replaced ends after 24 hours: then there can be a new one.`
 
 /** Null where it was sealed under a secret that the service has no more. */
 function opened(serviceSecret: Secret, endpointId: string, { sealed }: SealedSecret): string | null {

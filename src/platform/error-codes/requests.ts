@@ -93,7 +93,7 @@ export const requestErrors = {
     retryable: true,
     title: "Too many requests; wait and try again.",
     happened:
-      "More requests came than the limit of this credential, chip or address allows, or more work of the organization would wait for the chain than the operator allows. Nothing was recorded. Refused credentials and refused `e` values have limits of their own.",
+      "More requests came than the limit of this credential, chip or address allows, more work of the organization would wait for the chain than the operator allows, or something was asked for again before its time, such as a sixth secret of a webhook endpoint within a day. Nothing was recorded. Refused credentials and refused `e` values have limits of their own.",
     fix: "Wait as many seconds as `Retry-After` says and send the same request again. Spread bulk work, and watch `X-RateLimit-Remaining`.",
     operation: "listTaps",
     related: ["quota.exceeded", "auth.unauthorized"],

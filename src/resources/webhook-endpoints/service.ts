@@ -135,7 +135,10 @@ export async function deleteWebhookEndpoint(turn: Turn, caller: Caller, endpoint
   await sendEvent(turn, id, { type: "DELETE" })
 }
 
-/** A new secret for new deliveries; those before it sign beside it for 24 hours. */
+/**
+ * A new secret for new deliveries; those before it sign beside it for 24 hours. Throws `rate_limit.exceeded` where too
+ * many do.
+ */
 export async function rotateWebhookSecret(
   turn: Turn,
   serviceSecret: Secret,
