@@ -260,14 +260,14 @@ const plainTypes = {
 /**
  * 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). 23505 unique violation: where a row of
  * somebody else came between a look and a write, Postgres may say so instead of 40001 (manual, 13.2.3); the next
- * look finds that row.
+ * look finds that row. 23503 foreign key violation: the same of a row that came to refer to one that is to go.
  */
 function mustRepeat(error: unknown): boolean {
   if (error instanceof Outrun) return true
-  return ["40001", "40P01", uniqueViolation].includes(codeOf(error))
+  return ["40001", "40P01", ...violations].includes(codeOf(error))
 }
 
-const uniqueViolation = "23505"
+const violations = ["23503", "23505"]
 
 /** Whether the database refused a statement, which ends the whole database transaction. */
 function isOfPostgres(error: unknown): boolean {
@@ -275,7 +275,7 @@ function isOfPostgres(error: unknown): boolean {
 }
 
 function attemptsFor(error: unknown): number {
-  return codeOf(error) === uniqueViolation ? 3 : 30
+  return violations.includes(codeOf(error)) ? 3 : 30
 }
 
 async function reachable<T>(ask: () => Promise<T>): Promise<T> {

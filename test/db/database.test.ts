@@ -579,6 +579,32 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ c: 1 })
   })
 
+  test("repeats a work that deletes a row to which another one came to refer after it looked", async () => {
+    const { db, other } = await openCounters(databases)
+    await other.transaction(
+      async (tx) => await tx.execute(sql.raw("create table marks (id text references counters (id))")),
+    )
+    await add(db, "a", 1)
+    const looked = Promise.withResolvers<void>()
+    const referred = Promise.withResolvers<void>()
+    const deleted = db.transaction(async (tx) => {
+      if ((await tx.execute(sql`select id from marks`)).length > 0) return "left alone"
+      looked.resolve()
+      await referred.promise
+      await tx.delete(counters).where(eq(counters.id, "a"))
+      return "deleted"
+    })
+    await looked.promise
+    await other.transaction(
+      async (tx) => await tx.execute(sql`insert into marks values ('a')`),
+      "read committed",
+    )
+    referred.resolve()
+    expect(await deleted).toBe("left alone")
+    const wrong = db.transaction(async (tx) => await tx.execute(sql`insert into marks values ('nobody')`))
+    await expect(wrong).rejects.toMatchObject({ code: "23503" })
+  })
+
   test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
     const { db, other } = await openCounters(databases)
     await add(db, "a", 1)
