@@ -13,6 +13,7 @@ import { type Loop, type LoopOptions, startLoop } from "./loop.ts"
 import { fireTimers } from "./watches/fire-timers.ts"
 import { followEvents } from "./watches/follow-events.ts"
 import { followReplays } from "./watches/follow-replays.ts"
+import { reapEndpoints } from "./watches/reap-endpoints.ts"
 import { reapEvents } from "./watches/reap-events.ts"
 import { reapExpired } from "./watches/reap-expired.ts"
 import { watchAuthorizations } from "./watches/watch-authorizations.ts"
@@ -48,6 +49,7 @@ export function startWorkers(
     }),
     start({ queue: replaysQueue, every_milliseconds: 1_000, tick: () => followReplays(context) }),
     start({ queue: webhooksQueue, every_milliseconds: 1_000, tick: deliverer.tick }),
+    start({ queue: "deleted-endpoints", every_milliseconds: 60_000, tick: () => reapEndpoints(context) }),
     start({ queue: "old-events", every_milliseconds: 60_000, tick: () => reapEvents(context) }),
     start({ queue: "expired", every_milliseconds: 60_000, tick: () => reapExpired(context) }),
   ]

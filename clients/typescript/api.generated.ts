@@ -752,7 +752,7 @@ export interface paths {
         put?: never;
         /**
          * Send events to a webhook endpoint again
-         * @description Sends one event (`event_id`), whatever its type, or all from a time on (`created_after`) whose types the endpoint asks for, once more, as far as they are kept, and tries at once what still waits for it, with attempts counted from 1 again. A paused endpoint is sent them when it is enabled. They keep their ids, so that a receiver can tell what it has.
+         * @description Sends one event (`event_id`), whatever its type, or all from a time on (`created_after`) whose types the endpoint asks for, once more, as far as they are kept, and tries at once what still waits for a later attempt, with attempts counted from 1 again: for one event what waits of its unit, else all. A paused endpoint is sent them when it is enabled. They keep their ids, so that a receiver can tell what it has.
          */
         post: operations["createWebhookReplay"];
         delete?: never;

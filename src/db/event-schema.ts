@@ -40,9 +40,13 @@ export const webhookEndpoints = pgTable("webhook_endpoints", {
   replay_from: count().$defaultFn(absent),
   replay_until: count().$defaultFn(absent),
   replay_since: instant().$defaultFn(absent),
+  /** What waits is to be tried at once: all after this event, in the order of their ids. Null once that is done. */
+  retry_from: uuid().$defaultFn(absent),
   lease_owner: text().$defaultFn(absent),
   leased_until: instant().$defaultFn(absent),
   created_at: instant().notNull(),
+  /** It is there for nobody any more, until what refers to it is purged. */
+  deleted_at: instant().$defaultFn(absent),
 })
 export type WebhookEndpointRow = typeof webhookEndpoints.$inferSelect
 

@@ -9,9 +9,15 @@ import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
-import { createWebhookEndpoint } from "../../src/resources/webhook-endpoints/service.ts"
+import {
+  createWebhookEndpoint,
+  createWebhookReplay,
+  deleteWebhookEndpoint,
+} from "../../src/resources/webhook-endpoints/service.ts"
 import { fireTimers } from "../../workers/watches/fire-timers.ts"
 import { followEvents } from "../../workers/watches/follow-events.ts"
+import { followReplays } from "../../workers/watches/follow-replays.ts"
+import { reapEndpoints } from "../../workers/watches/reap-endpoints.ts"
 import { reapExpired } from "../../workers/watches/reap-expired.ts"
 import { dueDeliveries } from "../../workers/webhooks/due.ts"
 import { recordOutcomes } from "../../workers/webhooks/outcomes.ts"
@@ -82,7 +88,7 @@ const statements: Record<string, number> = {
   createWebhookTest: 2,
   listWebhookDeliveries: 2,
   createWebhookReplay: 11,
-  deleteWebhookEndpoint: 8,
+  deleteWebhookEndpoint: 6,
 }
 
 /** A full read is what these are for: a list of everything, in memory for a while. */
@@ -94,7 +100,7 @@ const sortsFew =
 
 /** Of what is not done yet, or of keys of the whole service, there is little: to read it whole is to read what is wanted. */
 const ofLittle =
-  /\b(events_unnumbered|effects_one_open_per_invoke|webhook_endpoints_replaying|receipt_keys(_pkey)?)\b/
+  /\b(events_unnumbered|effects_one_open_per_invoke|webhook_endpoints_(replaying|retrying|deleted)|receipt_keys(_pkey)?)\b/
 
 /** A stream has no end that could be waited for; it asks what `listEvents` asks. */
 const ending = routes.filter(({ run }) => run.kind !== "stream")
@@ -321,6 +327,13 @@ async function askAsDeliverer(context: Context, { caller }: Customer): Promise<v
   if (!delivery) throw new Error("an event was to be sent")
   const answer = { response_status: 500, error: "answered 500", milliseconds: 1 }
   await inTurn(context, null, (turn) => recordOutcomes(turn, endpoint.id, [{ delivery, answer }]))
+  const since = new Date(0)
+  await inTurn(context, null, (turn) =>
+    createWebhookReplay(turn, caller, endpoint.id, { since, event_id: delivery.event.id }),
+  )
+  await followReplays(context)
+  await inTurn(context, null, (turn) => deleteWebhookEndpoint(turn, caller, endpoint.id))
+  while (await reapEndpoints(context));
 }
 
 async function askAboutEvents({ key }: Customer, note: Note): Promise<void> {

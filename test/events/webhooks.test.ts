@@ -4,14 +4,22 @@ import { eq } from "drizzle-orm"
 import { Webhook } from "standardwebhooks"
 import { verifyWebhook } from "../../clients/typescript/webhooks.ts"
 import { exampleOf } from "../../src/api/docs/event-types.ts"
-import { type WebhookEndpointRow, webhookQueue } from "../../src/db/event-schema.ts"
+import {
+  type WebhookEndpointRow,
+  webhookDeliveries,
+  webhookEndpoints,
+  webhookQueue,
+} from "../../src/db/event-schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import { findActor } from "../../src/engine/actors/runtime.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { queueReplayStep, replayingEndpoints } from "../../src/engine/events/webhook-queue.ts"
+import { webhookStates } from "../../src/operator/stories/webhook-states.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { rotateWebhookSecret } from "../../src/resources/webhook-endpoints/service.ts"
 import { followEvents } from "../../workers/watches/follow-events.ts"
 import { followReplays } from "../../workers/watches/follow-replays.ts"
+import { reapEndpoints } from "../../workers/watches/reap-endpoints.ts"
 import { createDeliverer, type Deliverer } from "../../workers/webhooks/deliver.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
 import { until } from "../harness/engine.ts"
@@ -41,6 +49,24 @@ const taken = () => new Response(null, { status: 204 })
 
 type Endpoint = { id: string; secret: string }
 
+function workersOf({ context }: HttpService): Deliverer[] {
+  return Array.from({ length: 3 }, () => createDeliverer(context, { owner: newId(), checkpoint: () => {} }))
+}
+
+/** Deliveries that were noted of an endpoint. */
+function notesOf({ id: endpoint_id }: Endpoint, count: number) {
+  return Array.from({ length: count }, () => ({
+    id: newId(),
+    endpoint_id,
+    event_id: newId(),
+    attempt: 1,
+    status: "delivered" as const,
+    response_status: 204,
+    milliseconds: 1,
+    created_at: new Date(0),
+  }))
+}
+
 describe.each(engines)("on $name webhooks", (engine) => {
   let service: HttpService
   let workers: Deliverer[]
@@ -48,9 +74,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
 
   beforeAll(async () => {
     service = await startService(engine)
-    workers = Array.from({ length: 3 }, () =>
-      createDeliverer(service.context, { owner: newId(), checkpoint: () => {} }),
-    )
+    workers = workersOf(service)
   }, 60_000)
   afterAll(async () => {
     await Promise.all(workers.map((worker) => worker.stop()))
@@ -103,6 +127,9 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(made.status).toBe(201)
   }
 
+  const become = async ({ key }: Customer, { id }: Endpoint, status: string) =>
+    await ask(service, `PATCH /v1/webhook-endpoints/${id}`, { as: key, body: { status } })
+
   /** What the workers do, once. */
   async function work(): Promise<void> {
     await followEvents(service.context)
@@ -119,6 +146,15 @@ describe.each(engines)("on $name webhooks", (engine) => {
 
   const queued = async (endpoint: Endpoint) =>
     await service.context.db.read.select().from(webhookQueue).where(eq(webhookQueue.endpoint_id, endpoint.id))
+
+  const rowOf = async ({ id }: Endpoint) =>
+    await service.context.db.read.select().from(webhookEndpoints).where(eq(webhookEndpoints.id, id))
+
+  const noted = async (endpoint: Endpoint) =>
+    await service.context.db.read
+      .select()
+      .from(webhookDeliveries)
+      .where(eq(webhookDeliveries.endpoint_id, endpoint.id))
 
   const deliveriesOf = async ({ key }: Customer, endpoint: Endpoint) =>
     (await ask(service, `GET /v1/webhook-endpoints/${endpoint.id}/deliveries?limit=100`, { as: key })).body
@@ -313,12 +349,11 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, receiver().url)
     const path = `/v1/webhook-endpoints/${endpoint.id}`
-    const become = (status: string) => ask(service, `PATCH ${path}`, { as: customer.key, body: { status } })
     const tryOut = () =>
       ask(service, `POST ${path}/tests`, { as: customer.key, headers: { "Idempotency-Key": "a-test" } })
-    await become("paused")
+    await become(customer, endpoint, "paused")
     expect(await tryOut()).toMatchObject({ status: 409, code: "webhook_endpoint.paused" })
-    await become("enabled")
+    await become(customer, endpoint, "enabled")
     expect((await tryOut()).status).toBe(201)
   })
 
@@ -340,12 +375,23 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await ask(service, path, { as: customer.key, body: { event_id: before } })
     await workUntil(() => received.length === 3)
     expect(received[2]?.id).toBe(before)
-    await tellAbout(customer, newId())
+    const unitId = newId()
+    const refused = await tellAbout(customer, unitId)
+    const [behind, other] = [await tellAbout(customer, unitId), await tellAbout(customer, newId())]
     isMended = false
-    await workUntil(async () => (await queued(endpoint))[0]?.attempts === 1)
+    await workUntil(
+      async () => (await queued(endpoint)).filter(({ attempts }) => attempts === 1).length === 2,
+    )
     isMended = true
-    // Nobody who asks for a replay waits for the next attempt's time.
-    await ask(service, path, { as: customer.key, body: { event_id: before } })
+    // Nobody who asks for a replay waits for the next attempt's time: for one event, nobody else's goes with it.
+    await ask(service, path, { as: customer.key, body: { event_id: refused } })
+    await workUntil(async () => (await queued(endpoint)).length === 1)
+    expect(received.slice(-2).map(({ id }) => id)).toEqual([refused, behind])
+    expect(await queued(endpoint)).toMatchObject([{ event_id: other, attempts: 1 }])
+    await ask(service, path, {
+      as: customer.key,
+      body: { created_after: service.context.clock().toISOString() },
+    })
     await workUntil(async () => (await queued(endpoint)).length === 0)
     const unknown = await ask(service, path, { as: customer.key, body: { event_id: newId() } })
     expect([unknown.status, unknown.code]).toEqual([404, "event.not_found"])
@@ -382,14 +428,12 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await workUntil(async () => (await queued(narrow)).length === 0)
     expect(second.received.map(({ id }) => id)).toEqual([String(body.id)])
 
-    const become = (status: string) =>
-      ask(service, `PATCH /v1/webhook-endpoints/${tried.id}`, { as: customer.key, body: { status } })
-    await become("paused")
+    await become(customer, tried, "paused")
     const since = service.context.clock().toISOString()
     const missed = await tellAbout(customer, newId())
     await replay(customer, tried, { created_after: since })
     await work()
-    await become("enabled")
+    await become(customer, tried, "enabled")
     await workUntil(async () => (await queued(tried)).length === 0)
     expect(first.received.map(({ id }) => id)).toContain(missed)
   })
@@ -440,6 +484,119 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(await step(afterOne)).toBe(false)
     while (await followReplays(service.context));
     expect((await queued(endpoint)).length).toBe(503)
+  })
+
+  test("that wait in great number are tried anew in steps, and nothing goes out before the last one", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    await tellMany(customer, 1_001)
+    await followEvents(service.context)
+    await become(customer, endpoint, "paused")
+    const due_at = new Date(service.context.clock().getTime() + 3_600_000)
+    await service.behind.turn(({ tx }) =>
+      tx.update(webhookQueue).set({ attempts: 9, due_at }).where(eq(webhookQueue.endpoint_id, endpoint.id)),
+    )
+    await become(customer, endpoint, "enabled")
+    const anew = async () => (await queued(endpoint)).filter(({ attempts }) => attempts === 0).length
+    expect(await anew()).toBe(500)
+    await Promise.all(workers.map((worker) => worker.tick()))
+    expect(await rowOf(endpoint)).toMatchObject([{ lease_owner: null }])
+    expect(await followReplays(service.context)).toBe("more")
+    expect(await anew()).toBe(1_000)
+    expect(await followReplays(service.context)).toBeUndefined()
+    expect(await anew()).toBe(1_001)
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    // Pausing has told an event of its own.
+    expect(received.length).toBe(1_002)
+  }, 30_000)
+
+  test("that are due already are left alone by a replay: they may be on their way", async () => {
+    const customer = await createCustomer(service)
+    const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
+    const [due, later] = [await tellAbout(customer, newId()), await tellAbout(customer, newId())]
+    await followEvents(service.context)
+    const now = service.context.clock().getTime()
+    const becomeDue = (event_id: string, at: number) =>
+      service.behind.turn(({ tx }) =>
+        tx
+          .update(webhookQueue)
+          .set({ due_at: new Date(at) })
+          .where(eq(webhookQueue.event_id, event_id)),
+      )
+    await becomeDue(due, now - 1)
+    await becomeDue(later, now + 60_000)
+    for (const body of [{ event_id: due }, { created_after: new Date(now + 60_000).toISOString() }])
+      await replay(customer, endpoint, body)
+    const waiting = await queued(endpoint)
+    expect(waiting.find(({ event_id }) => event_id === due)?.due_at.getTime()).toBe(now - 1)
+    expect(waiting.find(({ event_id }) => event_id === later)?.due_at.getTime()).toBe(0)
+  })
+
+  test("to an endpoint that is deleted end at once, and what it leaves is purged in steps", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    await tellMany(customer, 501)
+    await followEvents(service.context)
+    const path = `/v1/webhook-endpoints/${endpoint.id}`
+    await become(customer, endpoint, "paused")
+    await replay(customer, endpoint, { created_after: "2026-01-01T00:00:00Z" })
+    await service.behind.turn(({ tx }) => tx.insert(webhookDeliveries).values(notesOf(endpoint, 1_001)))
+    const asked = { as: customer.key }
+    expect((await ask(service, `DELETE ${path}`, asked)).status).toBe(204)
+
+    const refused = [
+      ask(service, `GET ${path}`, asked),
+      ask(service, `DELETE ${path}`, asked),
+      ask(service, `GET ${path}/deliveries`, asked),
+      ask(service, `PATCH ${path}`, { ...asked, body: { status: "enabled" } }),
+      ask(service, `POST ${path}/replays`, { ...asked, body: { created_after: "2026-01-01T00:00:00Z" } }),
+      ask(service, `POST ${path}/tests`, asked),
+      ask(service, `POST ${path}/secrets`, asked),
+    ]
+    for (const { status, code } of await Promise.all(refused))
+      expect([status, code]).toEqual([404, "webhook_endpoint.not_found"])
+    expect((await ask(service, "GET /v1/webhook-endpoints", asked)).body.webhook_endpoints).toEqual([])
+    expect(await webhookStates(service.context.db.read, customer.caller.organization_id)).toEqual([])
+    const actor = await findActor(service.context.db.read, endpoint.id)
+    expect(actor?.status).toBe("deleted")
+
+    await tellAbout(customer, newId())
+    await work()
+    expect(received).toEqual([])
+    const left = async () => [(await queued(endpoint)).length, (await noted(endpoint)).length]
+    expect(await left()).toEqual([501, 1_001])
+    for (const rest of [
+      [1, 501],
+      [0, 1],
+      [0, 0],
+    ]) {
+      expect(await reapEndpoints(service.context)).toBe("more")
+      expect(await left()).toEqual(rest)
+    }
+    expect(await reapEndpoints(service.context)).toBeUndefined()
+    expect(await rowOf(endpoint)).toEqual([])
+  })
+
+  test("to an endpoint that is deleted while they are on their way are forgotten, and leave nothing for ever", async () => {
+    const customer = await createCustomer(service)
+    const answer = Promise.withResolvers<void>()
+    const { url, received } = receiver(async () => {
+      await answer.promise
+      return taken()
+    })
+    const endpoint = await endpointFor(customer, url)
+    await tellAbout(customer, newId())
+    await workUntil(() => received.length === 1)
+    const asked = { as: customer.key }
+    expect((await ask(service, `DELETE /v1/webhook-endpoints/${endpoint.id}`, asked)).status).toBe(204)
+    while (await reapEndpoints(service.context));
+    answer.resolve()
+    await Promise.all(workers.map((worker) => worker.stop()))
+    workers = workersOf(service)
+    while (await reapEndpoints(service.context));
+    expect([await queued(endpoint), await noted(endpoint), await rowOf(endpoint)]).toEqual([[], [], []])
   })
 
   test("are signed with a new secret and for a day with the old one too", async () => {
@@ -545,8 +702,8 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const list = await ask(service, "GET /v1/webhook-endpoints", { as: customer.key })
     expect(list.text).not.toContain("whsec_")
     const [one] = list.body.webhook_endpoints as Endpoint[]
-    const path = `/v1/webhook-endpoints/${one?.id}`
-    expect((await ask(service, `DELETE ${path}`, { as: customer.key })).status).toBe(204)
-    expect((await ask(service, `GET ${path}`, { as: customer.key })).code).toBe("webhook_endpoint.not_found")
+    const asked = { as: customer.key }
+    expect((await ask(service, `DELETE /v1/webhook-endpoints/${one?.id}`, asked)).status).toBe(204)
+    await endpointFor(customer, url)
   })
 })

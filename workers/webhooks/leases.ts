@@ -79,7 +79,14 @@ const dueEndpoints = query((db, { at }: Given<{ at: Date }>) => {
       leased_until: webhookEndpoints.leased_until,
     })
     .from(webhookEndpoints)
-    .where(and(eq(webhookEndpoints.status, "enabled"), exists(due)))
+    .where(
+      and(
+        eq(webhookEndpoints.status, "enabled"),
+        // Attempts are still to be counted from the first again.
+        isNull(webhookEndpoints.retry_from),
+        exists(due),
+      ),
+    )
 })
 
 /** Takes an endpoint whose lease is still as it was found; nothing where another one was quicker. */

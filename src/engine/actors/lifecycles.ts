@@ -213,11 +213,20 @@ async function projectWebhookEndpoint(
   turn: Turn,
   { id, status, context }: ProjectedActor<typeof webhookEndpointMachine>,
 ): Promise<void> {
-  // Its row is gone by then.
-  if (status === "deleted") return
   const { failure } = context
-  await turn.tx.update(webhookEndpoints).set({ status, failure }).where(eq(webhookEndpoints.id, id))
+  const changed = status === "deleted" ? { ...deleted, deleted_at: turn.at } : { status, failure }
+  await turn.tx.update(webhookEndpoints).set(changed).where(eq(webhookEndpoints.id, id))
 }
+
+/** Paused, too, so that nothing is queued or sent any more, by the release before either. */
+const deleted = {
+  status: "paused",
+  failure: null,
+  replay_from: null,
+  replay_until: null,
+  replay_since: null,
+  retry_from: null,
+} as const
 
 const updateReplacement = query((db, { id, ...changed }: Given<Ended<ChipReplacementRow>>) =>
   db.update(chipReplacements).set(changed).where(eq(chipReplacements.id, id)),

@@ -141,6 +141,7 @@ async function readWebhooks(
   const endpoints = await queries
     .select({ status: webhookEndpoints.status, there: count() })
     .from(webhookEndpoints)
+    .where(isNull(webhookEndpoints.deleted_at))
     .groupBy(webhookEndpoints.status)
   for (const status of webhookEndpointStatuses)
     gauges.webhook_endpoints.set(

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, min, sql } from "drizzle-orm"
+import { and, asc, count, desc, eq, isNull, min, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { webhookDeliveries, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
 
@@ -37,6 +37,7 @@ export async function webhookStates(
     .leftJoin(backlog, eq(backlog.endpoint_id, webhookEndpoints.id))
     .where(
       and(
+        isNull(webhookEndpoints.deleted_at),
         organizationId === null ? undefined : eq(webhookEndpoints.organization_id, organizationId),
         endpointId === null ? undefined : eq(webhookEndpoints.id, endpointId),
       ),

@@ -1,4 +1,4 @@
-import { and, asc, between, count, eq, gte, isNotNull, sql } from "drizzle-orm"
+import { and, asc, between, count, eq, gte, isNotNull, isNull, type SQLWrapper, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import {
   type EventRow,
@@ -8,7 +8,6 @@ import {
   type WebhookEndpointRow,
   webhookDeliveries,
   webhookEndpoints,
-  webhookQueue,
 } from "../../db/event-schema.ts"
 import { type Page, type PageOf, pagesOf } from "../../db/page.ts"
 import type { Given } from "../../db/query.ts"
@@ -16,12 +15,13 @@ import type { Turn } from "../../db/turn.ts"
 import { sendEvent, startActor } from "../../engine/actors/runtime.ts"
 import { recordEvent } from "../../engine/events/record.ts"
 import { newSigningSecret, withNewSecret } from "../../engine/events/signing-secrets.ts"
-import { dueAtOnce, queueAgain } from "../../engine/events/webhook-queue.ts"
+import { queueAgain } from "../../engine/events/webhook-queue.ts"
+import { retryAll, retryLineOf } from "../../engine/events/webhook-retries.ts"
 import type { Caller } from "../../platform/caller.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { canonicalId } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
-import { replaysQueue, webhooksQueue } from "../../platform/queues.ts"
+import { replaysQueue } from "../../platform/queues.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import type { CreateWebhookEndpointBody, UpdateWebhookEndpointBody, WebhookReplay } from "./model.ts"
 import { presentWebhookEndpoint } from "./present.ts"
@@ -41,7 +41,7 @@ export async function createWebhookEndpoint(
   const [{ there } = { there: 0 }] = await turn.tx
     .select({ there: count() })
     .from(webhookEndpoints)
-    .where(eq(webhookEndpoints.organization_id, caller.organization_id))
+    .where(ofOrganization(caller))
   if (Number(there) >= mostEndpoints)
     throw new ApiError("quota.exceeded", `An organization has at most ${mostEndpoints} webhook endpoints.`)
   const id = newId()
@@ -88,9 +88,7 @@ export async function listWebhookEndpoints(
   return await endpointsOf(queries, { organization_id: caller.organization_id }, page)
 }
 
-const endpointsOf = pagesOf(webhookEndpoints, (given: Given<{ organization_id: string }>) =>
-  eq(webhookEndpoints.organization_id, given.organization_id),
-)
+const endpointsOf = pagesOf(webhookEndpoints, ofOrganization)
 
 /** Changes what is given. `url` is what `checkedUrl` answered, null where none was given. */
 export async function updateWebhookEndpoint(
@@ -114,24 +112,12 @@ export async function updateWebhookEndpoint(
 
 async function enable(turn: Turn, id: string): Promise<void> {
   await sendEvent(turn, id, { type: "ENABLE" })
-  await tryNow(turn, id)
+  await retryAll(turn, id)
 }
 
-/** What waits for an endpoint goes on from its first attempt. */
-async function tryNow(turn: Turn, id: string): Promise<void> {
-  await turn.tx
-    .update(webhookQueue)
-    .set({ attempts: 0, due_at: dueAtOnce })
-    .where(eq(webhookQueue.endpoint_id, id))
-  turn.wake(webhooksQueue)
-}
-
-/** With all that waits for it and all that was noted of it. */
+/** The workers purge what waits for it and what was noted of it. */
 export async function deleteWebhookEndpoint(turn: Turn, caller: Caller, endpointId: string): Promise<void> {
   const { id } = await getWebhookEndpoint(turn.tx, caller, endpointId)
-  await turn.tx.delete(webhookQueue).where(eq(webhookQueue.endpoint_id, id))
-  await turn.tx.delete(webhookDeliveries).where(eq(webhookDeliveries.endpoint_id, id))
-  await turn.tx.delete(webhookEndpoints).where(eq(webhookEndpoints.id, id))
   await sendEvent(turn, id, { type: "DELETE" })
 }
 
@@ -187,8 +173,8 @@ const deliveriesTo = pagesOf(webhookDeliveries, (given: Given<{ endpoint_id: str
 )
 
 /**
- * Sends one event, or all of a time on, once more, and tries at once what still waits. Many are queued in steps by the
- * workers. What was told before has its place in the feed. Throws `event.not_found`.
+ * Sends one event, or all of a time on, once more, and tries at once what still waits: of one event, its line. Many are
+ * queued in steps by the workers. What was told before has its place in the feed. Throws `event.not_found`.
  */
 export async function createWebhookReplay(
   turn: Turn,
@@ -199,7 +185,6 @@ export async function createWebhookReplay(
   const endpoint = await getWebhookEndpoint(turn.tx, caller, endpointId)
   if (event_id !== undefined) await replayEvent(turn, caller, endpoint, event_id)
   if (since) await replaySince(turn, endpoint, since)
-  await tryNow(turn, endpoint.id)
   return {
     endpoint_id: endpoint.id,
     created_after: since?.toISOString() ?? null,
@@ -225,9 +210,11 @@ async function replayEvent(
     )
   if (!event?.position) throw new ApiError("event.not_found")
   await queueAgain(turn, endpoint, event.position)
+  await retryLineOf(turn, endpoint.id, event.id)
 }
 
 async function replaySince(turn: Turn, endpoint: WebhookEndpointRow, since: Date): Promise<void> {
+  await retryAll(turn, endpoint.id)
   const [feed] = await turn.tx.select().from(eventFeeds).where(eq(eventFeeds.name, "events"))
   const first = await firstPositionSince(turn.tx, endpoint.organization_id, since)
   if (!feed || first === null) return
@@ -276,5 +263,9 @@ const clocksDifferMilliseconds = 60_000
 function own(caller: Caller, endpointId: string) {
   const id = parseId(endpointId)
   if (!id) throw new ApiError("webhook_endpoint.not_found")
-  return and(eq(webhookEndpoints.id, id), eq(webhookEndpoints.organization_id, caller.organization_id))
+  return and(eq(webhookEndpoints.id, id), ofOrganization(caller))
+}
+
+function ofOrganization({ organization_id }: { organization_id: string | SQLWrapper }) {
+  return and(eq(webhookEndpoints.organization_id, organization_id), isNull(webhookEndpoints.deleted_at))
 }

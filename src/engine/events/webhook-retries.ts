@@ -1,0 +1,75 @@
+import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL } from "drizzle-orm"
+import { webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
+import { query } from "../../db/query.ts"
+import type { Turn } from "../../db/turn.ts"
+import { replaysQueue, webhooksQueue } from "../../platform/queues.ts"
+import { dueAtOnce } from "./webhook-queue.ts"
+
+/**
+ * Has all that waits for a later attempt tried at once, from the first attempt again. The workers go on with what is
+ * more than a step; until they are through, none takes the endpoint up to send to it.
+ */
+export async function retryAll(turn: Turn, endpointId: string): Promise<void> {
+  await turn.tx
+    .update(webhookEndpoints)
+    .set({ retry_from: beforeAll })
+    .where(eq(webhookEndpoints.id, endpointId))
+  if (await retryStep(turn, { id: endpointId, retry_from: beforeAll })) turn.wake(replaysQueue)
+}
+
+const beforeAll = "00000000-0000-0000-0000-000000000000"
+
+/** The same for the line of one event that waits. */
+export async function retryLineOf(turn: Turn, endpoint_id: string, eventId: string): Promise<void> {
+  const line = turn.tx
+    .select({ line: webhookQueue.line })
+    .from(webhookQueue)
+    .where(and(eq(webhookQueue.endpoint_id, endpoint_id), eq(webhookQueue.event_id, eventId)))
+  await retryWaiting(turn, endpoint_id, inArray(webhookQueue.line, line))
+  turn.wake(webhooksQueue)
+}
+
+/** An endpoint for which what waits is tried at once: all after this event, in the order of their ids. */
+type RetryingEndpoint = { id: string; retry_from: string | null }
+
+export const retryingEndpoints = query((db) => {
+  const { id, retry_from } = webhookEndpoints
+  return db.select({ id, retry_from }).from(webhookEndpoints).where(isNotNull(retry_from))
+})
+
+/** Goes on with some of it, unless somebody else was quicker. Answers whether there may be more. */
+export async function retryStep(turn: Turn, { id, retry_from }: RetryingEndpoint): Promise<boolean> {
+  const after = retry_from ?? beforeAll
+  const isHere = and(eq(webhookQueue.endpoint_id, id), gt(webhookQueue.event_id, after))
+  const [last] = await turn.tx
+    .select({ event_id: webhookQueue.event_id })
+    .from(webhookQueue)
+    .where(isHere)
+    .orderBy(asc(webhookQueue.event_id))
+    .limit(1)
+    .offset(rowsAtOnce - 1)
+  const taken = await turn.tx
+    .update(webhookEndpoints)
+    .set({ retry_from: last?.event_id ?? null })
+    .where(and(eq(webhookEndpoints.id, id), eq(webhookEndpoints.retry_from, after)))
+    .returning({ id: webhookEndpoints.id })
+  if (taken.length === 0) return false
+  await retryWaiting(
+    turn,
+    id,
+    and(gt(webhookQueue.event_id, after), last && lte(webhookQueue.event_id, last.event_id)),
+  )
+  if (!last) turn.wake(webhooksQueue)
+  return last !== undefined
+}
+
+const rowsAtOnce = 500
+
+/** What is due for its first attempt is left alone: it may be on its way. */
+async function retryWaiting(turn: Turn, endpointId: string, which: SQL | undefined): Promise<void> {
+  const isLater = or(gt(webhookQueue.attempts, 0), gt(webhookQueue.due_at, turn.at))
+  await turn.tx
+    .update(webhookQueue)
+    .set({ attempts: 0, due_at: dueAtOnce })
+    .where(and(eq(webhookQueue.endpoint_id, endpointId), which, isLater))
+}
