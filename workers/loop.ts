@@ -19,7 +19,8 @@ const idleMilliseconds = 1_000
 /**
  * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`, or each
  * second while it is "idle", and at once where it answers "more". One that is woken all the time rests for
- * `rest_milliseconds`, so that each tick finds more to do. A tick that throws is logged once for as long as it says the same, and is tried again.
+ * `rest_milliseconds`, so that each tick finds more to do. A tick that throws is logged once for as long as it says the
+ * same, and is tried again.
  */
 export function startLoop(loop: LoopOptions): Loop {
   let stopped = false
