@@ -61,7 +61,7 @@ const statements: Record<string, number> = {
   pairChip: 11,
   pairChipsInBulk: 19,
   listChips: 1,
-  getChip: 2,
+  getChip: 1,
   createTestTap: 2,
   createTap: 5,
   createTapDiagnosis: 2,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { recordEvent } from "../../src/engine/events/record.ts"
+import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import {
@@ -11,7 +12,7 @@ import {
   startService,
 } from "../harness/api.ts"
 import { engines } from "../harness/engines.ts"
-import { settle } from "../harness/services.ts"
+import { activeCollection, importedChip, newUnit, settle } from "../harness/services.ts"
 
 type Told = {
   id: string
@@ -53,7 +54,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
 
   test("tells each step of a unit's way once, in order, as its GET shows it", async () => {
     const customer = await createCustomer(service)
-    const { unit_id, chip_id, token } = await createVisitor(service, customer)
+    const { unit_id, token } = await createVisitor(service, customer)
     const path = `/v1/units/${unit_id}/claims`
     const created = await ask(service, `POST ${path}`, { as: token, body: { recipient } })
     const claimId = String(created.body.id)
@@ -89,12 +90,25 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect(dataOf("ownership.changed")).toEqual(await get(`/v1/units/${unit_id}`))
     const taps = (await get("/v1/taps?is_test=true")) as { taps: Record<string, unknown>[] }
     expect(dataOf("tap.recorded")).toEqual(taps.taps[0])
-    expect(dataOf("chip.paired")).toMatchObject({ chip_id, is_test: true })
     expect(JSON.stringify(told)).not.toContain("end_sess_")
     expect(told.map(({ is_test }) => is_test)).toEqual([false, false, ...Array(8).fill(true)])
     expect((await eventsOf(customer)).map(({ id }) => id)).toEqual(told.map(({ id }) => id).reverse())
     const one = told[5] as Told
     expect((await ask(service, `GET /v1/events/${one.id}`, { as: customer.key })).body).toEqual(one)
+  })
+
+  test("tells of a pairing the chip as its GET shows it to those who look after it", async () => {
+    const customer = await createCustomer(service)
+    const { chip_id, tag } = await importedChip(service.behind, customer.caller)
+    const collection = await activeCollection(service.behind, customer.caller)
+    const { id: unit_id } = await newUnit(service.behind, customer.caller, collection)
+    const pairing = (e: string) =>
+      ask(service, "POST /v1/chips", { as: customer.key, body: { unit_id, chip_id, e } })
+    expect((await pairing("0".repeat(32))).code).toBe("chip.invalid_e_value")
+    expect((await pairing(emitSun(tag, 1).e)).status).toBe(201)
+    const chip = await ask(service, `GET /v1/chips/${chip_id}`, { as: customer.key })
+    expect(chip.body).toMatchObject({ refused_count: 1 })
+    expect((await eventsOf(customer, "&type=chip.paired")).map(({ data }) => data)).toEqual([chip.body])
   })
 
   test("is filtered by type, unit, collection and tests", async () => {

@@ -52,7 +52,7 @@ describe.each(engines)("on $name", (engine) => {
         service.advance(1 + Math.floor(random() * 5))
       }
       const told = await readFeed(customer)
-      for (const { type, is_test } of told) met.set(type, is_test)
+      for (const event of told) met.set(event.type, event)
       expect(replayed(told)).toEqual(await standing(customer))
       expect(countTypes(told)).toEqual(await countChanges(customer, told))
     },
@@ -65,10 +65,12 @@ describe.each(engines)("on $name", (engine) => {
     const certain = ofResources.filter((type) => !type.endsWith(".failed") && type !== "chip.tampered")
     expect(certain.filter((type) => !met.has(type))).toEqual([])
   })
-  test("the documentation's examples say of tests what the histories said", () => {
-    for (const [type, is_test] of met) expect([type, exampleOf(type).is_test]).toEqual([type, is_test])
+  test("the documentation's examples say of tests what the histories said, and have the fields of their data", () => {
+    const formOf = ({ is_test, data }: Pick<Told, "is_test" | "data">) => [is_test, Object.keys(data).sort()]
+    for (const [type, event] of met)
+      expect([type, ...formOf(exampleOf(type) as Told)]).toEqual([type, ...formOf(event)])
   })
-  const met = new Map<EventType, boolean>()
+  const met = new Map<EventType, Told>()
 
   const ownershipOf = ({ caller }: Customer) => {
     const { context, behind, chain } = service

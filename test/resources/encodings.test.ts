@@ -10,6 +10,8 @@ import { keySourceOf } from "../../src/engine/sun/key-schemes.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { moveChips, retireChip } from "../../src/resources/chip-stock/service.ts"
+import { presentObservedChip } from "../../src/resources/chips/present.ts"
+import { getChip } from "../../src/resources/chips/service.ts"
 import { exportedChips } from "../../src/resources/encodings/chip-export.ts"
 import { linesOf, placeOrder } from "../../src/resources/encodings/service.ts"
 import { type NamedTag, parseTags, TagConflicts } from "../../src/resources/encodings/wanted-tags.ts"
@@ -345,11 +347,15 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const said = async (wire: SoftwareTag["tamper"], read: number) =>
       (await tapped({ ...tag, tamper: wire }, read)).chip.tamper
     expect(await said("CC", 2)).toBe("sealed")
-    expect(await said("OO", 3)).toBe("opened")
-    expect(await said("CC", 4)).toBe("opened")
-    expect(await said("OO", 6)).toBe("opened")
-    expect(await tamperEvents(line?.chip_id)).toMatchObject([{ unit_id: expect.any(String), is_test: false }])
-    const { enc: _enc, ...withoutContent } = messageOf(tag, 5)
+    expect(await said("OO", 4)).toBe("opened")
+    const data = presentObservedChip(await getChip(service.context.db.read, caller, line?.chip_id ?? ""))
+    expect(data.skipped_count).toBe(1)
+    expect(await said("CC", 5)).toBe("opened")
+    expect(await said("OO", 7)).toBe("opened")
+    const told = await tamperEvents(line?.chip_id)
+    expect(told).toMatchObject([{ unit_id: expect.any(String), is_test: false }])
+    expect(told[0]?.data).toEqual(data)
+    const { enc: _enc, ...withoutContent } = messageOf(tag, 6)
     await expect(
       service.turn((turn) => createTap(turn, service.secret, caller, withoutContent)),
     ).rejects.toMatchObject({ code: "chip.invalid_e_value" })

@@ -28,6 +28,7 @@ export function exampleOf(type: EventType) {
 type Told = { when: string; data: object; about?: "collection" | "nothing"; is_test?: boolean }
 
 const collection = examples.getCollection.response
+const pairedChip = { ...examples.getChip.response, ...examples.pairChip.response }
 const claim = examples.getClaim.response
 const transfer = examples.getTransfer.response
 const replacement = examples.getChipReplacement.response
@@ -50,10 +51,10 @@ const told: Record<EventType, Told> = {
     is_test: false,
   },
   "unit.issued": { when: "A unit's token is on the chain.", data: examples.getUnit.response },
-  "chip.paired": { when: "A chip was paired to a unit.", data: examples.pairChip.response },
+  "chip.paired": { when: "A chip was paired to a unit.", data: pairedChip },
   "chip.tampered": {
     when: "The wire of a chip said for the first time that it was opened: `tamper` is `opened`, and stays so.",
-    data: { ...examples.pairChip.response, tamper: "opened" },
+    data: { ...pairedChip, tamper: "opened" },
   },
   "tap.recorded": {
     when: "A chip was tapped, and the tap verified.",

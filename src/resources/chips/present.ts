@@ -1,15 +1,15 @@
 import { presentUnitSnapshot } from "../units/present.ts"
 import type { ChipListItem, ChipResource, ObservedChipResource } from "./model.ts"
-import type { ChipView, ListedChip } from "./service.ts"
+import type { ChipView, ListedChip, ObservedChip } from "./service.ts"
 import type { ChipSignals } from "./signals.ts"
 
 export function presentChip(chip: ChipView): ChipResource {
   return { ...presentTag(chip), unit: chip.unit && presentUnitSnapshot(chip.unit) }
 }
 
-export function presentObservedChip(chip: ChipView, signals: ChipSignals): ObservedChipResource {
+export function presentObservedChip(chip: ObservedChip): ObservedChipResource {
   const { unit, ...tag } = presentChip(chip)
-  return { ...tag, ...presentSignals(signals), unit }
+  return { ...tag, ...presentSignals(chip), unit }
 }
 
 export function presentListedChip(chip: ListedChip): ChipListItem {

@@ -19,7 +19,6 @@ import { checkPairing, checkPairings } from "./pairing.ts"
 import { presentChip, presentListedChip, presentObservedChip } from "./present.ts"
 import { refusedValues } from "./refused-values.ts"
 import { type ChipView, getChip, listChips, pairChip, pairChipsInBulk } from "./service.ts"
-import { signalsOf } from "./signals.ts"
 
 export const chipRoutes: Route[] = [
   writeRoute({
@@ -107,9 +106,7 @@ export const chipRoutes: Route[] = [
     response: observedChipResource,
     errors: ["chip.not_found"],
     async read(context, caller, { params }) {
-      const { read } = context.db
-      const chip = await getChip(read, caller, params.chip_id)
-      return { body: presentObservedChip(chip, await signalsOf(read, chip.chip_id)) }
+      return { body: presentObservedChip(await getChip(context.db.read, caller, params.chip_id)) }
     },
   }),
 ]

@@ -37,6 +37,9 @@ import { type ChipPlace, createTestChip } from "./test-chip.ts"
 /** A chip with the unit it is paired to now, without what is secret of it. */
 export type ChipView = Omit<ChipRow, "uid" | "wrapped_keys"> & { unit: UnitView | null }
 
+/** The same, with what only its maker is told of it. */
+export type ObservedChip = ChipView & ChipSignals
+
 export type ListedChip = Pick<
   ChipRow,
   "chip_id" | "is_test" | "scan_count" | "tamper" | "retired_at" | "created_at"
@@ -85,7 +88,7 @@ export async function getChip(
   queries: Queries,
   caller: Pick<Caller, "organization_id">,
   chipId: string,
-): Promise<ChipView> {
+): Promise<ObservedChip> {
   const { organization_id } = caller
   const [found] = await ownChip(queries, { chip_id: canonicalChipId(chipId), organization_id })
   if (!found) throw new ApiError("chip.not_found")
@@ -93,7 +96,7 @@ export async function getChip(
 }
 
 /** The chip that is paired to a unit; null where there is none. */
-export async function chipOfUnit(queries: Queries, unitId: string): Promise<ChipView | null> {
+export async function chipOfUnit(queries: Queries, unitId: string): Promise<ObservedChip | null> {
   const [found] = await chipByUnit(queries, { unit_id: unitId })
   return found ? viewOf(found) : null
 }
@@ -110,15 +113,16 @@ const ownChip = query((db, given: Given<{ chip_id: string; organization_id: stri
 
 function selectChips(db: Builder) {
   return db
-    .select({ chip: shownColumns, unit: units, collection: collectionColumns })
+    .select({ chip: { ...shownColumns, ...signalColumns }, unit: units, collection: collectionColumns })
     .from(chips)
+    .leftJoin(chipRefusals, refusalsOfChip)
     .leftJoin(units, eq(units.id, chips.unit_id))
     .leftJoin(collections, eq(collections.id, units.collection_id))
 }
 
-type Found = { chip: Omit<ChipView, "unit">; unit: UnitRow | null; collection: CollectionOfUnit | null }
+type Found<Chip> = { chip: Chip; unit: UnitRow | null; collection: CollectionOfUnit | null }
 
-function viewOf({ chip, unit, collection }: Found): ChipView {
+function viewOf<Chip extends Omit<ChipView, "unit">>({ chip, unit, collection }: Found<Chip>) {
   return { ...chip, unit: unit && unitViewOf({ unit, collection, chip }) }
 }
 

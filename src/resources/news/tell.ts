@@ -6,8 +6,8 @@ import type { News, StepNews, TamperNews, TapNews, Turn } from "../../db/turn.ts
 import { recordEvent } from "../../engine/events/record.ts"
 import type { EventType } from "../../engine/events/types.ts"
 import { presentChipReplacement } from "../chip-replacements/present.ts"
-import { presentChip } from "../chips/present.ts"
-import { type ChipView, chipOfUnit, getChip } from "../chips/service.ts"
+import { presentObservedChip } from "../chips/present.ts"
+import { chipOfUnit, getChip, type ObservedChip } from "../chips/service.ts"
 import { presentClaim } from "../claims/present.ts"
 import { presentCollection } from "../collections/present.ts"
 import { presentTapRecord } from "../taps/present.ts"
@@ -81,7 +81,7 @@ async function tellPairing(turn: Turn, unitId: string): Promise<void> {
   await tellOfChip(turn, "chip.paired", there(await chipOfUnit(turn.tx, unitId)))
 }
 
-async function tellOfChip(turn: Turn, type: EventType, chip: ChipView): Promise<void> {
+async function tellOfChip(turn: Turn, type: EventType, chip: ObservedChip): Promise<void> {
   const { organization_id, is_test, unit } = chip
   await recordEvent(turn, {
     type,
@@ -89,7 +89,7 @@ async function tellOfChip(turn: Turn, type: EventType, chip: ChipView): Promise<
     unit_id: unit?.id ?? null,
     collection_id: unit?.collection_id ?? null,
     is_test,
-    data: presentChip(chip),
+    data: presentObservedChip(chip),
     endpoint_id: null,
   })
 }
