@@ -39,9 +39,10 @@ export async function listEvents(
   { after, page, ...filter }: EventFilter & { after?: string | undefined; page: Page },
 ): Promise<PageOf<EventRow>> {
   if (after !== undefined) {
-    const last = await positionAfter(queries, caller, after)
     // A page that continues another one of the same list does so from its last event.
-    const from = page.after ? await positionOfEvent(queries, caller, page.after.id, "cursor") : last
+    const from = page.after
+      ? await positionOfEvent(queries, caller, page.after.id, "cursor")
+      : await positionAfter(queries, caller, after)
     const rows = await eventsAfter(queries, caller, { ...filter, position: from, limit: page.limit + 1 })
     return pageOf(rows, page.limit)
   }
