@@ -9,7 +9,7 @@ export type Events = {
   list(query?: Query): AsyncGenerator<Event>
   /**
    * Events as they happen, after `after` or from now on. Goes on where it was when the connection breaks, until
-   * `signal`. Throws what the first connection is refused with.
+   * `signal`. Throws what the first connection is refused with, and a later one for good.
    */
   stream(query?: Query, options?: { signal?: AbortSignal }): AsyncGenerator<Event>
 }
@@ -33,11 +33,13 @@ export function createEvents(ask: Ask): Events {
     },
     async *stream(query = {}, { signal } = {}) {
       let last: string | undefined
+      let wasOpen = false
       for (let failures = 0; !signal?.aborted; failures++) {
         const headers: Record<string, string> = last ? { "last-event-id": last } : {}
         try {
           const init: RequestInit = signal ? { headers, signal } : { headers }
           const response = await ask(`/v1/events/stream?${search(query)}`, init)
+          wasOpen = true
           for await (const { id, data } of messagesOf(response)) {
             last = id ?? last
             failures = 0
@@ -45,13 +47,22 @@ export function createEvents(ask: Ask): Events {
           }
         } catch (error) {
           if (signal?.aborted) return
-          // A refusal is no broken connection.
-          if (error instanceof Error && "code" in error && "request_id" in error) throw error
+          if (isAnswer(error) && !(wasOpen && passes(error))) throw error
         }
         await new Promise((resolve) => setTimeout(resolve, Math.min(10_000, 500 * 2 ** failures)))
       }
     },
   }
+}
+
+/** A refusal, or a page that is not the service's. */
+function isAnswer(error: unknown): error is Error & { status: number } {
+  return error instanceof Error && "status" in error
+}
+
+/** Whether an answer is only another way to say that the service is away for a while. */
+function passes({ status }: { status: number }): boolean {
+  return status === 429 || status >= 500
 }
 
 function search(query: Record<string, unknown>): string {

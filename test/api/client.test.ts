@@ -142,6 +142,34 @@ describe("the TypeScript client", () => {
   })
 })
 
+describe("events as they happen", () => {
+  const message = (id: string) => () => new Response(`id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`)
+  /** The first `count` of a stream, or as many as come in a while. */
+  async function watched(count: number): Promise<string[]> {
+    const ids: string[] = []
+    const signal = AbortSignal.timeout(20_000)
+    for await (const { id } of client(0).events.stream({}, { signal })) if (ids.push(id) === count) break
+    return ids
+  }
+
+  test("go on after what passes: a break, a service that is away, a proxy's page, too many streams", async () => {
+    const unavailable = refuse(503, "internal.error", { "retry-after": "5" })
+    const tooMany = refuse(429, "rate_limit.exceeded", { "retry-after": "5" })
+    const page = () => new Response("<h1>Nobody there</h1>", { status: 502 })
+    answers = [message("e1"), unavailable, message("e2"), page, message("e3"), tooMany, message("e4")]
+    expect(await watched(4)).toEqual(["e1", "e2", "e3", "e4"])
+  }, 30_000)
+
+  test("end with what refuses them for good, and with whatever refuses the first connection", async () => {
+    answers = [message("e1"), refuse(401, "auth.unauthorized")]
+    await expect(watched(2)).rejects.toThrow("auth.unauthorized")
+    answers = [() => new Response("<h1>Not here</h1>", { status: 404 })]
+    await expect(watched(1)).rejects.toBeInstanceOf(UnexpectedAnswer)
+    answers = [refuse(503, "internal.error", { "retry-after": "5" })]
+    await expect(watched(1)).rejects.toThrow("internal.error")
+  }, 30_000)
+})
+
 describe("waiting", () => {
   const claim = (status: string, failure: unknown = null) => {
     return () => Response.json({ id: "c", unit_id: "u", status, failure })
