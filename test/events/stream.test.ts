@@ -3,7 +3,9 @@ import { createClient } from "../../clients/typescript/client.ts"
 import { createApp } from "../../src/api/app.ts"
 import { routes } from "../../src/api/routes.ts"
 import { newId } from "../../src/platform/ids.ts"
-import { revokeApiKey } from "../../src/resources/api-keys/service.ts"
+import { issueApiKey, revokeApiKey } from "../../src/resources/api-keys/service.ts"
+import { feedWatchOf } from "../../src/resources/events/watch.ts"
+import { suspendOrganization } from "../../src/resources/organizations/service.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
 import {
   ask,
@@ -14,6 +16,7 @@ import {
   startService,
 } from "../harness/api.ts"
 import { activeCollection } from "../harness/services.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 let service: HttpService
 let customer: Customer
@@ -114,13 +117,58 @@ test("a stream that cannot be opened is refused as any request", async () => {
   expect((await ask(service, "GET /v1/events/stream", { as: token })).status).toBe(401)
 })
 
-test("a stream ends when its key is revoked, and when the process stops", async () => {
-  const other = await createCustomer(service)
-  const stream = await open("", {}, other.key)
-  await stream.until(": the feed")
-  await service.behind.turn((turn) => revokeApiKey(turn, other.key_id))
-  await stream.end()
+/** What the end of a key may take at the most. */
+const promisedMilliseconds = 5_000
 
+test.each<[string, (other: Customer) => unknown]>([
+  ["its key is revoked", ({ key_id }) => service.behind.turn((turn) => revokeApiKey(turn, key_id))],
+  ["its key expires", () => service.advance(60_000)],
+  [
+    "its organization is suspended",
+    ({ caller }) => service.behind.turn((turn) => suspendOrganization(turn, caller.organization_id)),
+  ],
+])(
+  "a stream ends when %s",
+  async (_, happens) => {
+    const other = await createCustomer(service)
+    const { organization_id } = other.caller
+    const expires_at = new Date(service.context.clock().getTime() + 60_000)
+    const { id, key } = await service.behind.turn((turn) =>
+      issueApiKey(turn, { organization_id, name: null, expires_at }),
+    )
+    const stream = await open("", {}, key)
+    await stream.until(": the feed")
+    const since = performance.now()
+    await happens({ ...other, key_id: id })
+    await stream.end()
+    expect(performance.now() - since).toBeLessThan(promisedMilliseconds)
+  },
+  30_000,
+)
+
+test("who begins to read while keys are looked at is not taken for one whose key has ended", async () => {
+  const [first, second] = [await createCustomer(service), await createCustomer(service)]
+  const looks = [1, 2].map(() => Promise.withResolvers<void>())
+  let looked = 0
+  const db = watchedDatabase(service.context.db, ({ text }) => {
+    if (!text.includes('from "api_keys"')) return
+    if (looked === 0) join(second)
+    looks[looked++]?.resolve()
+  })
+  const ended: string[] = []
+  const watch = feedWatchOf({ ...service.context, db })
+  const leaves: (() => void)[] = []
+  function join({ caller: { organization_id, credential_id } }: Customer): void {
+    const end = () => void ended.push(credential_id)
+    leaves.push(watch.add({ organization_id, credential_id, grown() {}, end }))
+  }
+  join(first)
+  for (const { promise } of looks) await promise
+  expect(ended).toEqual([])
+  for (const leave of leaves) leave()
+})
+
+test("a stream ends when the process stops", async () => {
   const stopping = new AbortController()
   const app = createApp(service.context, routes, stopping.signal).listen({ hostname: "127.0.0.1", port: 0 })
   const last = await open("", {}, customer.key, `http://127.0.0.1:${app.server?.port}`)

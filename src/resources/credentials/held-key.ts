@@ -1,5 +1,5 @@
-import { and, eq, isNull } from "drizzle-orm"
-import type { Queries } from "../../db/database.ts"
+import { and, eq, inArray, isNull, type SQL } from "drizzle-orm"
+import type { Builder, Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { apiKeys, organizations, publishableKeys } from "../../db/schema.ts"
 
@@ -23,21 +23,36 @@ type Keys = typeof apiKeys | typeof publishableKeys
 
 function findIn(keys: Keys, column: typeof apiKeys.hash | typeof publishableKeys.key): FindKey {
   const unrevoked = query((db, { stored }: Given<{ stored: string }>) =>
-    db
-      .select({
-        id: keys.id,
-        organization_id: keys.organization_id,
-        expires_at: keys.expires_at,
-        suspended_at: organizations.suspended_at,
-      })
-      .from<Keys>(keys)
-      .innerJoin(organizations, eq(organizations.id, keys.organization_id))
-      .where(and(eq(column, stored), isNull(keys.revoked_at))),
+    unrevokedKeys(db, keys, eq(column, stored)),
   )
   return async (queries, stored, at) => {
     const [key] = await unrevoked(queries, { stored })
     return key && !isOver(key, at) ? key : null
   }
+}
+
+/** Those of the API keys, by their ids, that a request would be admitted with. */
+export async function admittedApiKeys(queries: Queries, ids: string[], at: Date): Promise<Set<string>> {
+  const unrevoked = await unrevokedApiKeys(queries, { ids })
+  const admitted = unrevoked.filter((key) => !isOver(key, at) && key.suspended_at === null)
+  return new Set(admitted.map(({ id }) => id))
+}
+
+const unrevokedApiKeys = query((db, { ids }: Given<{ ids: string[] }>) =>
+  unrevokedKeys(db, apiKeys, inArray(apiKeys.id, ids)),
+)
+
+function unrevokedKeys(db: Builder, keys: Keys, asked: SQL) {
+  return db
+    .select({
+      id: keys.id,
+      organization_id: keys.organization_id,
+      expires_at: keys.expires_at,
+      suspended_at: organizations.suspended_at,
+    })
+    .from<Keys>(keys)
+    .innerJoin(organizations, eq(organizations.id, keys.organization_id))
+    .where(and(asked, isNull(keys.revoked_at)))
 }
 
 /** Whether the time of a key that has an end is over. */
