@@ -4,7 +4,13 @@ import { wantsHtml } from "../http/accept.ts"
 import { createAnswerRequest, type Visit } from "../http/answer.ts"
 import { clientAddress } from "../http/client-address.ts"
 import { corsFor, isPreflight } from "../http/cors.ts"
-import { type Answer, errorAnswer, type FileAnswer, type StreamAnswer } from "../http/envelope.ts"
+import {
+  type Answer,
+  errorAnswer,
+  type FileAnswer,
+  type StreamAnswer,
+  type TextStream,
+} from "../http/envelope.ts"
 import type { Page, PageAnswer } from "../http/page.ts"
 import { createRateLimits, headersOf } from "../http/rate-limits.ts"
 import type { Route } from "../http/route.ts"
@@ -139,7 +145,7 @@ export function createApp(
 }
 
 /** Asks for the next text only when the one before it was taken, and for none once nobody reads. */
-function bytesOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+function bytesOf(texts: TextStream): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   return new ReadableStream({
     async pull(controller) {
@@ -147,9 +153,7 @@ function bytesOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
       if (done) controller.close()
       else controller.enqueue(encoder.encode(value))
     },
-    async cancel() {
-      await texts.return(undefined)
-    },
+    cancel: () => texts.end(),
   })
 }
 

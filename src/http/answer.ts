@@ -6,7 +6,7 @@ import { ApiError } from "../platform/errors.ts"
 import { readBody } from "./body.ts"
 import { clientAddress } from "./client-address.ts"
 import type { CorsOrigins } from "./cors.ts"
-import type { Answer, StreamAnswer } from "./envelope.ts"
+import type { Answer, StreamAnswer, TextStream } from "./envelope.ts"
 import {
   answerOnce,
   findKeptAnswer,
@@ -129,7 +129,7 @@ export function createAnswerRequest(
     { route, body, requests }: { route: Route; body: unknown; requests: Bucket },
     visit: Visit,
   ): Promise<void> {
-    // Too much work for the chain, which no bucket counts; some of it is done in a few seconds.
+    // Too much work for the chain, or too many streams, which no bucket counts; some of it ends in a few seconds.
     if (error instanceof ApiError && error.code === "rate_limit.exceeded") visit.headers["retry-after"] = 5
     if (!isGuess(route, error)) return
     await countGuesses(route.counts_refusals?.against(body) ?? [], requests, visit)
@@ -157,14 +157,14 @@ export function createAnswerRequest(
     const input = { params: given, query: readQuery(request.url), body }
     checkForm(route, input, caller)
     if (kept === "conflict") throw new ApiError("idempotency.key_conflict")
-    if (run.kind === "stream") {
-      const last_event_id = request.headers.get("last-event-id")
-      return streamed(await run.open(context, caller, input, { last_event_id, stopping }))
-    }
     if (keyed) await holdToKeptAnswers(caller, visit)
     const { request_id } = visit
     const ask = () => perform(context, withinOpenWork, { route, caller, input, keyed, request_id })
     try {
+      if (run.kind === "stream") {
+        const last_event_id = request.headers.get("last-event-id")
+        return streamed(await run.open(context, caller, input, { last_event_id, stopping }))
+      }
       const answer = keyed ? await holdingKey(running, keyed, ask) : await ask()
       if (keyed && !("idempotent-replayed" in answer.headers))
         await limits.countKeptAnswer(caller.organization_id, Buffer.byteLength(answer.body ?? ""))
@@ -261,7 +261,7 @@ function success(route: Route, outcome: Outcome<unknown>): Answer {
   }
 }
 
-function streamed(body: AsyncGenerator<string>): StreamAnswer {
+function streamed(body: TextStream): StreamAnswer {
   // A proxy that collects what it is sent would hold events back.
   const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" }
   return { status: 200, body, code: null, headers }

@@ -25,8 +25,11 @@ export type Answer = {
 /** An answer of bytes that are no text. */
 export type FileAnswer = Omit<Answer, "body"> & { body: Uint8Array<ArrayBuffer> }
 
-/** An answer that goes on: text as it comes, until it ends or nobody reads it any more. */
-export type StreamAnswer = Omit<Answer, "body"> & { body: AsyncGenerator<string> }
+/** An answer that goes on. */
+export type StreamAnswer = Omit<Answer, "body"> & { body: TextStream }
+
+/** Text as it comes. Whoever stops reading says `end`, which holds at once, also while `next` waits. */
+export type TextStream = { next(): Promise<IteratorResult<string, void>>; end(): void }
 
 /** The one form of every refusal. What the caller cannot act on becomes `internal.error`, and is logged. */
 export function errorAnswer(context: Context, error: unknown, requestId: string): Answer {

@@ -4,6 +4,7 @@ import type { Turn } from "../db/turn.ts"
 import type { Caller, CredentialKind } from "../platform/caller.ts"
 import type { Context } from "../platform/context.ts"
 import type { ApiError, ErrorCode } from "../platform/errors.ts"
+import type { TextStream } from "./envelope.ts"
 import { type Check, checkOf } from "./validate.ts"
 
 /**
@@ -89,12 +90,7 @@ type Run =
   | {
       kind: "stream"
       /** What is refused is refused before the stream begins. */
-      open(
-        context: Context,
-        caller: Caller,
-        input: AnyInput,
-        given: StreamGiven,
-      ): Promise<AsyncGenerator<string>>
+      open(context: Context, caller: Caller, input: AnyInput, given: StreamGiven): Promise<TextStream>
     }
   | {
       kind: "write"
@@ -159,7 +155,7 @@ export function streamRoute<Query extends TObject = NoFields>(
       caller: Caller,
       input: Input<NoProperties, Query, NoFields>,
       given: StreamGiven,
-    ): Promise<AsyncGenerator<string>>
+    ): Promise<TextStream>
   },
 ): Route {
   const { open, ...declared } = declaration

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createClient } from "../../clients/typescript/client.ts"
 import { createApp } from "../../src/api/app.ts"
 import { routes } from "../../src/api/routes.ts"
@@ -15,6 +15,7 @@ import {
   type HttpService,
   startService,
 } from "../harness/api.ts"
+import { engines } from "../harness/engines.ts"
 import { activeCollection } from "../harness/services.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
@@ -177,6 +178,47 @@ test("a stream ends when the process stops", async () => {
   await last.end()
   await app.stop(true)
 }, 30_000)
+
+test("who hears nothing for 15 seconds is told that the stream is there, however much others hear", async () => {
+  const quiet = await open("?type=collection.failed")
+  await quiet.until(": the feed")
+  const since = performance.now()
+  let told = 0
+  const telling = quiet.until(": still here").then(() => {
+    told = performance.now() - since
+  })
+  while (!told && performance.now() - since < 25_000) {
+    await makeUnit()
+    await Bun.sleep(500)
+  }
+  expect(told).toBeWithin(14_500, 20_000)
+  await telling
+  await quiet.close()
+}, 60_000)
+
+describe.each(engines)("on $name", (engine) => {
+  let full: HttpService
+  beforeAll(async () => {
+    full = await startService(engine)
+  }, 60_000)
+  afterAll(() => full.close())
+
+  test("an organization has 100 streams open, is told when to try again, and gets the place of one that is closed at once", async () => {
+    const { key } = await createCustomer(full)
+    const another = () => open("", {}, key, full.base_url)
+    const opened = await Promise.all(Array.from({ length: 101 }, another))
+    const refused = opened.filter(({ response }) => response.status !== 200)
+    expect(refused.map(({ response }) => [response.status, response.headers.get("retry-after")])).toEqual([
+      [429, "5"],
+    ])
+    await opened.find(({ response }) => response.status === 200)?.close()
+    const since = performance.now()
+    let next = await another()
+    while (next.response.status !== 200 && performance.now() - since < 5_000) next = await another()
+    expect(next.response.status).toBe(200)
+    for (const { close } of [...opened, next]) await close()
+  }, 30_000)
+})
 
 test("the client lists what happened, and watches what happens", async () => {
   const api = createClient({ base_url: service.base_url, token: customer.key })

@@ -1,5 +1,6 @@
 import type { EventRow } from "../../db/event-schema.ts"
 import { eventBody } from "../../engine/events/body.ts"
+import type { TextStream } from "../../http/envelope.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Context } from "../../platform/context.ts"
 import { ApiError } from "../../platform/errors.ts"
@@ -9,44 +10,63 @@ import { feedWatchOf } from "./watch.ts"
 /**
  * The feed from a position on as server-sent events (HTML Living Standard, 9.2), until `stopping` or the end of the
  * caller's key. A reader that takes nothing is sent nothing more. Throws `rate_limit.exceeded` where an organization
- * has too many open.
+ * has as many open in this process as it may.
  */
-export async function* streamEvents(
+export function streamEvents(
   context: Context,
   caller: Caller,
   { place, stopping, ...filter }: EventFilter & { place: Place; stopping: AbortSignal },
-): AsyncGenerator<string> {
+): TextStream {
   const { organization_id, credential_id } = caller
+  const watch = feedWatchOf(context)
+  if (watch.readersOf(organization_id) >= mostStreams)
+    throw new ApiError("rate_limit.exceeded", `An organization has at most ${mostStreams} streams open.`)
   let news = Promise.withResolvers<void>()
   let isOver = stopping.aborted
   const wake = () => news.resolve()
   const end = () => {
     isOver = true
-    wake()
-  }
-  stopping.addEventListener("abort", end)
-  const leave = feedWatchOf(context).add({ organization_id, credential_id, grown: wake, end })
-  try {
-    // An id alone is no event: whoever is cut off before the first one goes on from here.
-    yield `: the feed of events\nid: ${place.id}\n\n`
-    for (let seen = place.position; !isOver; ) {
-      news = Promise.withResolvers<void>()
-      const rows = await eventsAfter(context.db.read, caller, { ...filter, position: seen, limit: pageSize })
-      for (const row of rows) yield messageOf(row)
-      seen = rows.at(-1)?.position ?? seen
-      if (rows.length === pageSize || isOver) continue
-      if ((await withinPatience(news.promise)) === "silence") yield ": still here\n\n"
-    }
-  } finally {
     leave()
     stopping.removeEventListener("abort", end)
+    wake()
   }
-}
+  const leave = watch.add({ organization_id, credential_id, grown: wake, end })
+  stopping.addEventListener("abort", end)
 
-/** Throws `rate_limit.exceeded` where the organization has as many streams open in this process as it may. */
-export function requireRoom(context: Context, { organization_id }: Caller): void {
-  if (feedWatchOf(context).readersOf(organization_id) >= mostStreams)
-    throw new ApiError("rate_limit.exceeded", `An organization has at most ${mostStreams} streams open.`)
+  async function* read(): AsyncGenerator<string, void> {
+    try {
+      // An id alone is no event: whoever is cut off before the first one goes on from here.
+      yield `: the feed of events\nid: ${place.id}\n\n`
+      let silentSince = performance.now()
+      for (let seen = place.position; !isOver; ) {
+        news = Promise.withResolvers<void>()
+        const rows = await eventsAfter(context.db.read, caller, {
+          ...filter,
+          position: seen,
+          limit: pageSize,
+        })
+        for (const row of rows) {
+          if (isOver) return
+          yield messageOf(row)
+          silentSince = performance.now()
+        }
+        seen = rows.at(-1)?.position ?? seen
+        if (rows.length === pageSize) continue
+        const timer = setTimeout(wake, silentSince + silenceMilliseconds - performance.now())
+        await news.promise
+        clearTimeout(timer)
+        // The feed may grow all the time and have nothing for this reader.
+        if (isOver || performance.now() - silentSince < silenceMilliseconds) continue
+        yield ": still here\n\n"
+        silentSince = performance.now()
+      }
+    } finally {
+      end()
+    }
+  }
+
+  const texts = read()
+  return { next: () => texts.next(), end }
 }
 
 const mostStreams = 100
@@ -55,16 +75,4 @@ const silenceMilliseconds = 15_000
 
 function messageOf(row: EventRow): string {
   return `id: ${row.id}\nevent: ${row.type}\ndata: ${JSON.stringify(eventBody(row))}\n\n`
-}
-
-async function withinPatience(news: Promise<void>): Promise<"news" | "silence"> {
-  let timer: Timer | undefined
-  const silence = new Promise<"silence">((resolve) => {
-    timer = setTimeout(() => resolve("silence"), silenceMilliseconds)
-  })
-  try {
-    return await Promise.race([news.then(() => "news" as const), silence])
-  } finally {
-    clearTimeout(timer)
-  }
 }
