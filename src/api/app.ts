@@ -16,6 +16,7 @@ import { createRateLimits, headersOf } from "../http/rate-limits.ts"
 import type { Route } from "../http/route.ts"
 import type { Context } from "../platform/context.ts"
 import { ApiError } from "../platform/errors.ts"
+import { loggable } from "../platform/log.ts"
 import { countRequest } from "../platform/metrics.ts"
 import { createAuthenticate } from "../resources/credentials/authenticate.ts"
 import { createCorsOrigins } from "../resources/settings/cors-origins.ts"
@@ -51,8 +52,10 @@ export function createApp(
     if (visit?.readable_from) set.headers["access-control-allow-origin"] = visit.readable_from
     logVisit(context, visit, answer)
     if (answer.body instanceof Uint8Array) return new Response(answer.body)
-    if (typeof answer.body === "object" && answer.body) return new Response(bytesOf(answer.body))
-    return answer.body ?? undefined
+    if (typeof answer.body !== "object" || !answer.body) return answer.body ?? undefined
+    const broken = (error: unknown) =>
+      context.log.error({ request_id: visit?.request_id, ...loggable(error) }, "a stream broke off")
+    return new Response(bytesOf(answer.body, broken))
   }
 
   const app = new Elysia({
@@ -145,11 +148,14 @@ export function createApp(
 }
 
 /** Asks for the next text only when the one before it was taken, and for none once nobody reads. */
-function bytesOf(texts: TextStream): ReadableStream<Uint8Array> {
+function bytesOf(texts: TextStream, broken: (error: unknown) => void): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   return new ReadableStream({
     async pull(controller) {
-      const { value, done } = await texts.next()
+      const { value, done } = await texts.next().catch((error) => {
+        broken(error)
+        throw error
+      })
       if (done) controller.close()
       else controller.enqueue(encoder.encode(value))
     },

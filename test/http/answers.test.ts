@@ -4,7 +4,7 @@ import { eq } from "drizzle-orm"
 import { routes } from "../../src/api/routes.ts"
 import { DatabaseUnavailable } from "../../src/db/database.ts"
 import { organizations } from "../../src/db/schema.ts"
-import { writeRoute } from "../../src/http/route.ts"
+import { streamRoute, writeRoute } from "../../src/http/route.ts"
 import { errorCatalogue } from "../../src/platform/errors.ts"
 import { Unavailable } from "../../src/platform/unavailable.ts"
 import {
@@ -39,8 +39,29 @@ const probe = writeRoute({
   },
 })
 
+/** What comes after the first text of the tests' own stream. */
+const rest = Promise.withResolvers<never>()
+
+const stream = streamRoute({
+  operation: "stream",
+  summary: "Tell what a test wants",
+  path: "/v1/stream",
+  credentials: ["api_key"],
+  response: Type.String(),
+  async open() {
+    const texts = ["one"]
+    return {
+      async next() {
+        const value = texts.pop()
+        return value === undefined ? await rest.promise : { done: false, value }
+      },
+      end() {},
+    }
+  },
+})
+
 beforeAll(async () => {
-  service = await startService(undefined, [...routes, probe])
+  service = await startService(undefined, [...routes, probe, stream])
   customer = await createCustomer(service)
 })
 afterAll(() => service.close())
@@ -65,6 +86,18 @@ describe("an accident", () => {
     const { headers } = await askProbe()
     const line = service.logged.find((each) => each.includes("the wheel came off"))
     expect(line).toContain(String(headers.get("x-request-id")))
+  })
+
+  test("in the middle of a stream cuts it off, and is logged with the request it happened to", async () => {
+    const response = await fetch(`${service.base_url}/v1/stream`, {
+      headers: { authorization: `Bearer ${customer.key}` },
+    })
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe("one")
+    rest.reject(new Error("the line was cut"))
+    await expect(reader.read()).rejects.toThrow("closed unexpectedly")
+    const line = service.logged.find((each) => each.includes("the line was cut"))
+    expect(line).toContain(String(response.headers.get("x-request-id")))
   })
 
   test("of an answer that breaks its own schema undoes what was written", async () => {
