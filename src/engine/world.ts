@@ -46,10 +46,12 @@ export async function openUncheckedWorld(config: Config, tell: Tell): Promise<Wo
   const chains = createChains(config, await openSignerAccounts(config.signer_keys))
   const wakeUps = await openWakeUps(config, log)
   const clock = () => new Date()
+  const steadyClock = () => performance.now()
   const { wake, onWake } = wakeUps
   let roles: ReturnType<typeof watchRoles> | undefined
   const keyFaults = () => [...chains.keys()].flatMap((id) => roles?.faultsOf(id) ?? [])
-  const context: Context = { config, db, clock, chains, wake, onWake, tell, log, tracing, keyFaults }
+  const clocks = { clock, steadyClock }
+  const context: Context = { config, db, ...clocks, chains, wake, onWake, tell, log, tracing, keyFaults }
   const close = async () => {
     roles?.stop()
     await wakeUps.close()

@@ -16,12 +16,12 @@ export function createQuickProviders(chain: ChainConfig): Providers {
 export type AskChain = (chainId: number) => Promise<string | null>
 
 /** Asks without the workers' clients; an answer is good for two seconds. */
-export function createAskChain({ config, clock }: Pick<Context, "config" | "clock">): AskChain {
+export function createAskChain({ config, clock, steadyClock }: Context): AskChain {
   const known = new Map<number, { until: number; answer: Promise<string | null> }>()
   return (chainId) => {
     const chain = config.chains.find(({ chain_id }) => chain_id === chainId)
     if (!chain) return Promise.resolve(null)
-    const now = clock().getTime()
+    const now = steadyClock()
     const earlier = known.get(chainId)
     if (earlier && now < earlier.until) return earlier.answer
     const answer = troubleOf(chain, clock())

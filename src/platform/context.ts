@@ -9,8 +9,10 @@ import type { Tracing } from "./tracing.ts"
 export type Context = {
   config: Config
   db: Database
-  /** The only clock. */
+  /** The only clock that tells the time. It may be wrong, and be set right. */
   clock: () => Date
+  /** Milliseconds that only go on, whatever is done to the clock: how long something has been kept in memory. */
+  steadyClock: () => number
   chains: Chains
   wake: (queue: string) => void
   /** Calls `callback` whenever a queue is woken, until the answered function is called. */

@@ -13,6 +13,7 @@ const context: Context = {
   config: loadConfig({ SERVICE_SECRET: secret }),
   db: openDatabase(String(url)),
   clock: () => new Date(String(at)),
+  steadyClock: () => performance.now(),
   chains: new Map(),
   wake: () => {},
   onWake: () => () => {},

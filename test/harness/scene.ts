@@ -33,6 +33,7 @@ export function createTestContext(db: Database): TestContext {
     config: loadConfig({ SERVICE_SECRET: "not a secret: 0123456789 abcdefghij", LOG_LEVEL: "silent" }),
     db,
     clock: () => now,
+    steadyClock: () => now.getTime(),
     chains: new Map(),
     wake: (queue) => woken.push(queue),
     onWake: () => () => {},

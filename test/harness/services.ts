@@ -35,7 +35,7 @@ import type { Engine } from "./engines.ts"
 export type TestService = {
   context: Context
   secret: Secret
-  /** Moves the clock, which otherwise stands still. */
+  /** Moves the clock, which otherwise stands still. One that is set back is set right: no time has passed. */
   setTime: (at: Date) => void
   turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
   close: () => Promise<void>
@@ -56,11 +56,13 @@ export async function openService(engine: Engine): Promise<TestService & { datab
   const database_url = await running.newDatabase()
   const db = openDatabase(database_url)
   let now = new Date("2026-03-31T23:59:00.000Z")
+  let passed = 0
   const wakeUps = createWakeUps()
   const context: Context = {
     config,
     db,
     clock: () => now,
+    steadyClock: () => passed,
     chains,
     wake: wakeUps.wake,
     onWake: wakeUps.onWake,
@@ -86,6 +88,7 @@ export async function openService(engine: Engine): Promise<TestService & { datab
     secret: config.service_secret,
     database_url,
     setTime(at) {
+      passed += Math.max(0, at.getTime() - now.getTime())
       now = at
     },
     turn: (work) => inTurn(context, null, work),

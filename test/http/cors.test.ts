@@ -171,6 +171,14 @@ describe("a change of the list", () => {
     service.advance(1)
     expect(await allows("https://elsewhere.test")).toBe(true)
   })
+
+  test("made by another process holds after 15 seconds, though the clock was set back meanwhile", async () => {
+    expect(await allows("https://later.test")).toBe(false)
+    await createCustomer(service, { cors_origins: ["https://later.test"] })
+    service.advance(-10_000)
+    service.advance(15_000)
+    expect(await allows("https://later.test")).toBe(true)
+  })
 })
 
 describe("an entry", () => {

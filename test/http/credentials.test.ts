@@ -144,6 +144,17 @@ describe("an API key", () => {
     expect((await ask(service, "GET /v1/units", { as: key })).code).toBe("auth.unauthorized")
   })
 
+  test("is refused 5 seconds after its revocation, though the clock was set back meanwhile", async () => {
+    const { key, key_id } = await createCustomer(service)
+    expect((await ask(service, "GET /v1/units", { as: key })).status).toBe(200)
+    await service.behind.turn((turn) => revokeApiKey(turn, key_id))
+    const anHour = 3_600_000
+    service.advance(-anHour)
+    service.advance(5_000)
+    expect((await ask(service, "GET /v1/units", { as: key })).code).toBe("auth.unauthorized")
+    service.advance(anHour)
+  })
+
   test("in the query is no credential, and is not logged", async () => {
     const { key } = await createCustomer(service)
     const answer = await ask(service, `GET /v1/units?access_token=${key}`)

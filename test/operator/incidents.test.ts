@@ -3,6 +3,7 @@ import { and, eq, isNotNull } from "drizzle-orm"
 import { webhookDeliveries, webhookQueue } from "../../src/db/event-schema.ts"
 import { effects, lanes, organizations, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { sendEvent, settleEffect } from "../../src/engine/actors/runtime.ts"
+import { createAskChain } from "../../src/operator/ask-chain.ts"
 import { createHealth } from "../../src/operator/console/health.ts"
 import { explain } from "../../src/operator/verbs/explain.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
@@ -335,6 +336,20 @@ async function backlog({ context, ids }: World, said: string | null): Promise<vo
     })
   })
 }
+
+test("what a chain said is asked for again after two seconds, though the clock was set back meanwhile", async () => {
+  const world = scene.open()
+  let passed = 0
+  const askChain = createAskChain({ ...world.context, steadyClock: () => passed })
+  expect(await askChain(chainId)).toBeNull()
+  world.node.refusal = { status: 500, text: "out of order" }
+  world.setTime(-60)
+  passed += 1_999
+  expect(await askChain(chainId)).toBeNull()
+  passed += 1
+  expect(await askChain(chainId)).toContain("out of order")
+  await world.close()
+})
 
 test("the address of a webhook endpoint is said with what is wrong with it", async () => {
   const world = scene.open()

@@ -15,7 +15,7 @@ export function createAuthenticate(context: Context): Authenticate {
   const known = new Map<string, { caller: FoundCaller; until: number }>()
 
   async function rememberedKey(token: string, look: Look): Promise<FoundCaller | null> {
-    const now = context.clock().getTime()
+    const now = context.steadyClock()
     const hash = hashOf(token)
     const remembered = known.get(hash)
     if (remembered && now < remembered.until) return remembered.caller

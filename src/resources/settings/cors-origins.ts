@@ -28,8 +28,8 @@ export function createCorsOrigins(context: Context): CorsOrigins {
 
   return {
     async refresh() {
-      const now = context.clock().getTime()
-      if (Math.abs(now - readAt) >= rememberedMilliseconds) {
+      const now = context.steadyClock()
+      if (now - readAt >= rememberedMilliseconds) {
         readAt = now
         reading = read()
       }
