@@ -10,6 +10,7 @@ import { parseValues } from "../../src/operator/commands/command.ts"
 import { metadataCommand } from "../../src/operator/commands/metadata.ts"
 import { updateCollection } from "../../src/resources/collections/service.ts"
 import { drawToken } from "../../src/resources/metadata/picture.ts"
+import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/service.ts"
 import type { CreateUnitBody } from "../../src/resources/units/model.ts"
 import { updateUnit } from "../../src/resources/units/service.ts"
 import { type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
@@ -181,6 +182,26 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     } finally {
       rmSync(out, { recursive: true })
     }
+  })
+
+  test("is refreshed once a minute, which no clock that was set back puts off for long", async () => {
+    const { behind } = service
+    const { id } = await activeCollection(behind, customer.caller)
+    const refresh = () => behind.turn((turn) => createMetadataRefresh(turn, customer.caller, id))
+    const refused = () => expect(refresh()).rejects.toMatchObject({ code: "rate_limit.exceeded" })
+    const anHour = 3_600_000
+    await refresh()
+    service.advance(59_999)
+    await refused()
+    service.advance(1)
+    await refresh()
+    // Clocks of several processes may be apart by so much.
+    service.advance(-60_000)
+    await refused()
+    service.advance(60_000 - anHour)
+    await refresh()
+    await refused()
+    service.advance(anHour)
   })
 
   test("shows nothing private, whatever a unit holds", async () => {

@@ -1,4 +1,4 @@
-import { and, eq, isNull, lte, or } from "drizzle-orm"
+import { and, eq, gt, isNull, lte, or } from "drizzle-orm"
 import { getAddress } from "viem"
 import { type MetadataRefreshRow, metadataRefreshes } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
@@ -50,6 +50,7 @@ export async function createMetadataRefresh(
     id: collection_id,
     metadata_refreshed_at: turn.at,
     before: new Date(turn.at.getTime() - pauseMilliseconds),
+    after: new Date(turn.at.getTime() + pauseMilliseconds),
   })
   if (!taken) {
     const since = turn.at.getTime() - (metadata_refreshed_at ?? turn.at).getTime()
@@ -82,16 +83,21 @@ export async function createMetadataRefresh(
 
 const pauseMilliseconds = 60_000
 
-type Wanted = { id: string; metadata_refreshed_at: Date; before: Date }
+type Wanted = { id: string; metadata_refreshed_at: Date; before: Date; after: Date }
 
-const takeItsTurn = query((db, { id, metadata_refreshed_at, before }: Given<Wanted>) =>
+/** What was refreshed further ahead than clocks of processes are apart was so before the clock was set back: not lately. */
+const takeItsTurn = query((db, { id, metadata_refreshed_at, before, after }: Given<Wanted>) =>
   db
     .update(collections)
     .set({ metadata_refreshed_at })
     .where(
       and(
         eq(collections.id, id),
-        or(isNull(collections.metadata_refreshed_at), lte(collections.metadata_refreshed_at, before)),
+        or(
+          isNull(collections.metadata_refreshed_at),
+          lte(collections.metadata_refreshed_at, before),
+          gt(collections.metadata_refreshed_at, after),
+        ),
       ),
     )
     .returning({ id: collections.id }),
