@@ -8,5 +8,6 @@ export const flag = customType<{ data: boolean; driverData: unknown }>({
 })
 /** SQLite does not know the word `default` that drizzle writes for a value left out. */
 export const absent = () => sql`null`
+export const zero = () => 0
 export const count = () => bigint({ mode: "number" })
 export const instant = () => timestamp({ withTimezone: true, precision: 3, mode: "date" })

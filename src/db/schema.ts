@@ -1,5 +1,5 @@
 import { jsonb, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core"
-import { absent, count, flag, instant } from "./columns.ts"
+import { absent, count, flag, instant, zero } from "./columns.ts"
 import * as statuses from "./statuses.ts"
 
 export const organizations = pgTable("organizations", {
@@ -134,6 +134,9 @@ export const chips = pgTable("chips", {
   counter: count().notNull(),
   emitted_counter: count().notNull(),
   scan_count: count().notNull(),
+  /** What its first `summed_scans` taps skipped: all, unless the release before has recorded another one since. */
+  summed_skips: count().notNull().$defaultFn(zero),
+  summed_scans: count().notNull().$defaultFn(zero),
   unit_id: uuid().$defaultFn(absent),
   reserved_for: uuid().$defaultFn(absent),
   paired_at: instant().$defaultFn(absent),

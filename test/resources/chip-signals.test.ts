@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { eq, sql } from "drizzle-orm"
+import { chips, taps } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { createTestTap } from "../../src/resources/taps/service.ts"
 import {
@@ -15,6 +20,7 @@ import { engines } from "../harness/engines.ts"
 import { importedChip } from "../harness/services.ts"
 
 const forged = "0".repeat(32)
+const migration = join(import.meta.dir, "../../migrations/0022_summed_skips.sql")
 
 describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
   let service: HttpService
@@ -54,6 +60,58 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
       refused_count: 0,
       last_refused_at: null,
     })
+  })
+
+  test("are summed once for each tap, not for each look, and right after taps of a release that sums nothing", async () => {
+    const { db } = service.context
+    const ofChip = eq(chips.chip_id, visitor.chip_id)
+    const sums = async () => {
+      const { summed_skips, summed_scans } = chips
+      const [row] = await db.read.select({ summed_skips, summed_scans }).from(chips).where(ofChip)
+      return row as { summed_skips: number; summed_scans: number }
+    }
+    const skippedCount = async () => (await signalsOf(visitor.chip_id)).skipped_count
+    const change = (work: (turn: Turn) => Promise<unknown>) => service.behind.turn(work)
+    const changeTaps = (by: number) =>
+      change(({ tx }) =>
+        tx
+          .update(taps)
+          .set({ skipped: sql`${taps.skipped} + ${by}` })
+          .where(eq(taps.chip_id, visitor.chip_id)),
+      )
+    expect(await skippedCount()).toBe(3)
+    await changeTaps(1)
+    expect(await skippedCount()).toBe(3)
+    await changeTaps(-1)
+
+    const before = await sums()
+    await read()
+    expect((await tap({ e: (await read()).e })).status).toBe(201)
+    await change(({ tx }) => tx.update(chips).set(before).where(ofChip))
+    expect(await skippedCount()).toBe(4)
+    await read()
+    expect((await tap({ e: (await read()).e })).status).toBe(201)
+    expect(await skippedCount()).toBe(5)
+    expect(await sums()).toEqual({ summed_skips: 5, summed_scans: before.summed_scans + 2 })
+  })
+
+  test("were summed for chips with many taps when the sums came", async () => {
+    const other = await createVisitor(service, maker)
+    const ofChip = eq(chips.chip_id, other.chip_id)
+    const fill = /^update chips[^;]+/m.exec(readFileSync(migration, "utf8"))?.[0]
+    const filled = async (scan_count: number) => {
+      await service.behind.turn(async ({ tx }) => {
+        await tx.update(taps).set({ skipped: 7 }).where(eq(taps.chip_id, other.chip_id))
+        await tx.update(chips).set({ scan_count, summed_scans: 0 }).where(ofChip)
+        await tx.execute(sql.raw(String(fill)))
+      })
+      const [row] = await service.context.db.read.select().from(chips).where(ofChip)
+      return [row?.summed_skips, row?.summed_scans]
+    }
+    expect(await filled(100)).toEqual([0, 0])
+    expect((await signalsOf(other.chip_id)).skipped_count).toBe(7)
+    expect(await filled(101)).toEqual([7, 101])
+    expect((await signalsOf(other.chip_id)).skipped_count).toBe(7)
   })
 
   test("are the values that were refused, whoever sent them, but none that a dry run asked about", async () => {

@@ -1,4 +1,4 @@
-import { eq, sql } from "drizzle-orm"
+import { eq, type SQL, sql } from "drizzle-orm"
 import { chipRefusals } from "../../db/chip-refusal-schema.ts"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
@@ -9,12 +9,24 @@ export type ChipSignals = { skipped_count: number; refused_count: number; last_r
 
 /** The same as columns of a query on `chips` that joins `chipRefusals`. */
 export const signalColumns = {
-  skipped_count:
-    sql<number>`(select cast(coalesce(sum(${taps.skipped}), 0) as bigint) from ${taps} where ${taps.chip_id} = ${chips.chip_id})`.mapWith(
-      Number,
-    ),
+  skipped_count: skippedCount().mapWith(Number),
   refused_count: sql<number>`coalesce(${chipRefusals.refused_count}, 0)`.mapWith(Number),
   last_refused_at: chipRefusals.last_refused_at,
+}
+
+/** What one more tap makes of a chip's counts. The release before adds to `scan_count` alone. */
+export function countsAfterTap(skipped: SQL) {
+  return {
+    summed_skips: sql<number>`${skippedCount()} + ${skipped}`,
+    scan_count: sql<number>`${chips.scan_count} + 1`,
+    summed_scans: sql<number>`${chips.scan_count} + 1`,
+  }
+}
+
+function skippedCount(): SQL<number> {
+  const { chip_id, scan_count, summed_scans, summed_skips } = chips
+  const ofAllTaps = sql`select cast(coalesce(sum(${taps.skipped}), 0) as bigint) from ${taps} where ${taps.chip_id} = ${chip_id}`
+  return sql`case when ${summed_scans} = ${scan_count} then ${summed_skips} else (${ofAllTaps}) end`
 }
 
 /** How a query on `chips` joins what `signalColumns` reads. */

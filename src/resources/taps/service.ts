@@ -32,6 +32,7 @@ import {
   sunChipOf,
 } from "../chips/proof.ts"
 import type { ChipView } from "../chips/service.ts"
+import { countsAfterTap } from "../chips/signals.ts"
 import { checkQuota, holdToQuota } from "../quotas/service.ts"
 import { type IssuedSessionToken, issueSessionToken } from "../session-tokens/service.ts"
 import { collectionColumns, getUnit, type UnitView, unitViewOf } from "../units/service.ts"
@@ -268,7 +269,8 @@ async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunPr
   const { chip_id, organization_id, is_test } = chip
   const { counter, key_version, tamper } = proof
   const seen = { seen_counter: chip.counter, seen_version: chip.key_version }
-  const scanned = { chip_id, organization_id, unit_id: unit.id, counter, key_version, tamper }
+  const skipped = counter - lastCounter(chip, proof) - 1
+  const scanned = { chip_id, organization_id, unit_id: unit.id, counter, key_version, skipped, tamper }
   const [moved] = await moveCounter(turn.tx, { ...seen, ...scanned })
   if (!moved) throw new Outrun("the chip was tapped by somebody else at the same time")
   const tap = {
@@ -279,7 +281,7 @@ async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunPr
     is_test,
     key_version,
     counter,
-    skipped: counter - lastCounter(chip, proof) - 1,
+    skipped,
     created_at: turn.at,
   }
   const [recorded] = await insertTap(turn.tx, tap)
@@ -289,7 +291,7 @@ async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunPr
   return tap
 }
 
-type Move = Pick<TapRow, "chip_id" | "organization_id" | "unit_id" | "counter" | "key_version"> &
+type Move = Pick<TapRow, "chip_id" | "organization_id" | "unit_id" | "counter" | "key_version" | "skipped"> &
   Pick<SunProof, "tamper"> & { seen_counter: number; seen_version: number }
 
 const moveCounter = query((db, given: Given<Move>) =>
@@ -300,7 +302,7 @@ const moveCounter = query((db, given: Given<Move>) =>
       key_version: given.key_version,
       next_key_version: stillAwaited(sql`${given.key_version}`),
       tamper: stillOpened(sql`${given.tamper}`),
-      scan_count: sql`${chips.scan_count} + 1`,
+      ...countsAfterTap(sql`${given.skipped}`),
     })
     .where(
       and(
