@@ -16,6 +16,7 @@ import { roleFaults } from "../../src/engine/chain/check-roles.ts"
 import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
 import { learnGenerations } from "../../src/engine/chain/generations.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
+import { readRoles, setAuthorizer } from "../../src/operator/verbs/chain-roles.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { inTurn } from "../../src/platform/context.ts"
@@ -74,6 +75,16 @@ describe("a factory of the first generation", () => {
     const code = await stage.anvil.client.getCode({ address: before.address })
     // Name and symbol stand behind the proxy, as they did.
     expect(code?.length).toBeGreaterThan(2 + 2 * 45)
+  })
+
+  test("has no roles to show, and no overlap to name an authorizer with", async () => {
+    const world = await openFirst()
+    const chain = world.chains.get(31_337)
+    if (!chain) throw new Error("the chain is configured")
+    const refused = { code: "factory.first_generation", message: expect.stringContaining(firstFactory) }
+    await expect(readRoles(chain)).rejects.toMatchObject(refused)
+    await expect(setAuthorizer(chain, wallet.address, null)).rejects.toMatchObject(refused)
+    await world.close()
   })
 
   test("has collections that keep working beside those of the factory that took its place", async () => {

@@ -101,6 +101,37 @@ test("the other calls of the admin do what they say", async () => {
   expect((await operator("chain", "roles")).document.previous_authorizer).toBeNull()
 })
 
+test("the authorizer is named again only to end the one before sooner, so that no leaked key holds again", async () => {
+  const name = (account: unknown, ...hours: string[]) =>
+    operator("chain", "call", "set-authorizer", "--account", String(account), ...hours)
+  const overlap = (hours: number) => ["--overlap-hours", String(hours)]
+  const refusal = async (run: Promise<Run>) => {
+    const { code, document } = await run
+    expect([code, document.error.code]).toEqual([1, "authorizer.is_named"])
+    return document.error.message
+  }
+  const previous = async () => (await operator("chain", "roles")).document.previous_authorizer
+  const leaked = await factory("authorizer")
+  await sign(await name(newcomer, ...overlap(0)))
+  const said = `${newcomer} is the authorizer already, and what ${leaked} signed has ended`
+  expect(await refusal(name(newcomer))).toStartWith(said)
+  expect(await refusal(name(newcomer, ...overlap(1)))).toStartWith(said)
+  await sign(await name(newcomer, ...overlap(0)))
+  expect(await previous()).toBeNull()
+
+  await sign(await name(leaked, ...overlap(3)))
+  const { until } = await previous()
+  expect(await refusal(name(leaked))).toStartWith(
+    `${leaked} is the authorizer already, and what ${newcomer} signed holds until ${until}`,
+  )
+  await sign(await name(leaked, ...overlap(1)))
+  const sooner = await previous()
+  expect(sooner.account).toBe(newcomer)
+  expect(sooner.until < until).toBe(true)
+  await sign(await name(leaked, ...overlap(0)))
+  expect(await previous()).toBeNull()
+})
+
 test("wrong words are answered with what is right", async () => {
   for (const [words, complaint] of [
     [["grant"], "needs --account, an address"],

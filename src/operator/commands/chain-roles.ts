@@ -38,7 +38,8 @@ key may be elsewhere; nothing is sent.`,
     set-authorizer --account A [--overlap-hours N]           set-metadata-base --url U
     freeze-metadata-base    pause    resume    announce-release    cancel-release`,
     about: `The admin's key may be elsewhere; nothing is sent. Overlap: so long hold authorizations of the authorizer
-before, at most 168 hours; 0, for a stolen key, ends them at once.`,
+before, at most 168 hours, 24 unless told; 0, for a stolen key, ends them at once. The present authorizer can be named
+again only to end them sooner: a later end would let a stolen key's hold again.`,
     argument: "ACT",
     options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
     plan(values) {

@@ -17,20 +17,14 @@ export type FactoryCall = {
 
 /** What a factory knows of keys, and what of it this service needs otherwise. */
 export async function readRoles(chain: ConnectedChain) {
+  const { authorizer, previous } = await readAuthorizers(chain)
   const { factory_address: address, desk_address } = chain.config
-  if ((await chain.generations.ofFactory(address)) === 1)
-    throw new OperatorRefusal(
-      "factory.first_generation",
-      `factory ${address} of chain ${chain.chain_id} is of the first generation, which has no roles: its admin names operators with setOperator`,
-    )
   const factory = { address, abi: factoryAbi } as const
   const read = chain.rpc.readContract
-  const [admin, guardian, authorizer, previous, paused, releaseAt, base, isFrozen, keys] = await reach(() =>
+  const [admin, guardian, paused, releaseAt, base, isFrozen, keys] = await reach(() =>
     Promise.all([
       read({ ...factory, functionName: "admin" }),
       read({ ...factory, functionName: "guardian" }),
-      read({ ...factory, functionName: "authorizer" }),
-      read({ ...factory, functionName: "previousAuthorizer" }),
       read({ ...factory, functionName: "paused" }),
       read({ ...factory, functionName: "releaseAt" }),
       read({ ...factory, functionName: "baseURI" }),
@@ -55,7 +49,7 @@ export async function readRoles(chain: ConnectedChain) {
     ...{ chain_id: chain.chain_id, factory_address: address, admin },
     guardian: isAddressEqual(guardian, zeroAddress) ? null : guardian,
     authorizer,
-    previous_authorizer: previous[1] === 0n ? null : { account: previous[0], until: timeOf(previous[1]) },
+    previous_authorizer: previous.until === 0n ? null : { ...previous, until: timeOf(previous.until) },
     ...{ paused, release_at: releaseAt === 0n ? null : timeOf(releaseAt) },
     ...{ metadata_base_url: base, metadata_base_frozen: isFrozen },
     keys: rows,
@@ -66,6 +60,24 @@ export async function readRoles(chain: ConnectedChain) {
 }
 
 export type Roles = Awaited<ReturnType<typeof readRoles>>
+
+/** Whose signatures hold, and until when, in Unix seconds, those of the one before. */
+async function readAuthorizers({ chain_id, config, generations, rpc }: ConnectedChain) {
+  const address = config.factory_address
+  if ((await generations.ofFactory(address)) === 1)
+    throw new OperatorRefusal(
+      "factory.first_generation",
+      `factory ${address} of chain ${chain_id} is of the first generation, which has no roles and no overlap: its admin names operators with setOperator, and the authorizer with setAuthorizer, which takes the address alone`,
+    )
+  const factory = { address, abi: factoryAbi } as const
+  const [authorizer, [account, until]] = await reach(() =>
+    Promise.all([
+      rpc.readContract({ ...factory, functionName: "authorizer" }),
+      rpc.readContract({ ...factory, functionName: "previousAuthorizer" }),
+    ]),
+  )
+  return { authorizer, previous: { account, until } }
+}
 
 /** What the factory lets an account do, whether it is paused or not. */
 export async function rolesOf({ rpc, config }: ConnectedChain, account: Address): Promise<number> {
@@ -87,9 +99,24 @@ export function setRoles(chain: ConnectedChain, account: Address, roles: number)
   return callOf(chain, data, does)
 }
 
-/** Names another authorizer; what the present one signed holds until then, or ends at once. */
-export function setAuthorizer(chain: ConnectedChain, account: Address, until: Date | null): FactoryCall {
+/**
+ * Names another authorizer; what the present one signed holds until then, or ends at once. The present one is named again
+ * only to end the one before sooner: with a later end what that one signs would hold again, though its key was leaked.
+ */
+export async function setAuthorizer(
+  chain: ConnectedChain,
+  account: Address,
+  until: Date | null,
+): Promise<FactoryCall> {
   const seconds = until === null ? 0n : BigInt(Math.floor(until.getTime() / 1_000))
+  const { authorizer, previous } = await readAuthorizers(chain)
+  if (isAddressEqual(account, authorizer) && seconds !== 0n && seconds >= previous.until) {
+    const end = previous.until === 0n ? "has ended" : `holds until ${timeOf(previous.until)}`
+    throw new OperatorRefusal(
+      "authorizer.is_named",
+      `${account} is the authorizer already, and what ${previous.account} signed ${end}: to name it again may only end that sooner, as --overlap-hours 0 does`,
+    )
+  }
   const data = encodeFunctionData({
     abi: factoryAbi,
     functionName: "setAuthorizer",

@@ -20,3 +20,4 @@ type RefusalCode =
   | "chip.not_paired"
   | "chain.not_configured"
   | "factory.first_generation"
+  | "authorizer.is_named"
