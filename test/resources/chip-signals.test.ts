@@ -20,7 +20,7 @@ import { engines } from "../harness/engines.ts"
 import { importedChip } from "../harness/services.ts"
 
 const forged = "0".repeat(32)
-const migration = join(import.meta.dir, "../../migrations/0022_summed_skips.sql")
+const migration = join(import.meta.dir, "../../migrations/0025_summed_skips.sql")
 
 describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
   let service: HttpService
