@@ -305,6 +305,42 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(slow.received.length).toBe(60)
   })
 
+  test("to many slow endpoints of one brand leave room for another's, and for what else the process asks", async () => {
+    const [brand, other] = [await createCustomer(service), await createCustomer(service)]
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const atOnce = { now: 0, most: 0 }
+    const slow = receiver(async () => {
+      atOnce.now += 1
+      atOnce.most = Math.max(atOnce.most, atOnce.now)
+      await promise
+      atOnce.now -= 1
+      return taken()
+    })
+    const quick = receiver()
+    const slowEndpoints: Endpoint[] = []
+    for (let n = 0; n < 20; n++) slowEndpoints.push(await endpointFor(brand, slow.url))
+    await endpointFor(other, quick.url)
+    for (let n = 0; n < 20; n++) await tellAbout(brand, newId(), n)
+    await tellAbout(other, newId())
+    const worker = createDeliverer(service.context, { owner: newId(), checkpoint: () => {} })
+    const tick = async () => {
+      await followEvents(service.context)
+      await worker.tick()
+    }
+    await until(async () => {
+      await tick()
+      return quick.received.length === 1
+    })
+    resolve()
+    await until(async () => {
+      await tick()
+      return (await Promise.all(slowEndpoints.map(queued))).every((rows) => rows.length === 0)
+    })
+    await worker.stop()
+    expect(slow.received.length).toBe(400)
+    expect(atOnce.most).toBeWithin(20, 129)
+  }, 30_000)
+
   test("that failed ten times pause the endpoint, which an event tells, and go on when it is enabled", async () => {
     const customer = await createCustomer(service)
     let isMended = false

@@ -2,6 +2,7 @@ import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { type Resolve, resolveHost } from "../../src/platform/public-address.ts"
 import { createEndpointLeases, leaveEndpoints, type SteadyClock } from "./leases.ts"
+import { createRoom } from "./room.ts"
 import { type Round, startRound } from "./round.ts"
 
 /** Sends events to webhook endpoints. Each endpoint goes at its own pace; each of its lines one event at a time. */
@@ -19,7 +20,8 @@ export function createDeliverer(
 ): Deliverer {
   const rounds = new Map<string, Round>()
   const leases = createEndpointLeases(context, owner, steady)
-  const means = { owner, checkpoint, resolve, steady, unsigned: new Set<string>() }
+  const room = createRoom(() => rounds.size)
+  const means = { owner, checkpoint, resolve, steady, unsigned: new Set<string>(), room }
   let isStopping = false
 
   return {
