@@ -203,7 +203,7 @@ export const mutations: Mutation[] = [
   {
     name: "blocks that were lost are not read again",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["if (block.hash === owners_block_hash) return {", "if (block) return {"]],
+    replace: [["if (block.hash === owners_block_hash) return await", "if (block) return await"]],
     noticed_by: { file: depths, test: "whose use a reorganization puts into a block that was read before" },
   },
   {
