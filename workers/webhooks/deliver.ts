@@ -2,7 +2,6 @@ import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { type Resolve, resolveHost } from "../../src/platform/public-address.ts"
 import { createEndpointLeases, leaveEndpoints, type SteadyClock } from "./leases.ts"
-import { createRoom } from "./room.ts"
 import { type Round, startRound } from "./round.ts"
 
 /** Sends events to webhook endpoints. Each endpoint goes at its own pace; each of its lines one event at a time. */
@@ -20,8 +19,7 @@ export function createDeliverer(
 ): Deliverer {
   const rounds = new Map<string, Round>()
   const leases = createEndpointLeases(context, owner, steady)
-  const room = createRoom(() => rounds.size)
-  const means = { owner, checkpoint, resolve, steady, unsigned: new Set<string>(), room }
+  const means = { owner, checkpoint, resolve, steady, unsigned: new Set<string>() }
   let isStopping = false
 
   return {

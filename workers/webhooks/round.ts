@@ -11,7 +11,6 @@ import { mayBeLocal, type Resolve } from "../../src/platform/public-address.ts"
 import { type DueDelivery, dueDeliveries } from "./due.ts"
 import type { SteadyClock } from "./leases.ts"
 import { type Attempted, recordOutcomes } from "./outcomes.ts"
-import type { Room } from "./room.ts"
 import { type Answer, sendWebhook } from "./send.ts"
 
 /** One endpoint's work, for as long as it has some and is held. */
@@ -32,12 +31,12 @@ type Means = {
   steady: SteadyClock
   /** The endpoints of which the operator was told that nothing signs for them, for as long as that is so. */
   unsigned: Set<string>
-  room: Room
   held_until: number
 }
 
 /** What is on its way to one endpoint at the same time, each of another line: more while it takes what it is sent. */
 const widthAtFirst = 16
+const greatestWidth = 256
 const foundAtOnce = 512
 const patienceMilliseconds = 10_000
 
@@ -45,7 +44,7 @@ const patienceMilliseconds = 10_000
 export function startRound(
   context: Context,
   endpointId: string,
-  { owner, checkpoint, resolve, steady, unsigned, room, held_until }: Means,
+  { owner, checkpoint, resolve, steady, unsigned, held_until }: Means,
 ): Round {
   const onTheirWay = new Map<string, Promise<void>>()
   let attempted: Attempted[] = []
@@ -71,7 +70,7 @@ export function startRound(
     const answer = await attempt(context, to, delivery, resolve)
     checkpoint("webhook.sent", delivery.event.type)
     countDelivery(answer)
-    width = answer.error === null ? Math.min(width + 1, room.share()) : Math.max(width >> 1, 1)
+    width = answer.error === null ? Math.min(width + 1, greatestWidth) : Math.max(width >> 1, 1)
     attempted.push({ delivery, answer })
     round.look()
   }
@@ -87,7 +86,7 @@ export function startRound(
   }
 
   async function beginDue(): Promise<void> {
-    if (onTheirWay.size >= Math.min(width, room.share()) || !mayBegin()) return
+    if (onTheirWay.size >= width || !mayBegin()) return
     // Its address, secrets and status may have changed since the last look.
     const [endpoint] = await endpointOfId(context.db.read, { id: endpointId })
     if (endpoint?.status !== "enabled" || endpoint.lease_owner !== owner) return
@@ -101,10 +100,8 @@ export function startRound(
     const { id, url, secrets } = endpoint
     const to = { url, secrets: signingSecrets(context.config.service_secret, id, { secrets, at }) }
     tellOfUnsigned(context, id, to, unsigned)
-    while (found.length > 0 && onTheirWay.size < Math.min(width, room.share()) && room.enter()) {
-      const delivery = found.shift() as DueDelivery
-      onTheirWay.set(delivery.line, begin(delivery, to).finally(room.leave))
-    }
+    for (const delivery of found.splice(0, width - onTheirWay.size))
+      onTheirWay.set(delivery.line, begin(delivery, to))
   }
 
   async function run(): Promise<void> {
