@@ -7,8 +7,15 @@ export type Builder = PgRemoteDatabase
 /** Everything that can be asked of the database, inside a database transaction (`tx`) or for committed reads. */
 export type Queries = Builder & { readonly ask: RunStatement }
 
-/** A statement's text; one that is built once has a name, under which the database may keep it prepared. */
-export type Statement = { readonly text: string; readonly name?: string }
+/**
+ * A statement's text; one that is built once has a name, under which the database may keep it prepared. One that takes
+ * long, as those of migrations, says for how long a database on another machine may be silent over it.
+ */
+export type Statement = {
+  readonly text: string
+  readonly name?: string
+  readonly patience_milliseconds?: number
+}
 
 /** What an engine answers to one statement, at once where it can: rows as arrays of column values. */
 export type RunStatement = (statement: Statement, params: unknown[]) => unknown[][] | Promise<unknown[][]>

@@ -10,10 +10,8 @@ export async function migrate(db: Database, at: Date): Promise<string[]> {
   for (const name of migrationNames()) {
     if (known.some((each) => each.name === name)) continue
     const isNew = await db.transaction(async (tx) => {
-      const claimed = await tx.execute(
-        sql`insert into schema_migrations (name, applied_at) values (${name}, ${at.toISOString()}) on conflict do nothing returning name`,
-      )
-      if (rowsOf(claimed).length === 0) return false
+      const claimed = await tx.ask({ text: claim, patience_milliseconds }, [name, at.toISOString()])
+      if (claimed.length === 0) return false
       await runStatements(tx, readFileSync(new URL(name, migrationsFolder), "utf8"))
       return true
     })
@@ -21,6 +19,13 @@ export async function migrate(db: Database, at: Date): Promise<string[]> {
   }
   return ran
 }
+
+/** Waits for another process that has claimed it and is not done. */
+const claim =
+  "insert into schema_migrations (name, applied_at) values ($1, $2) on conflict do nothing returning name"
+
+/** An index on many rows takes hours. */
+const patience_milliseconds = 24 * 60 * 60_000
 
 const migrationsFolder = new URL("../../migrations/", import.meta.url)
 
@@ -53,9 +58,5 @@ async function runStatements(tx: Queries, text: string): Promise<void> {
     .split(";")
     .map((statement) => statement.trim())
     .filter((statement) => statement !== "")
-  for (const statement of statements) await tx.execute(sql.raw(statement))
-}
-
-function rowsOf(result: unknown): unknown[] {
-  return Array.isArray(result) ? result : (result as { rows: unknown[] }).rows
+  for (const text of statements) await tx.ask({ text, patience_milliseconds }, [])
 }

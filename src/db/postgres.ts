@@ -20,14 +20,25 @@ import {
 
 /**
  * Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; those that are
- * read committed and arrive while others are under way share one commit.
+ * read committed and arrive while others are under way share one commit. A connection on which a statement finds no
+ * answer in time is given up: its server may be gone without a word.
  */
-export function openPostgres(url: string): Database {
+export function openPostgres(url: string, patience_milliseconds = usualPatienceMilliseconds): Database {
   const pool = new pg.Pool({
     connectionString: url,
     max: 10,
     connectionTimeoutMillis: 5_000,
-    options: `-c timezone=UTC -c idle_in_transaction_session_timeout=${silenceMilliseconds}`,
+    query_timeout: patience_milliseconds,
+    // For statements that have longer.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    maxLifetimeSeconds: 600,
+    options: [
+      "-c timezone=UTC",
+      `-c idle_in_transaction_session_timeout=${silenceMilliseconds}`,
+      // What is given up waits for nobody's rows any more.
+      `-c client_connection_check_interval=${Math.ceil(patience_milliseconds / 3)}`,
+    ].join(" "),
     // A statement is sent without waiting for the answer to the one before it.
     pipeline: true,
   } as pg.PoolConfig)
@@ -70,6 +81,9 @@ export function openPostgres(url: string): Database {
     },
   }
 }
+
+/** Longer than any statement of a request or a worker takes; what takes longer says so itself. */
+const usualPatienceMilliseconds = 30_000
 
 /** A process that stands still in the middle of a work keeps rows from the others no longer than this. */
 const silenceMilliseconds = 10_000
@@ -169,14 +183,15 @@ async function commitTogether(pool: pg.Pool, group: WaitingWork[]): Promise<Ende
     })
   } catch (error) {
     // A commit that was under way when the connection was lost may stand: then nothing is done again.
-    const refusal = unavailable(error)
-    if (refusal instanceof DatabaseUnavailable && !mustRepeat(error))
-      return group.map(() => ({ error: refusal, wrote: false }))
+    if (isLost(error)) return group.map(() => ({ error, wrote: false }))
     return null
   }
 }
 
-/** Runs `work` on a connection of its own, and rolls back what it leaves open when it throws. */
+/**
+ * Runs `work` on a connection of its own, and rolls back what it leaves open when it throws. A connection that proves no
+ * good is closed.
+ */
 async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, tx: Queries) => Promise<T>,
@@ -187,10 +202,13 @@ async function onConnection<T>(
   try {
     return await work(client, transactionOn(client))
   } catch (error) {
-    await client.query("rollback").catch((failure: Error) => {
-      broken = failure
-    })
-    throw driverError(error)
+    const cause = driverError(error)
+    if (isLost(cause)) broken = cause as Error
+    else
+      await client.query("rollback").catch((failure: Error) => {
+        broken = failure
+      })
+    throw cause
   } finally {
     client.off("error", ignoreBrokenConnection)
     client.release(broken)
@@ -225,9 +243,10 @@ const transactions = new WeakMap<pg.PoolClient, Queries>()
 function ignoreBrokenConnection(): void {}
 
 function rowsOf(client: pg.Pool | pg.PoolClient): RunStatement {
-  return async ({ text, name }, params) => {
+  return async ({ text, name, patience_milliseconds }, params) => {
+    const shape = { rowMode: "array", types: plainTypes, query_timeout: patience_milliseconds } as const
     try {
-      const result = await client.query({ text, name, values: params, rowMode: "array", types: plainTypes })
+      const result = await client.query({ text, name, values: params, ...shape })
       return result.rows as unknown[][]
     } catch (error) {
       if (codeOf(error) !== transactionAborted) refusals.set(client, error)
@@ -286,6 +305,11 @@ async function reachable<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Whether nothing more comes of a connection with such an error: not even a rollback, or not what it is there for. */
+function isLost(error: unknown): boolean {
+  return unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
+}
+
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
  * (57P0x). A name, password or database that it does not know (28, 3D) is for its operators to mend, not for callers.
@@ -298,7 +322,7 @@ function unavailable(error: unknown): unknown {
     /^(08|40|53|57P0)/.test(code) ||
     /^E[A-Z]+$/.test(code) ||
     (error instanceof Error &&
-      /terminated|timeout exceeded|Connection ended|not queryable/i.test(error.message))
+      /terminated|timeout exceeded|read timeout|Connection ended|not queryable/i.test(error.message))
   return lost ? new DatabaseUnavailable(`Postgres cannot answer now (${code || "connection lost"})`) : error
 }
 

@@ -1,15 +1,25 @@
 import { describe, expect, test } from "bun:test"
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { and, asc, eq, lt, sql } from "drizzle-orm"
+import { and, asc, eq, lt, type SQL, sql } from "drizzle-orm"
 import { bigint, pgTable, text } from "drizzle-orm/pg-core"
 import fc from "fast-check"
-import { afterCommit, type Database, DatabaseUnavailable, driverError } from "../../src/db/database.ts"
+import pg from "pg"
+import {
+  afterCommit,
+  type Database,
+  DatabaseUnavailable,
+  driverError,
+  type Queries,
+} from "../../src/db/database.ts"
 import { migrate, migrationNames } from "../../src/db/migrate.ts"
 import { openDatabase } from "../../src/db/open.ts"
+import { openPostgres } from "../../src/db/postgres.ts"
 import { collections, units } from "../../src/db/schema.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { until } from "../harness/engine.ts"
 import { type Databases, engines, useEngine } from "../harness/engines.ts"
+import { type Line, startLine } from "../harness/line.ts"
 import { collectionRow, insertScene, startOfTime, unitRow } from "../harness/scene.ts"
 
 const counters = pgTable("counters", {
@@ -566,8 +576,7 @@ describe("postgres as a server", () => {
     const pid = Promise.withResolvers<unknown>()
     const terminated = Promise.withResolvers<void>()
     const cut = db.transaction(async (tx) => {
-      const [row] = await tx.execute(sql`select pg_backend_pid()`)
-      pid.resolve(Object.values(row ?? {})[0])
+      pid.resolve(await one(tx, "select pg_backend_pid()"))
       await tx.insert(counters).values({ id: "a", value: 1 })
       await terminated.promise
       await tx.insert(counters).values({ id: "b", value: 1 })
@@ -608,8 +617,7 @@ describe("postgres as a server", () => {
   test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
     const { db, other } = await openCounters(databases)
     await add(db, "a", 1)
-    const [allowed] = await db.read.execute(sql`show idle_in_transaction_session_timeout`)
-    expect(Object.values(allowed ?? {})).toEqual(["10s"])
+    expect(await one(db.read, "show idle_in_transaction_session_timeout")).toBe("10s")
     const holds = Promise.withResolvers<void>()
     const goesOn = Promise.withResolvers<void>()
     const still = db.transaction(async (tx) => {
@@ -626,6 +634,90 @@ describe("postgres as a server", () => {
     await expect(still).rejects.toBeInstanceOf(DatabaseUnavailable)
     expect(await valuesIn(db)).toEqual({ a: 3 })
   })
+
+  test("that is gone without a word is unavailable to whoever waits for it, and asked again on another connection", async () => {
+    const { url } = await openCounters(databases)
+    const { db, line } = await openOverLine(url)
+    await Promise.all(Array.from({ length: 10 }, () => valuesIn(db)))
+    const isGone = Promise.withResolvers<void>()
+    const works = isolations.map((isolation) =>
+      db.transaction(async (tx) => {
+        await tx.select().from(counters)
+        await isGone.promise
+        await tx.insert(counters).values({ id: isolation, value: 1 })
+      }, isolation),
+    )
+    const worked = Promise.allSettled(works)
+    await until(async () => (await sessionsOf(url, "idle in transaction")) === 2)
+    line.fallSilent()
+    isGone.resolve()
+    const reads = Array.from({ length: 8 }, () => valuesIn(db))
+    for (const ended of [...(await worked), ...(await Promise.allSettled(reads))])
+      expect(driverError((ended as PromiseRejectedResult).reason)).toBeInstanceOf(DatabaseUnavailable)
+    await add(db, "a", 1)
+    expect(await valuesIn(db)).toEqual({ a: 1 })
+    await db.close()
+    line.stop()
+  })
+
+  test("that is gone before it answers a commit is unavailable, and the work is not done again", async () => {
+    const { url, db: other } = await openCounters(databases)
+    const { db, line } = await openOverLine(url)
+    for (const isolation of isolations) {
+      let runs = 0
+      const lost = db.transaction(async (tx) => {
+        runs += 1
+        await tx.insert(counters).values({ id: isolation, value: 1 })
+        line.fallSilent()
+      }, isolation)
+      await expect(lost).rejects.toBeInstanceOf(DatabaseUnavailable)
+      expect(runs).toBe(1)
+    }
+    await db.close()
+    line.stop()
+    await add(other, "serializable", 2)
+    expect(await valuesIn(other)).toEqual({ serializable: 2 })
+  })
+
+  test("is waited for by a statement that takes long for as long as it says", async () => {
+    const db = openPostgres(await databases.newDatabase(), shortPatience)
+    const text = `select pg_sleep(${(1.5 * shortPatience) / 1_000})`
+    expect(await db.read.ask({ text, patience_milliseconds: 60_000 }, [])).toEqual([[""]])
+    const impatient = async () => await db.read.ask({ text }, [])
+    await expect(impatient()).rejects.toBeInstanceOf(DatabaseUnavailable)
+    await db.close()
+  })
+
+  test("that another process migrates is waited for", async () => {
+    const url = await databases.newDatabase()
+    const other = databases.open(url)
+    const ledger =
+      "create table schema_migrations (name text primary key, applied_at timestamptz(3) not null)"
+    await other.transaction((tx) => tx.execute(sql.raw(ledger)))
+    const claim = sql`insert into schema_migrations values (${migrationNames()[0]}, ${startOfTime.toISOString()})`
+    const { isHeld, giveUp } = holdBy(other, claim)
+    await isHeld
+    const db = openPostgres(url, shortPatience)
+    const migrating = migrate(db, startOfTime)
+    await until(async () => (await sessionsOf(url, "active", 1.5 * shortPatience)) === 1)
+    await giveUp()
+    expect(await migrating).toEqual(migrationNames())
+    await db.close()
+  })
+
+  test("ends a statement that waits for rows when nobody waits for it any more", async () => {
+    const { url, db: other } = await openCounters(databases)
+    await add(other, "a", 1)
+    const { isHeld, giveUp } = holdBy(other, sql`update counters set value = 2`)
+    await isHeld
+    const db = openPostgres(url, shortPatience)
+    const waiting = db.transaction(async (tx) => await tx.update(counters).set({ value: 3 }))
+    await until(async () => (await sessionsOf(url, "active")) === 1)
+    await expect(waiting).rejects.toBeInstanceOf(DatabaseUnavailable)
+    await until(async () => (await sessionsOf(url, "active")) === 0)
+    await giveUp()
+    await db.close()
+  })
 })
 
 const projectRoot = dirname(dirname(import.meta.dir))
@@ -638,6 +730,56 @@ async function openCounters(databases: Databases) {
       await tx.execute(sql.raw("create table counters (id text primary key, value bigint not null)")),
   )
   return { url, db, other: databases.open(url) }
+}
+
+const isolations = ["serializable", "read committed"] as const
+
+/** Long enough for a busy machine to answer a statement. */
+const shortPatience = 1_000
+
+/** A database whose server can be gone without a word. */
+async function openOverLine(url: string): Promise<{ db: Database; line: Line }> {
+  const direct = new URL(url)
+  const line = await startLine(Number(direct.port))
+  direct.port = String(line.port)
+  return { db: openPostgres(direct.href, shortPatience), line }
+}
+
+/** Keeps what a statement locks from the others, until it is given up. */
+function holdBy(db: Database, statement: SQL) {
+  const isHeld = Promise.withResolvers<void>()
+  const isOver = Promise.withResolvers<never>()
+  const holding = db.transaction(async (tx) => {
+    await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`)
+    await tx.execute(statement)
+    isHeld.resolve()
+    await isOver.promise
+  })
+  return {
+    isHeld: Promise.race([isHeld.promise, holding]),
+    async giveUp() {
+      isOver.reject(new Error("given up"))
+      await holding.catch(() => {})
+    },
+  }
+}
+
+/** How many sessions of a database are in a state, and have been for so long. */
+async function sessionsOf(url: string, state: string, milliseconds = 0): Promise<number> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query(
+    `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+       and state = $1 and state_change < clock_timestamp() - make_interval(secs => $2)`,
+    [state, milliseconds / 1_000],
+  )
+  await client.end()
+  return Number(rows[0].count)
+}
+
+/** The only value that a statement answers. */
+async function one(queries: Queries, text: string): Promise<unknown> {
+  return (await queries.ask({ text }, []))[0]?.[0]
 }
 
 async function add(db: Database, id: string, value: number): Promise<void> {
