@@ -27,7 +27,7 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
   const pool = new pg.Pool({
     connectionString: url,
     max: 10,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: connectPatienceMilliseconds,
     query_timeout: patience_milliseconds,
     // For statements that have longer.
     keepAlive: true,
@@ -39,6 +39,7 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
       // What is given up waits for nobody's rows any more.
       `-c client_connection_check_interval=${Math.ceil(patience_milliseconds / 3)}`,
     ].join(" "),
+    onConnect: requirePrimary,
     // A statement is sent without waiting for the answer to the one before it.
     pipeline: true,
   } as pg.PoolConfig)
@@ -82,11 +83,21 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
   }
 }
 
+const connectPatienceMilliseconds = 5_000
+
 /** Longer than any statement of a request or a worker takes; what takes longer says so itself. */
 const usualPatienceMilliseconds = 30_000
 
 /** A process that stands still in the middle of a work keeps rows from the others no longer than this. */
 const silenceMilliseconds = 10_000
+
+/** A standby lags behind: what it shows may be over, and is never looked at. */
+async function requirePrimary(client: pg.ClientBase): Promise<void> {
+  const text = "select pg_is_in_recovery() as is_standby"
+  const question = { text, query_timeout: connectPatienceMilliseconds }
+  const { rows } = await client.query(question)
+  if (rows[0].is_standby) throw new DatabaseUnavailable("Postgres is a standby here and takes no writes")
+}
 
 type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
 
@@ -312,12 +323,17 @@ function isLost(error: unknown): boolean {
 
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x). A name, password or database that it does not know (28, 3D) is for its operators to mend, not for callers.
+ * (57P0x). A name, password or database that it does not know (28, 3D), and a server that takes no writes (25006, and
+ * 0A000 where it is a standby), are for its operators to mend, not for callers.
  */
 function unavailable(error: unknown): unknown {
   const code = codeOf(error)
-  if (/^(28|3D)/.test(code))
-    return new DatabaseUnavailable(`Postgres lets nobody in (${code}): ${(error as Error).message}`)
+  const refusal = /^(28|3D)/.test(code)
+    ? "lets nobody in"
+    : otherwiseElsewhere.test(code)
+      ? "cannot do that here"
+      : null
+  if (refusal) return new DatabaseUnavailable(`Postgres ${refusal} (${code}): ${(error as Error).message}`)
   const lost =
     /^(08|40|53|57P0)/.test(code) ||
     /^E[A-Z]+$/.test(code) ||
@@ -325,6 +341,9 @@ function unavailable(error: unknown): unknown {
       /terminated|timeout exceeded|read timeout|Connection ended|not queryable/i.test(error.message))
   return lost ? new DatabaseUnavailable(`Postgres cannot answer now (${code || "connection lost"})`) : error
 }
+
+/** What another server, or a new connection, may yet do. */
+const otherwiseElsewhere = /^(25006|0A000)$/
 
 function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : ""

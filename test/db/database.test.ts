@@ -20,6 +20,7 @@ import { newId } from "../../src/platform/ids.ts"
 import { until } from "../harness/engine.ts"
 import { type Databases, engines, useEngine } from "../harness/engines.ts"
 import { type Line, startLine } from "../harness/line.ts"
+import { startPostgres } from "../harness/postgres.ts"
 import { collectionRow, insertScene, startOfTime, unitRow } from "../harness/scene.ts"
 
 const counters = pgTable("counters", {
@@ -718,6 +719,58 @@ describe("postgres as a server", () => {
     await giveUp()
     await db.close()
   })
+
+  test("that takes no writes is unavailable for them, says why, and is asked again on another connection", async () => {
+    const { url, db: other } = await openCounters(databases)
+    const database = sql.identifier(new URL(url).pathname.slice(1))
+    for (const isolation of isolations) {
+      const db = databases.open(url)
+      const insert = () =>
+        db.transaction(async (tx) => await tx.insert(counters).values({ id: isolation, value: 1 }), isolation)
+      await other.read.execute(sql`alter database ${database} set default_transaction_read_only = on`)
+      const refusal = await insert().catch((error) => error)
+      await other.read.execute(sql`alter database ${database} reset default_transaction_read_only`)
+      expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+      expect(refusal.message).toMatch(
+        /^Postgres cannot do that here \(25006\): .+ in a read-only transaction$/,
+      )
+      await insert()
+    }
+    expect(Object.keys(await valuesIn(other)).sort()).toEqual(isolations.toSorted())
+  })
+
+  test("that cannot serve a connection, as a standby behind a pooler, is asked again on another one", async () => {
+    const { db } = await openCounters(databases)
+    const pids: unknown[] = []
+    const refused = db.transaction(async (tx) => {
+      pids.push(await one(tx, "select pg_backend_pid()"))
+      await tx.execute(sql`do $$ begin raise 'no serializable mode here' using errcode = '0A000'; end $$`)
+    })
+    await expect(refused).rejects.toBeInstanceOf(DatabaseUnavailable)
+    pids.push(await one(db.read, "select pg_backend_pid()"))
+    expect(new Set(pids).size).toBe(2)
+  })
+
+  test("that is a standby shows nothing, and serves again as a primary", async () => {
+    const server = await startPostgres()
+    const url = server.url("postgres")
+    const db = databases.open(url)
+    const table = "create table counters (id text primary key, value bigint not null)"
+    await db.transaction((tx) => tx.execute(sql.raw(table)))
+    await server.restart("standby")
+    const fresh = databases.open(url)
+    const reading = valuesIn(fresh).catch(driverError)
+    const writing = add(fresh, "a", 1).catch((error) => error)
+    for (const refusal of await Promise.all([reading, writing])) {
+      expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+      expect((refusal as Error).message).toBe("Postgres is a standby here and takes no writes")
+    }
+    await server.restart("primary")
+    await add(fresh, "a", 1)
+    expect(await valuesIn(db)).toEqual({ a: 1 })
+    await Promise.all([db.close(), fresh.close()])
+    await server.stop()
+  }, 30_000)
 })
 
 const projectRoot = dirname(dirname(import.meta.dir))

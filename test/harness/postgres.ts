@@ -1,4 +1,13 @@
-import { chownSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import {
+  chownSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 
@@ -7,8 +16,8 @@ export type Cluster = {
   url(database: string): string
   /** The path of one of PostgreSQL's programs, such as `pg_dump`. */
   program(name: string): string
-  /** Ends the server as a crash would and starts it again on the same files and port. */
-  restart(): Promise<void>
+  /** Ends the server as a crash would and starts it again on the same files and port, as a primary unless told. */
+  restart(as?: "primary" | "standby"): Promise<void>
   stop(): Promise<void>
 }
 
@@ -44,9 +53,12 @@ export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync
     url: (database) => `postgres://${user}@127.0.0.1:${port}/${database}`,
     program: (name) =>
       Bun.which(name, { PATH: `${binaries}:${process.env.PATH}:${newestPackage()}` }) ?? name,
-    async restart() {
+    async restart(as = "primary") {
       server.kill("SIGQUIT")
       await server.exited
+      const signal = join(files, "standby.signal")
+      if (as === "standby") writeFileSync(signal, "")
+      else rmSync(signal, { force: true })
       server = await startServer()
     },
     async stop() {
@@ -125,7 +137,7 @@ async function run(account: Account | null, command: string[], log: string): Pro
 }
 
 async function untilReady(server: ReturnType<typeof spawn>, log: string): Promise<void> {
-  while (!readFileSync(log, "utf8").includes("ready to accept connections")) {
+  while (!/ready to accept (read-only )?connections/.test(readFileSync(log, "utf8"))) {
     if (server.exitCode !== null || server.signalCode !== null) {
       throw new Error(`PostgreSQL did not start: ${readFileSync(log, "utf8")}`)
     }

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { sql } from "drizzle-orm"
 import { openWorld } from "../../src/engine/world.ts"
 import { openObservationPages } from "../../src/operator/port/observation-pages.ts"
 import { startOperatorServer } from "../../src/operator/port/server.ts"
@@ -10,6 +11,7 @@ import type { Context } from "../../src/platform/context.ts"
 import { countRequest } from "../../src/platform/metrics.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
+import { type Engine, engines, useEngine } from "../harness/engines.ts"
 import { startRedis } from "../harness/redis.ts"
 
 const closers: (() => unknown)[] = []
@@ -56,6 +58,24 @@ test("a key that the chain does not know in its role is said by /readyz and coun
   const told = await (await ask(url, "/metrics")).text()
   expect(told).toContain('service_key_faults{chain="31337",variable="AUTHORIZER_KEY"} 1')
   expect(told).toContain('service_key_faults{chain="31337",variable="SIGNER_KEYS"} 0')
+})
+
+describe("on Postgres", () => {
+  const databases = useEngine(engines[1] as Engine)
+
+  test("a process is not ready while the database takes no writes, and /readyz says why", async () => {
+    const DATABASE_URL = await databases.newDatabase()
+    const url = await open({ withRedis: false, DATABASE_URL }, { db: databases.open(DATABASE_URL) })
+    const { read } = databases.open(DATABASE_URL)
+    const database = sql.identifier(new URL(DATABASE_URL).pathname.slice(1))
+    await read.execute(sql`alter database ${database} set default_transaction_read_only = on`)
+    const refused = await ask(url, "/readyz")
+    await read.execute(sql`alter database ${database} reset default_transaction_read_only`)
+    const why = "Postgres cannot do that here (25006): cannot execute UPDATE in a read-only transaction\n"
+    expect([refused.status, await refused.text()]).toEqual([503, why])
+    const ready = await ask(url, "/readyz")
+    expect([ready.status, await ready.text()]).toEqual([200, "ready\n"])
+  })
 })
 
 test("the board of wake-ups answers under /queues, with the policy its page needs, and changes nothing", async () => {
@@ -118,10 +138,9 @@ test("metrics and the board ask for the operator's token where there is one", as
   expect((await ask(url, "/readyz")).status).toBe(200)
 })
 
-async function open(
-  { withRedis, ...settings }: { withRedis: boolean; OPERATOR_TOKEN?: string; CHAINS?: string },
-  changes: Partial<Context> = {},
-): Promise<string> {
+type Settings = { withRedis: boolean; OPERATOR_TOKEN?: string; CHAINS?: string; DATABASE_URL?: string }
+
+async function open({ withRedis, ...settings }: Settings, changes: Partial<Context> = {}): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "metrics-"))
   closers.push(() => rmSync(folder, { recursive: true }))
   const redis = withRedis ? await startRedis() : null

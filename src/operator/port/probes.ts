@@ -1,6 +1,9 @@
+import { sql } from "drizzle-orm"
 import { Hono } from "hono"
+import { DatabaseUnavailable } from "../../db/database.ts"
 import { organizations } from "../../db/schema.ts"
-import type { Context } from "../../platform/context.ts"
+import { type Context, inTurn } from "../../platform/context.ts"
+import { within } from "../../platform/deadline.ts"
 
 /** Is the process alive, and can it work? */
 export function probePages(context: Context, isStopping: () => boolean): Hono {
@@ -8,15 +11,24 @@ export function probePages(context: Context, isStopping: () => boolean): Hono {
     .get("/livez", (c) => c.text("alive\n"))
     .get("/readyz", async (c) => {
       if (isStopping()) return c.text("the process is stopping\n", 503)
-      const isReady = await context.db.read
-        .select({ id: organizations.id })
-        .from(organizations)
-        .limit(1)
-        .then(
-          () => true,
-          () => false,
-        )
-      const faults = context.keyFaults().map(({ text }) => `${text}\n`)
-      return isReady ? c.text(["ready\n", ...faults].join("")) : c.text("the database does not answer\n", 503)
+      const trouble = await within(writeNothing(context), patienceMilliseconds, notInTime).then(
+        () => null,
+        (error) => (error instanceof DatabaseUnavailable ? error.message : notInTime),
+      )
+      if (trouble !== null) return c.text(`${trouble}\n`, 503)
+      return c.text(["ready\n", ...context.keyFaults().map(({ text }) => `${text}\n`)].join(""))
     })
+}
+
+const patienceMilliseconds = 5_000
+const notInTime = "the database does not answer"
+
+/** An update of no row: a database that can only be read refuses it. */
+async function writeNothing(context: Context): Promise<void> {
+  await inTurn(
+    context,
+    null,
+    ({ tx }) => tx.update(organizations).set({ name: "" }).where(sql`false`),
+    "read committed",
+  )
 }
