@@ -17,6 +17,8 @@ COPY . .
 RUN bun src/sbom.ts > sbom.cdx.json
 # Bun lets its heap grow to three times what lives in it where a machine has 16 GB or more, and to twice that below.
 ENV NODE_ENV=production DATA_DIR=/data BUN_JSC_forceRAMSize=8589934592
+# What the service has on its way at once, to chains and webhook endpoints, is a share of this.
+ENV BUN_CONFIG_MAX_HTTP_REQUESTS=2048
 # Only an embedded service writes files; a cluster's processes write none.
 RUN mkdir /data && chown 10001:10001 /data
 USER 10001:10001

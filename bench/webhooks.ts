@@ -6,7 +6,7 @@ import { count } from "drizzle-orm"
 import { webhookDeliveries } from "../src/db/event-schema.ts"
 import { recordEvent } from "../src/engine/events/record.ts"
 import { openWorld } from "../src/engine/world.ts"
-import { loadConfig } from "../src/platform/config.ts"
+import { loadConfig, processEnvironment } from "../src/platform/config.ts"
 import { inTurn } from "../src/platform/context.ts"
 import { newId } from "../src/platform/ids.ts"
 import { tell } from "../src/resources/news/tell.ts"
@@ -70,6 +70,7 @@ async function measure({ name, engine, endpoints, answer_milliseconds }: Case) {
     DATABASE_URL: engine === "sqlite" ? `sqlite:${join(folder, `${name}.db`)}` : cluster.url("postgres"),
     DATA_DIR: folder,
     LOG_LEVEL: "silent",
+    BUN_CONFIG_MAX_HTTP_REQUESTS: processEnvironment.BUN_CONFIG_MAX_HTTP_REQUESTS,
   })
   const world = await openWorld(config, tell)
   const { context } = world

@@ -31,6 +31,8 @@ export type Config = {
   rate_limits: RateLimitsConfig
   /** After which events, and the notes of their deliveries, are deleted. */
   events_kept_days: number
+  /** How many requests of its own Bun lets this process have under way at once; it reads the same variable. */
+  fetches_at_once: number
   /** How many effects of one organization may wait for the chain. */
   open_work_limit: number
   log_level: LogLevel
@@ -74,6 +76,7 @@ export function loadConfig(environment: Environment): Config {
     trusted_proxies: integerFrom(environment, "TRUSTED_PROXIES", 0, 0, 10),
     rate_limits: rateLimits(environment),
     events_kept_days: integerFrom(environment, "EVENTS_KEPT_DAYS", 90, 1, 36_500),
+    fetches_at_once: integerFrom(environment, "BUN_CONFIG_MAX_HTTP_REQUESTS", 256, 32, 65_535),
     open_work_limit: integerFrom(environment, "OPEN_WORK_LIMIT", 5_000, 1, 1_000_000),
     log_level: logLevel(environment),
   }

@@ -68,6 +68,19 @@ test("a chain that falls silent holds up nothing on another one, and goes on onc
   expect(await stage.anvil.client.getCode({ address: there.address as Address })).toBeUndefined()
 })
 
+test("a silent chain that is asked more than can be on its way at once keeps nobody from another one", async () => {
+  const unit_id = await anotherUnit(running, (await activeCollection(running, foundry.id)).id)
+  anvil.signal("SIGSTOP")
+  const silent = world.chains.get(second.id)
+  const questions = Array.from({ length: 300 }, () => silent?.rpc.request({ method: "eth_gasPrice" }))
+  const asked = Promise.all(questions)
+  asked.catch(() => {})
+  await claim(unit_id)
+  await until(async () => (await claimOf(unit_id))?.status === "claimed")
+  anvil.signal("SIGCONT")
+  expect((await asked).length).toBe(300)
+})
+
 /** Through the relay. */
 async function claim(unit_id: string): Promise<string> {
   const { context, caller, turn } = running

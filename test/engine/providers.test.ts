@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import fc from "fast-check"
-import { type Address, createPublicClient, encodeErrorResult } from "viem"
+import { type Address, createPublicClient, encodeErrorResult, type PublicClient } from "viem"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createProviders, type Timing } from "../../src/engine/chain/providers.ts"
 import { CallReverted, ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import { createPlaces, type Places } from "../../src/platform/places.ts"
 
 type Call = { id: number; method: string; params?: unknown[] }
 type FakeProvider = { url: string; asked: Call[]; answer: (call: Call) => Response | Promise<Response> }
@@ -37,15 +38,19 @@ function startProvider(answer: FakeProvider["answer"]): FakeProvider {
   return provider
 }
 
-type Options = Partial<Timing> & { send_url?: string }
+type Options = Partial<Timing> & { send_url?: string; places?: Places }
 
-function clientOf(providers: FakeProvider[], { send_url, ...timing }: Options = {}) {
+function clientOf(providers: FakeProvider[], { send_url, places, ...timing }: Options = {}) {
   const { transport, ...rest } = createProviders(
     { rpc_urls: providers.map(({ url }) => url), send_url: send_url ?? null, block_time_seconds: 1 },
     { timeout_milliseconds: 1_000, ...timing },
+    places,
   )
   return { client: createPublicClient({ transport, cacheTime: 0 }), ...rest }
 }
+
+/** Each is a question of its own, as the block's number is not. */
+const gasPrice = (client: PublicClient) => client.request({ method: "eth_gasPrice" })
 
 /** A clock that goes on when it is told to. */
 function startClock() {
@@ -185,6 +190,33 @@ describe("a provider that is slow", () => {
     const { client } = clientOf([quick, second], { patience_milliseconds: 500 })
     for (let round = 0; round < 20; round++) await client.getBlockNumber()
     expect(second.asked).toEqual([])
+  })
+})
+
+describe("a provider that is asked more than it may be at once", () => {
+  test("is asked the rest once it has answered", async () => {
+    const isOver = Promise.withResolvers<void>()
+    const slow = startProvider(async (call) => {
+      await isOver.promise
+      return says("0x7")(call)
+    })
+    const quick = startProvider(says("0x8"))
+    const places = createPlaces(12)
+    const asked = Array.from({ length: 20 }, () => gasPrice(clientOf([slow], { places }).client))
+    await until(() => slow.asked.length === 6)
+    expect(await gasPrice(clientOf([quick], { places }).client)).toBe("0x8")
+    expect(slow.asked).toHaveLength(6)
+    isOver.resolve()
+    expect(await Promise.all(asked)).toEqual(Array(20).fill("0x7"))
+  })
+
+  test("and is silent fails within the time that it has", async () => {
+    const silent = startProvider(isSilent)
+    const { client } = clientOf([silent], { timeout_milliseconds: 50, places: createPlaces(2) })
+    const asked = Array.from({ length: 8 }, () => reach(() => gasPrice(client)))
+    for (const ended of await Promise.allSettled(asked))
+      expect(ended).toMatchObject({ status: "rejected", reason: expect.any(ChainUnreachable) })
+    expect(silent.asked.length).toBeLessThan(8)
   })
 })
 

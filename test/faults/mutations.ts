@@ -181,6 +181,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a provider may be asked without end",
+    file: "src/engine/chain/endpoint.ts",
+    replace: [["await places.enter([url], timeoutMilliseconds, noPlace)", "() => {}"]],
+    noticed_by: {
+      file: "test/engine/chains-apart.test.ts",
+      test: "is asked more than can be on its way at once keeps nobody from another one",
+    },
+  },
+  {
     name: "any authorization of a token is ours",
     file: outcome,
     replace: [["digest === asked.authorization_digest)", "digest !== null)"]],

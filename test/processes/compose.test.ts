@@ -158,6 +158,12 @@ describe("the images", () => {
     expect(dockerfile).toMatch(`oven/bun:${engines.bun}-slim`)
   })
 
+  test("let it have as many requests on their way as the scripts of package.json do", async () => {
+    const { scripts } = await Bun.file(join(root, "package.json")).json()
+    const [setting = ""] = /^ENV (BUN_CONFIG_MAX_HTTP_REQUESTS=\d+)$/m.exec(dockerfile)?.slice(1) ?? []
+    for (const name of ["start", "work"]) expect(scripts[name]).toContain(`&& ${setting} bun `)
+  })
+
   const checks = [...dockerfile.matchAll(/^ {2}CMD (\["bun", "-e".+\])$/gm)].map(
     ([, list = ""]) => JSON.parse(list) as string[],
   )

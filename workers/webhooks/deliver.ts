@@ -1,10 +1,14 @@
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
+import { createPlaces, shares } from "../../src/platform/places.ts"
 import { type Resolve, resolveHost } from "../../src/platform/public-address.ts"
 import { createEndpointLeases, leaveEndpoints, type SteadyClock } from "./leases.ts"
 import { type Round, startRound } from "./round.ts"
 
-/** Sends events to webhook endpoints. Each endpoint goes at its own pace; each of its lines one event at a time. */
+/**
+ * Sends events to webhook endpoints. Each endpoint goes at its own pace; each of its lines one event at a time. What is
+ * on its way to all of them is bounded, and no organization's receivers keep the others from theirs.
+ */
 export type Deliverer = {
   /** Takes endpoints that have something due, and keeps those it is at work on. */
   tick(): Promise<void>
@@ -19,7 +23,8 @@ export function createDeliverer(
 ): Deliverer {
   const rounds = new Map<string, Round>()
   const leases = createEndpointLeases(context, owner, steady)
-  const means = { owner, checkpoint, resolve, steady, unsigned: new Set<string>() }
+  const places = createPlaces(context.config.fetches_at_once * shares.webhooks)
+  const means = { owner, checkpoint, resolve, steady, places, unsigned: new Set<string>() }
   let isStopping = false
 
   return {

@@ -7,6 +7,7 @@ import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { loggable } from "../../src/platform/log.ts"
 import { countDelivery } from "../../src/platform/metrics.ts"
+import type { Places } from "../../src/platform/places.ts"
 import { mayBeLocal, type Resolve } from "../../src/platform/public-address.ts"
 import { type DueDelivery, dueDeliveries } from "./due.ts"
 import type { SteadyClock } from "./leases.ts"
@@ -31,6 +32,8 @@ type Means = {
   steady: SteadyClock
   /** The endpoints of which the operator was told that nothing signs for them, for as long as that is so. */
   unsigned: Set<string>
+  /** For what is on its way to endpoints, of this process. */
+  places: Places
   held_until: number
 }
 
@@ -40,11 +43,11 @@ const greatestWidth = 256
 const foundAtOnce = 512
 const patienceMilliseconds = 10_000
 
-/** Starts to send what is due at one endpoint, and ends when nothing is. */
+/** Starts to send what is due at one endpoint, and ends when nothing is, or when there is no place for any of it. */
 export function startRound(
   context: Context,
   endpointId: string,
-  { owner, checkpoint, resolve, steady, unsigned, held_until }: Means,
+  { owner, checkpoint, resolve, steady, unsigned, places, held_until }: Means,
 ): Round {
   const onTheirWay = new Map<string, Promise<void>>()
   let attempted: Attempted[] = []
@@ -97,11 +100,15 @@ export function startRound(
     }
     if (found.length === 0) return
     const at = context.clock()
-    const { id, url, secrets } = endpoint
+    const { id, url, secrets, organization_id } = endpoint
     const to = { url, secrets: signingSecrets(context.config.service_secret, id, { secrets, at }) }
     tellOfUnsigned(context, id, to, unsigned)
-    for (const delivery of found.splice(0, width - onTheirWay.size))
-      onTheirWay.set(delivery.line, begin(delivery, to))
+    for (const delivery of found.slice(0, width - onTheirWay.size)) {
+      const leave = places.take([organization_id, id])
+      if (!leave) return
+      found.shift()
+      onTheirWay.set(delivery.line, begin(delivery, to).finally(leave))
+    }
   }
 
   async function run(): Promise<void> {

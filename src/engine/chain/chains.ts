@@ -20,6 +20,7 @@ import type {
 } from "../../platform/chain.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Config } from "../../platform/config.ts"
+import { createPlaces, type Places, shares } from "../../platform/places.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { authorizerEnd } from "./authorizer.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
@@ -49,15 +50,19 @@ export function createChains(
   accounts: LocalAccount[],
 ): ReadonlyMap<number, ConnectedChain> {
   const authorizer = config.authorizer_key ? privateKeyToAccount(config.authorizer_key) : null
-  return new Map(config.chains.map((chain) => [chain.chain_id, createChain(chain, accounts, authorizer)]))
+  const places = createPlaces(config.fetches_at_once * shares.chains)
+  return new Map(
+    config.chains.map((chain) => [chain.chain_id, createChain(chain, places, accounts, authorizer)]),
+  )
 }
 
 function createChain(
   chain: ChainConfig,
+  places: Places,
   accounts: LocalAccount[],
   authorizer: LocalAccount | null,
 ): ConnectedChain {
-  const providers = createProviders(chain)
+  const providers = createProviders(chain, {}, places)
   const rpc = createRpc(chain, providers.transport)
   const signers = createSigners(chain.chain_id, accounts)
   const factory = chain.factory_address

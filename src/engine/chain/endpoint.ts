@@ -1,4 +1,5 @@
 import { BaseError, HttpRequestError, http, RpcRequestError } from "viem"
+import type { Places } from "../../platform/places.ts"
 import { isRevert, rawMessage } from "./rpc.ts"
 import { classifySendError, type SendVerdict } from "./send-errors.ts"
 
@@ -10,8 +11,11 @@ export const sendMethod = "eth_sendRawTransaction"
 /** One JSON-RPC address. Answers with a result, or throws; `judge` says what of it is the chain's word. */
 export type Endpoint = (question: Question) => Promise<unknown>
 
-/** Asks without repeating, and gives up after the timeout, also on an answer that begins and never ends. */
-export function createEndpoint(url: string, timeoutMilliseconds: number): Endpoint {
+/**
+ * Asks without repeating, and gives up after the timeout, also on an answer that begins and never ends. Where too much
+ * is asked of it already, it waits as long before it asks at all.
+ */
+export function createEndpoint(url: string, timeoutMilliseconds: number, places: Places): Endpoint {
   const { request } = http(url, {
     retryCount: 0,
     timeout: timeoutMilliseconds,
@@ -24,8 +28,12 @@ export function createEndpoint(url: string, timeoutMilliseconds: number): Endpoi
       throw new HttpRequestError({ url, status: response.status, details })
     },
   })({})
+  const noPlace = () =>
+    new HttpRequestError({ url, details: "too much that it was asked waits for an answer" })
   return async (question) => {
-    const result = await request(question as Parameters<typeof request>[0]).catch((error) => {
+    const leave = await places.enter([url], timeoutMilliseconds, noPlace)
+    const asked = request(question as Parameters<typeof request>[0]).finally(leave)
+    const result = await asked.catch((error) => {
       throw isUnknownTag(error, question) ? unknownTag(url, error) : error
     })
     if (result === undefined) throw new HttpRequestError({ url, details: "the answer is empty" })

@@ -1,5 +1,6 @@
 import { custom, type Hex, type Transport } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
+import { createPlaces, type Places } from "../../platform/places.ts"
 import { firstAnswer, timelyAnswers } from "./answers.ts"
 import { createEndpoint, type Endpoint, judge, type Question, sendMethod, verdictOf } from "./endpoint.ts"
 import { rawMessage } from "./rpc.ts"
@@ -55,15 +56,20 @@ const usualTiming: Timing = {
   now: () => performance.now(),
 }
 
-/** Connects the providers of a chain; speaks to none of them yet. */
+/** For a client by itself, as that of a command. */
+const usualPlaces = 128
+
+/** Connects the providers of a chain; speaks to none of them yet. `places` are for all that is asked of any chain. */
 export function createProviders(
   chain: Pick<ChainConfig, "rpc_urls" | "send_url" | "block_time_seconds">,
   timing: Partial<Timing> = {},
+  places: Places = createPlaces(usualPlaces),
 ): Providers {
   const times = { ...usualTiming, ...timing }
   const { now, timeout_milliseconds, patience_milliseconds } = times
-  const providers = chain.rpc_urls.map((url) => createProvider(url, timeout_milliseconds))
-  const privatePool = chain.send_url ? createProvider(chain.send_url, timeout_milliseconds) : null
+  const connect = (url: string) => createProvider(createEndpoint(url, timeout_milliseconds, places))
+  const providers = chain.rpc_urls.map(connect)
+  const privatePool = chain.send_url ? connect(chain.send_url) : null
   const rankEveryMilliseconds = Math.min(Math.max(4_000 * chain.block_time_seconds, 1_000), 15_000)
   let rankedAt = now()
   let ranking: Promise<void> | undefined
@@ -138,9 +144,9 @@ type Provider = {
   lags: boolean
 }
 
-function createProvider(url: string, timeoutMilliseconds: number): Provider {
+function createProvider(request: Endpoint): Provider {
   return {
-    request: createEndpoint(url, timeoutMilliseconds),
+    request,
     failures: 0,
     troubled_since: null,
     said: null,
