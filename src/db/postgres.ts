@@ -33,13 +33,7 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     maxLifetimeSeconds: 600,
-    options: [
-      "-c timezone=UTC",
-      `-c idle_in_transaction_session_timeout=${silenceMilliseconds}`,
-      // What is given up waits for nobody's rows any more.
-      `-c client_connection_check_interval=${Math.ceil(patience_milliseconds / 3)}`,
-    ].join(" "),
-    onConnect: requirePrimary,
+    onConnect: (client) => beginSession(client, patience_milliseconds),
     // A statement is sent without waiting for the answer to the one before it.
     pipeline: true,
   } as pg.PoolConfig)
@@ -91,12 +85,30 @@ const usualPatienceMilliseconds = 30_000
 /** A process that stands still in the middle of a work keeps rows from the others no longer than this. */
 const silenceMilliseconds = 10_000
 
-/** A standby lags behind: what it shows may be over, and is never looked at. */
-async function requirePrimary(client: pg.ClientBase): Promise<void> {
-  const text = "select pg_is_in_recovery() as is_standby"
-  const question = { text, query_timeout: connectPatienceMilliseconds }
-  const { rows } = await client.query(question)
+/**
+ * Settings are statements, since poolers refuse options of the start. A standby lags behind: what it shows may be over,
+ * and is never looked at.
+ */
+async function beginSession(client: pg.ClientBase, patience_milliseconds: number): Promise<void> {
+  const ask = (text: string) => {
+    const question = { text, query_timeout: connectPatienceMilliseconds }
+    return client.query(question)
+  }
+  const [{ rows }] = await Promise.all([
+    ask("select pg_is_in_recovery() as is_standby"),
+    ask("set timezone = 'UTC'"),
+    ask(`set idle_in_transaction_session_timeout = ${silenceMilliseconds}`),
+    // What is given up waits for nobody's rows any more.
+    ask(`set client_connection_check_interval = ${Math.ceil(patience_milliseconds / 3)}`).catch(
+      unlessUnknownHere,
+    ),
+  ])
   if (rows[0].is_standby) throw new DatabaseUnavailable("Postgres is a standby here and takes no writes")
+}
+
+/** 22023, invalid parameter value: a server on Windows, which cannot see that a client has gone. */
+function unlessUnknownHere(error: unknown): void {
+  if (codeOf(error) !== "22023") throw error
 }
 
 type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
@@ -281,11 +293,16 @@ const jsonTypes = [114, 3802]
 
 const plainTypes = {
   getTypeParser(oid: number, format?: "text" | "binary") {
-    if (oid === timestamptz) return (value: string) => `${value.replace(" ", "T").replace(/\+00$/, "")}Z`
+    if (oid === timestamptz) return instantOf
     if (jsonTypes.includes(oid)) return (value: string) => value
     return pg.types.getTypeParser(oid, format as "text")
   },
 } as pg.CustomTypesConfig
+
+function instantOf(value: string): string {
+  if (value.endsWith("+00")) return `${value.slice(0, -3).replace(" ", "T")}Z`
+  throw new Error("Postgres forgets the time zone of its session: a pooler must be in session mode")
+}
 
 /**
  * 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). 23505 unique violation: where a row of
@@ -323,12 +340,12 @@ function isLost(error: unknown): boolean {
 
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x). A name, password or database that it does not know (28, 3D), and a server that takes no writes (25006, and
- * 0A000 where it is a standby), are for its operators to mend, not for callers.
+ * (57P0x). A name, password or database that it does not know (28, 3D), whatever a pooler refuses (08P01), and a server
+ * that takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers.
  */
 function unavailable(error: unknown): unknown {
   const code = codeOf(error)
-  const refusal = /^(28|3D)/.test(code)
+  const refusal = /^(28|3D|08P01)/.test(code)
     ? "lets nobody in"
     : otherwiseElsewhere.test(code)
       ? "cannot do that here"

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
 import { dirname, join } from "node:path"
 import { and, asc, eq, lt, type SQL, sql } from "drizzle-orm"
 import { bigint, pgTable, text } from "drizzle-orm/pg-core"
@@ -751,6 +752,46 @@ describe("postgres as a server", () => {
     expect(new Set(pids).size).toBe(2)
   })
 
+  test("is told at the start of a session of nothing that a pooler refuses", async () => {
+    const { db, told } = await openThroughPooler()
+    await expect(valuesIn(db)).rejects.toThrow()
+    await db.close()
+    expect(told).toContain("user")
+    expect(told).not.toContain("options")
+  })
+
+  test("whose pooler refuses is unavailable, and says why", async () => {
+    const { db } = await openThroughPooler()
+    const refusal = driverError(await valuesIn(db).catch((error) => error))
+    expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+    expect((refusal as Error).message).toBe("Postgres lets nobody in (08P01): no such database: shop")
+    await db.close()
+  })
+
+  test("that cannot watch its clients, as one on Windows, serves all the same", async () => {
+    const { url, db: other } = await openCounters(databases)
+    await add(other, "a", 1)
+    const { db, line } = await openOverLine(url, (sent) =>
+      Buffer.from(
+        sent.toString("latin1").replace(/(client_connection_check_interval = )\d/, "$1-"),
+        "latin1",
+      ),
+    )
+    expect(await valuesIn(db)).toEqual({ a: 1 })
+    expect(await one(db.read, "show client_connection_check_interval")).toBe("0")
+    await db.close()
+    line.stop()
+  })
+
+  test("whose pooler forgets the session's time zone is not believed", async () => {
+    const db = databases.open(await databases.newDatabase())
+    const told = db.transaction(async (tx) => {
+      await tx.execute(sql`set local timezone = 'Asia/Kolkata'`)
+      await tx.execute(sql`select now()`)
+    })
+    await expect(told).rejects.toThrow("a pooler must be in session mode")
+  })
+
   test("that is a standby shows nothing, and serves again as a primary", async () => {
     const server = await startPostgres()
     const url = server.url("postgres")
@@ -791,11 +832,31 @@ const isolations = ["serializable", "read committed"] as const
 const shortPatience = 1_000
 
 /** A database whose server can be gone without a word. */
-async function openOverLine(url: string): Promise<{ db: Database; line: Line }> {
+async function openOverLine(
+  url: string,
+  change?: (sent: Buffer) => Buffer,
+): Promise<{ db: Database; line: Line }> {
   const direct = new URL(url)
-  const line = await startLine(Number(direct.port))
+  const line = await startLine(Number(direct.port), change)
   direct.port = String(line.port)
   return { db: openPostgres(direct.href, shortPatience), line }
+}
+
+/** PgBouncer as it refuses a database that it does not know (ErrorResponse: PostgreSQL manual, 55.7), and what it is told. */
+async function openThroughPooler(): Promise<{ db: Database; told: string[] }> {
+  const told: string[] = []
+  const server = createServer((socket) =>
+    socket.once("data", (sent: Buffer) => {
+      told.push(...sent.subarray(8).toString("latin1").split("\0"))
+      const fields = Buffer.from("SFATAL\0C08P01\0Mno such database: shop\0\0")
+      const length = Buffer.alloc(4)
+      length.writeUInt32BE(4 + fields.length)
+      socket.end(Buffer.concat([Buffer.from("E"), length, fields]))
+    }),
+  ).unref()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  return { db: openPostgres(`postgres://someone@127.0.0.1:${port}/shop`), told }
 }
 
 /** Keeps what a statement locks from the others, until it is given up. */

@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from "node:net"
+import { Transform } from "node:stream"
 
 /** A line to a port of this machine that can fall silent, as when the machine at its other end is gone. */
 export type Line = {
@@ -8,13 +9,15 @@ export type Line = {
   stop(): void
 }
 
-export async function startLine(to: number): Promise<Line> {
+/** `change`, if given, is asked for each piece that is sent towards the port. */
+export async function startLine(to: number, change = (sent: Buffer) => sent): Promise<Line> {
   const connected: { near: Socket; far: Socket }[] = []
   const server = createServer((near) => {
     const far = connect(to, "127.0.0.1")
     connected.push({ near, far })
     for (const end of [near, far]) end.on("error", () => {})
-    near.pipe(far)
+    const changed = new Transform({ transform: (sent, _, done) => done(null, change(sent)) })
+    near.pipe(changed).pipe(far)
     far.pipe(near)
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -22,7 +25,7 @@ export async function startLine(to: number): Promise<Line> {
     port: (server.address() as { port: number }).port,
     fallSilent() {
       for (const { near, far } of connected) {
-        near.unpipe(far).resume()
+        near.unpipe().resume()
         far.unpipe(near).resume()
       }
     },
