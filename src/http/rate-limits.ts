@@ -5,7 +5,7 @@ import type { Config, RateLimit } from "../platform/config.ts"
 import type { Log } from "../platform/log.ts"
 import { connectRedis, sayWhenAway } from "../platform/redis.ts"
 
-/** Counts what callers do, each kind in buckets of its own. Every function answers the bucket after the count. */
+/** Counts what callers do, each kind in buckets of its own, and answers the bucket after the count. */
 export type RateLimits = {
   /** A request of a known caller: a publishable key is shared by many, so it counts for each client address. */
   countRequest(caller: Caller, clientAddress: () => string): Promise<Bucket>

@@ -36,8 +36,8 @@ export function urgencyOf(kind: string): number {
 const planningDepth = 1_600
 
 /**
- * What may be planned now, of every organization that waits: the most urgent first, oldest first within a line. Where
- * order matters, what follows an effect that is put off waits behind it.
+ * What may be planned now, oldest first: of each organization that waits, what is most urgent to it. Where order matters,
+ * what follows an effect that is put off waits behind it.
  */
 export async function waitingWork(lane: HeldLane): Promise<Effect[]> {
   const waiting = await readWaiting(lane)
