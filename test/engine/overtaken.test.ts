@@ -176,6 +176,38 @@ describe("a chip replacement that a reorganization undid", () => {
   }, 30_000)
 })
 
+describe("what met no contract, as a reorganization put it before the deployment", () => {
+  const depths = { confirmation_depth: 3, finality_depth: 30 }
+
+  test("is not refused for a claim that comes undone: a chip replacement", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
+    await judgeBesideClaim(hand, address)
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "submitted", failure: null })
+    await undoNewestBlock(hand)
+    await hand.settle()
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
+    expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
+  }, 30_000)
+
+  test("is not refused for a claim that comes undone: a claim", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.tick()
+    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
+    await judgeBesideClaim(hand, address)
+    expect(await claimNow(hand, id)).toMatchObject({ status: "claiming", failure: null })
+    await undoNewestBlock(hand)
+    await hand.settle()
+    expect(await claimNow(hand, id)).toMatchObject({ status: "claimed", failure: null })
+    expect(await read(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+})
+
 describe("a chip replacement that reverted", () => {
   test("is told as done by another one once no reorganization can undo that", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
@@ -238,6 +270,24 @@ test("an issuance that reverted leaves none behind that was planned after it, wh
   }
   expect(await issuedOn(hand.chain, address as Address)).toBe(2)
 }, 30_000)
+
+/** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
+async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
+  await grant(hand, outsider.address)
+  await callAsOutsider(hand, address, "claim", [1n, friend.address])
+  await hand.mine()
+  expect(await read(hand, address, "ownerOf")).toBe(friend.address)
+  await outwaitNewestBlock()
+  await hand.tick()
+}
+
+async function undoNewestBlock({ stage }: ByHand): Promise<void> {
+  const { client } = stage.anvil
+  const { transactions: undone } = await client.getBlock()
+  const request = client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_reorg", params: [1, []] })
+  for (const hash of undone) await client.dropTransaction({ hash })
+}
 
 /** Mines what was sent last, from a lane, where its signer may not do it. */
 async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {

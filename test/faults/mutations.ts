@@ -284,6 +284,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
   },
   {
+    name: "a claim that may come undone refuses what met no contract",
+    file: "workers/jobs/claimed-at-depth.ts",
+    replace: [["args: [serial], blockNumber }", "args: [serial] }"]],
+    noticed_by: { file: overtaken, test: "is not refused for a claim that comes undone: a claim" },
+  },
+  {
     name: "a deployment that reverted counts on any other one",
     file: "workers/jobs/deploy-collections.ts",
     replace: [['if (status === "success") return', "if (status) return"]],

@@ -135,7 +135,7 @@ export const mutations: BrokenRule[] = [
   {
     name: "a claim in custody final at once",
     file: "workers/jobs/relay-claims.ts",
-    replace: [['if (!owner) return "again"', ""]],
+    replace: [['if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"', ""]],
   },
   {
     name: "a chip replacement final at once",

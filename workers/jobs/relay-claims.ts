@@ -10,6 +10,7 @@ import { newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Call, Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+import { isClaimedAtDepth } from "./claimed-at-depth.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
 
@@ -58,9 +59,9 @@ export const relayClaims: Job<"relayClaim"> = {
           (log) => isAddressEqual(log.address, claim.contract) && handsOver(log.args, claim),
         )
         if (here) return { output: { transaction_hash: receipt.transactionHash } }
-        const owner = await chain.ownerOf(claim.contract, claim.serial)
+        const token = { contract: claim.contract, serial: BigInt(claim.serial) }
         // Still in custody, as after the chain lost the issuance for a while: nothing stands against the claim.
-        if (!owner) return "again"
+        if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"
         // Whoever claimed it may have handed it over since.
         const earlier = await claimedBefore(chain, claim, receipt.blockNumber)
         if (earlier) return { output: { transaction_hash: earlier } }

@@ -5,10 +5,11 @@ import type { Queries } from "../../src/db/database.ts"
 import { chipReplacements, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { newestSince } from "../../src/engine/chain/headers.ts"
+import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
+import { isClaimedAtDepth } from "./claimed-at-depth.ts"
 import { openSwaps } from "./open-swaps.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
@@ -70,7 +71,10 @@ export const replaceChips: Job<"replaceChip"> = {
         const other = isAsBefore ? null : await swapOf(chain, token, chip, receipt.blockNumber)
         if (other) return { output: { transaction_hash: other } }
         if (now.chip === chip) return "again"
-        if (now.is_claimed) return { error: failure("chip_replacement.locked", transaction_hash) }
+        if (now.is_claimed)
+          return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
+            ? { error: failure("chip_replacement.locked", transaction_hash) }
+            : "again"
         // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
         if (isAsBefore ? effect.attempts < maxPlans : await followsOpenSwap(queries, effect)) return "again"
         return { error: failure(reverted, transaction_hash) }
@@ -109,8 +113,7 @@ async function swapOf(
   chip: number,
   seen: bigint,
 ): Promise<string | null> {
-  const newest = await newestSince(chain.headers, seen)
-  const newest_block = newest - BigInt(chain.config.confirmation_depth) + 1n
+  const newest_block = await newestConfirmed(chain, seen)
   const isIts = ({ args }: { args: { chip?: number | undefined } }) => args.chip === chip
   const swaps = await searchCollectionLogs(
     chain,

@@ -9,6 +9,7 @@ import { noteOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { newestConfirmed } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import type { FoundSerial } from "../../src/engine/found-serials.ts"
@@ -36,7 +37,7 @@ export async function takeUpSerials(
   const address = collection.address as Address
   if ((await issuedOn(chain, address)) < first)
     return (await isContractLost(chain, address, waiting)) ? { do: "wait", effects: waiting } : null
-  const block = (await chain.headers.follow()).number - BigInt(chain.config.confirmation_depth) + 1n
+  const block = await newestConfirmed(chain, 0n)
   const confirmed = block < 0n ? 0 : await issuedOn(chain, address, block)
   if (confirmed < first) return { do: "wait", effects: waiting }
 

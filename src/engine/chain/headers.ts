@@ -150,6 +150,14 @@ export async function newestSince({ follow }: Pick<HeaderChain, "follow">, seen:
   return most((await follow()).number, seen)
 }
 
+/** The newest block that is deep enough to be told of, below zero where there is none; `seen` as in `newestSince`. */
+export async function newestConfirmed(
+  { headers, config }: { headers: HeaderChain; config: Pick<ChainConfig, "confirmation_depth"> },
+  seen: bigint,
+): Promise<bigint> {
+  return (await newestSince(headers, seen)) - BigInt(config.confirmation_depth) + 1n
+}
+
 function lowestKnown(known: Map<bigint, Header>): bigint {
   const [lowest] = [...known.keys()].sort((one, other) => Number(one - other))
   return lowest ?? 0n
