@@ -2,22 +2,76 @@ import { readdirSync, readFileSync } from "node:fs"
 import { sql } from "drizzle-orm"
 import { type Database, driverError, type Queries } from "./database.ts"
 
-/** Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. */
-export async function migrate(db: Database, at: Date): Promise<string[]> {
+/**
+ * Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. A table
+ * that is in use is waited for, without holding up those who use it. `log` is told, unless the database was empty.
+ */
+export async function migrate(db: Database, at: Date, log: Log = silent): Promise<string[]> {
   await createLedger(db)
   const known = await db.read.select({ name: sql<string>`name` }).from(sql`schema_migrations`)
   const ran: string[] = []
   for (const name of migrationNames()) {
     if (known.some((each) => each.name === name)) continue
-    const isNew = await db.transaction(async (tx) => {
-      const claimed = await tx.ask({ text: claim, patience_milliseconds }, [name, at.toISOString()])
-      if (claimed.length === 0) return false
-      await runStatements(tx, readFileSync(new URL(name, migrationsFolder), "utf8"))
-      return true
-    })
+    const isNew = await runMigration(db, name, at, known.length === 0 ? silent : log)
     if (isNew) ran.push(name)
   }
   return ran
+}
+
+/** Whoever watches the process that migrates. */
+type Log = Record<"info" | "warn", (fields: { migration: string }, message: string) => void>
+
+const silent: Log = { info() {}, warn() {} }
+
+/** Answers false where another process has run it. */
+async function runMigration(db: Database, name: string, at: Date, log: Log): Promise<boolean> {
+  const fields = { migration: name }
+  log.info(fields, "a migration is next; where another process runs it, that one is waited for")
+  let hasWaited = false
+  const tellOfWait = () => {
+    if (!hasWaited) log.warn(fields, inUse)
+    hasWaited = true
+  }
+  const text = readFileSync(new URL(name, migrationsFolder), "utf8")
+  const isNew = await db.transaction(async (tx) => {
+    const claimed = await tx.ask({ text: claim, patience_milliseconds }, [name, at.toISOString()])
+    if (claimed.length === 0) return false
+    if (db.engine === "sqlite") await runStatements(tx, text)
+    else await runWhenFree(tx, text, tellOfWait)
+    return true
+  })
+  log.info(fields, isNew ? "the migration is done" : "another process has run the migration")
+  return isNew
+}
+
+const inUse =
+  "a table that the migration changes is in use, as by a back-up or a long report: it is tried again until the table is free"
+
+/**
+ * Behind a statement that waits for a table, all who want the same table wait too: so it waits for a moment only, lets
+ * them pass and comes again. The claim is kept meanwhile, so that one process comes again and the others wait for it.
+ */
+async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): Promise<void> {
+  await tx.ask({ text: `set local lock_timeout = ${lockMilliseconds}` }, [])
+  for (let pause = 1; ; pause = Math.min(2 * pause, longestPauseSeconds)) {
+    await tx.ask({ text: "savepoint before_migration" }, [])
+    try {
+      return await runStatements(tx, text)
+    } catch (error) {
+      if (!isLockNotAvailable(error)) throw error
+    }
+    await tx.ask({ text: "rollback to savepoint before_migration" }, [])
+    tellOfWait()
+    // Postgres sleeps, for it would end a session that is silent in the middle of a database transaction.
+    await tx.ask({ text: `select pg_sleep(${pause})`, patience_milliseconds }, [])
+  }
+}
+
+const lockMilliseconds = 3_000
+const longestPauseSeconds = 30
+
+function isLockNotAvailable(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "55P03"
 }
 
 /** Waits for another process that has claimed it and is not done. */

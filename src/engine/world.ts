@@ -59,7 +59,7 @@ export async function openUncheckedWorld(config: Config, tell: Tell): Promise<Wo
     await tracing.close()
   }
   try {
-    await migrate(db, clock())
+    await migrate(db, clock(), log)
     await inTurn(context, null, async (turn) => {
       for (const chain of chains.values())
         for (const signer of chain.signers) await ensureLane(turn, chain.chain_id, signer)

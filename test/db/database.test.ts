@@ -707,6 +707,39 @@ describe("postgres as a server", () => {
     await db.close()
   })
 
+  test("whose tables are in use is migrated when they are free, and meanwhile those who use them are answered", async () => {
+    const url = await databases.newDatabase()
+    const other = databases.open(url)
+    const name = "0016_promised_factory.sql"
+    const all = sql.raw(
+      migrationNames()
+        .map((each) => `('${each}', now())`)
+        .join(", "),
+    )
+    await other.transaction(async (tx) => {
+      await tx.execute(sql`create table schema_migrations (name text primary key, applied_at timestamptz(3))`)
+      await tx.execute(sql`insert into schema_migrations values ${all}`)
+      await tx.execute(sql`delete from schema_migrations where name = ${name}`)
+      await tx.execute(sql`create table collections (id text primary key)`)
+    })
+    const { isHeld, giveUp } = holdBy(other, sql`select id from collections`)
+    await isHeld
+    const said: string[] = []
+    const tell = (_fields: unknown, message: string) => said.push(message)
+    const migrating = migrate(databases.open(url), startOfTime, { info: tell, warn: tell })
+    const waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    await until(async () => (await one(other.read, waiting)) !== "0")
+    expect(await other.read.execute(sql`select id from collections`)).toEqual([])
+    await until(async () => said.length === 2)
+    await giveUp()
+    expect(await migrating).toEqual([name])
+    expect(said).toEqual([
+      expect.stringContaining("is next"),
+      expect.stringContaining("is in use"),
+      "the migration is done",
+    ])
+  }, 20_000)
+
   test("ends a statement that waits for rows when nobody waits for it any more", async () => {
     const { url, db: other } = await openCounters(databases)
     await add(other, "a", 1)
