@@ -58,18 +58,29 @@ describe.each(entries)("%s", (_name, entry) => {
     expect(line).toMatch(/^CHAINS: chain 31337 has no contract at factory_address 0x/)
   })
 
+  test("starts with a warning when one provider of several lacks the factory, and says which", async () => {
+    const operatorPort = await freePort()
+    const has = fakeChain({ chain_id: 31_337, code: "0x60" })
+    const lacks = fakeChain({ chain_id: 31_337, code: "0x" })
+    const child = start(entry, {
+      CHAINS: chainsFile("http://127.0.0.1:1/with-a-key", lacks, has),
+      OPERATOR_PORT: String(operatorPort),
+    })
+    await untilReady(operatorPort)
+    child.kill("SIGTERM")
+    expect(await child.exited).toBe(0)
+    const log = await child.stderr.text()
+    expect(log).toMatch("number 2 of rpc_urls of chain 31337 lacks the contract at factory_address 0x")
+    expect(log).not.toMatch("number 3 of rpc_urls")
+  })
+
   test("starts with a warning when a chain does not answer, says that it is ready, and stops in order", async () => {
     const operatorPort = await freePort()
     const child = start(entry, {
       CHAINS: chainsFile("http://127.0.0.1:1/with-a-key"),
       OPERATOR_PORT: String(operatorPort),
     })
-    const ready = () =>
-      fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
-        ({ status }) => status,
-        () => 0,
-      )
-    while ((await ready()) !== 200) await Bun.sleep(50)
+    await untilReady(operatorPort)
     child.kill("SIGTERM")
     expect(await child.exited).toBe(0)
     const log = await child.stderr.text()
@@ -137,6 +148,15 @@ function start(entry: string, settings: Record<string, string>) {
   return child
 }
 
+async function untilReady(operatorPort: number): Promise<void> {
+  const ready = () =>
+    fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
+      ({ status }) => status,
+      () => 0,
+    )
+  while ((await ready()) !== 200) await Bun.sleep(50)
+}
+
 /** The one line that is no log line. */
 async function failedStart(entry: string, settings: Record<string, string>) {
   const child = start(entry, settings)
@@ -184,11 +204,11 @@ function fakeChain({ chain_id, code }: { chain_id: number; code: string }): stri
   return server.url.href
 }
 
-function chainsFile(url: string): string {
+function chainsFile(...rpc_urls: string[]): string {
   const folder = mkdtempSync(join(tmpdir(), "chains-"))
   closers.push(() => rmSync(folder, { recursive: true, force: true }))
   const path = join(folder, "chains.json")
   const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-  writeFileSync(path, JSON.stringify({ 31337: { name: "local", rpc_urls: [url], factory_address } }))
+  writeFileSync(path, JSON.stringify({ 31337: { name: "local", rpc_urls, factory_address } }))
   return path
 }

@@ -5,34 +5,51 @@ import { StartError } from "../../platform/start-error.ts"
 
 /**
  * Asks every configured provider, at start, whether it serves the chain it is configured for, with the factory on it.
- * Throws `StartError` when it does not. One that does not answer is only warned of: it may come back.
+ * Throws `StartError` where one serves another chain, or none of a chain knows the factory. One that does not answer, or
+ * lacks the factory that another one has, as while it synchronizes anew, is only warned of: it may come back.
  */
 export async function checkChains(chains: ChainConfig[], log: Log): Promise<void> {
-  await Promise.all(
-    chains.flatMap((chain) => chain.rpc_urls.map((_url, index) => checkProvider(chain, index, log))),
-  )
+  await Promise.all(chains.map((chain) => checkChain(chain, log)))
 }
 
-async function checkProvider(chain: ChainConfig, index: number, log: Log): Promise<void> {
+async function checkChain(chain: ChainConfig, log: Log): Promise<void> {
+  const { chain_id, factory_address } = chain
+  const warn = (index: number, trouble: string) =>
+    log.warn({ chain_id }, `${nameOf(chain, index)} ${trouble}`)
+  const found = await Promise.all(chain.rpc_urls.map((_url, index) => askProvider(chain, index)))
+  for (const [index, has] of found.entries())
+    if (has === "nothing to say") warn(index, "does not answer; it is asked again when needed")
+  if (!found.includes("no factory")) return
+  if (!found.includes("the factory"))
+    throw new StartError(
+      `CHAINS: chain ${chain_id} has no contract at factory_address ${factory_address}; deploy the factory or correct the address`,
+    )
+  for (const [index, has] of found.entries())
+    if (has === "no factory")
+      warn(index, `lacks the contract at factory_address ${factory_address}; is it behind?`)
+}
+
+async function askProvider(
+  chain: ChainConfig,
+  index: number,
+): Promise<"the factory" | "no factory" | "nothing to say"> {
   const client = createPublicClient({
     transport: http(chain.rpc_urls[index], { timeout: 3_000, retryCount: 0 }),
   })
-  // Addresses of providers hold keys, so they are known by their number.
-  const provider = `number ${index + 1} of rpc_urls of chain ${chain.chain_id}`
   const answers = await Promise.all([
     client.getChainId(),
     client.getCode({ address: chain.factory_address }),
   ]).catch(() => null)
-  if (!answers)
-    return log.warn(
-      { chain_id: chain.chain_id },
-      `${provider} does not answer; it is asked again when needed`,
-    )
-  const [chain_id, factory] = answers
-  if (chain_id !== chain.chain_id)
-    throw new StartError(`CHAINS: ${provider} serves chain ${chain_id}; correct rpc_urls or the chain id`)
-  if (!factory)
+  if (!answers) return "nothing to say"
+  const [served, factory] = answers
+  if (served !== chain.chain_id)
     throw new StartError(
-      `CHAINS: chain ${chain.chain_id} has no contract at factory_address ${chain.factory_address}; deploy the factory or correct the address`,
+      `CHAINS: ${nameOf(chain, index)} serves chain ${served}; correct rpc_urls or the chain id`,
     )
+  return factory ? "the factory" : "no factory"
+}
+
+/** Addresses of providers hold keys, so they are known by their number. */
+function nameOf({ chain_id }: ChainConfig, index: number): string {
+  return `number ${index + 1} of rpc_urls of chain ${chain_id}`
 }
