@@ -14,17 +14,11 @@ import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { type Engine, engines, useEngine } from "../harness/engines.ts"
 import { startRedis } from "../harness/redis.ts"
 
+const alerts = join(import.meta.dir, "../../src/operator/port/alerts.yaml")
+
 const closers: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
-})
-
-test("every metric that an alert asks for is there, or is there once there is something to tell of", async () => {
-  const rules = readFileSync(join(import.meta.dir, "../../src/operator/port/alerts.yaml"), "utf8")
-  const asked = new Set(rules.match(/\bservice_\w+/g))
-  const told = await (await ask(await open({ withRedis: true }), "/metrics")).text()
-  expect(asked.size).toBeGreaterThan(8)
-  expect([...asked].filter((name) => !told.includes(`# HELP ${name.replace(/_bucket$/, "")} `))).toEqual([])
 })
 
 test("a request is counted by operation and status, a tap by what came of it", async () => {
@@ -42,6 +36,8 @@ test("the state of database and Redis is told, and Redis is left out where there
   expect(withRedis).toMatch(/^service_redis_up [01]$/m)
   const without = await (await ask(await open({ withRedis: false }), "/metrics")).text()
   expect(without).not.toMatch("service_redis_up")
+  // On SQLite it is the clock of this process.
+  expect(without).not.toMatch("service_clock_offset_seconds")
 })
 
 test("a key that the chain does not know in its role is said by /readyz and counted", async () => {
@@ -60,8 +56,48 @@ test("a key that the chain does not know in its role is said by /readyz and coun
   expect(told).toContain('service_key_faults{chain="31337",variable="SIGNER_KEYS"} 0')
 })
 
+test("no alert that looks for change fires on a process's first samples", () => {
+  const rules = readFileSync(alerts, "utf8").split("- alert: ")
+  const looking = rules.filter((rule) => rule.includes("changes("))
+  expect(looking.length).toBeGreaterThan(0)
+  for (const rule of looking) expect(/ for: (\w+)/.exec(rule)?.[1]).toBe(/\[(\w+)\]/.exec(rule)?.[1])
+})
+
 describe("on Postgres", () => {
   const databases = useEngine(engines[1] as Engine)
+
+  test("every metric that an alert asks for is there, or is there once there is something to tell of", async () => {
+    const rules = readFileSync(alerts, "utf8")
+    const asked = new Set(rules.match(/\bservice_\w+/g))
+    const DATABASE_URL = await databases.newDatabase()
+    const told = await (await ask(await open({ withRedis: true, DATABASE_URL }), "/metrics")).text()
+    expect(asked.size).toBeGreaterThan(8)
+    expect([...asked].filter((name) => !told.includes(`# HELP ${name.replace(/_bucket$/, "")} `))).toEqual([])
+  })
+
+  test("how far the process's clock is from the database's is told", async () => {
+    const DATABASE_URL = await databases.newDatabase()
+    const hourMilliseconds = 3_600_000
+    const offsetOf = async (wrong: number) => {
+      const clock = () => new Date(Date.now() + wrong)
+      const told = await (
+        await ask(await open({ withRedis: false, DATABASE_URL }, { clock }), "/metrics")
+      ).text()
+      return Number(/^service_clock_offset_seconds (\S+)$/m.exec(told)?.[1])
+    }
+    for (const hours of [0, 1, -1])
+      expect(Math.round(await offsetOf(hours * hourMilliseconds))).toBe(hours * 3_600)
+  })
+
+  test("a clock is told of only while the database answers", async () => {
+    const DATABASE_URL = await databases.newDatabase()
+    const db = databases.open(DATABASE_URL)
+    const url = await open({ withRedis: false, DATABASE_URL }, { db })
+    await db.close()
+    const told = await (await ask(url, "/metrics")).text()
+    expect(told).toMatch(/^service_database_up 0$/m)
+    expect(told).not.toMatch("service_clock_offset_seconds")
+  })
 
   test("a process is not ready while the database takes no writes, and /readyz says why", async () => {
     const DATABASE_URL = await databases.newDatabase()

@@ -7,7 +7,7 @@ import { actorTimers, effects, lanes, transactions } from "../../db/schema.ts"
 import { webhookEndpointStatuses } from "../../db/statuses.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import type { World } from "../../engine/world.ts"
-import type { KeyFault } from "../../platform/context.ts"
+import type { Context, KeyFault } from "../../platform/context.ts"
 import { within } from "../../platform/deadline.ts"
 import { registry } from "../../platform/metrics.ts"
 import { createQuickClient } from "../ask-chain.ts"
@@ -31,6 +31,7 @@ async function stateOf({ context, chains }: World, board: WakeUpBoard | null): P
     }
   await Promise.all([
     readDatabase(context.db.read, context.clock(), gauges),
+    readClock(context, gauges),
     readRedis(board, gauges),
     ...[...chains.values()].map((chain) => readChain(chain, gauges)),
   ])
@@ -49,6 +50,10 @@ function createGauges() {
     database_seconds: gauge(
       "service_database_seconds",
       "How long the database took to answer these questions",
+    ),
+    clock_offset: gauge(
+      "service_clock_offset_seconds",
+      "This process's clock minus the database's; absent where both are one",
     ),
     effects_open: gauge("service_effects_open", "Work for the outside world that is not done", ["src"]),
     effects_oldest: gauge("service_effects_oldest_seconds", "Age of the oldest open work", ["src"]),
@@ -131,6 +136,22 @@ async function readDatabase(queries: Queries, now: Date, gauges: Gauges): Promis
     gauges.database_up.set(0)
   }
   gauges.database_seconds.set((performance.now() - begin) / 1000)
+}
+
+/** Absent, too, while the database does not answer. */
+async function readClock({ db, clock }: Context, gauges: Gauges): Promise<void> {
+  const offset = db.engine === "sqlite" ? null : await clockOffset(db.read, clock).catch(() => null)
+  if (offset === null) return gauges.registry.removeSingleMetric("service_clock_offset_seconds")
+  gauges.clock_offset.set(offset)
+}
+
+/** In seconds, and the least there can be: an answer that is slow makes no clock wrong. */
+async function clockOffset(queries: Queries, clock: Context["clock"]): Promise<number> {
+  const asked = clock().getTime()
+  const [row] = await queries.ask({ text: "select extract(epoch from clock_timestamp())" }, [])
+  const answered = clock().getTime()
+  const theirs = Number(row?.[0]) * 1000
+  return (Math.min(Math.max(theirs, asked), answered) - theirs) / 1000
 }
 
 async function readWebhooks(
