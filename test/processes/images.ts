@@ -173,8 +173,8 @@ async function checkContent(container: Container): Promise<void> {
   const inside = readdirSync(join(container.folder, container.settings.WorkingDir)).sort()
   const wanted = readFileSync(join(root, ".dockerignore"), "utf8")
     .split("\n")
-    .flatMap((line) => (line.startsWith("!") ? [line.slice(1)] : []))
-  if (!Bun.deepEquals(inside, [...wanted, "node_modules"].sort()))
+    .flatMap((line) => /^!([^/]+)/.exec(line)?.[1] ?? [])
+  if (!Bun.deepEquals(inside, [...wanted, "node_modules", "sbom.cdx.json"].sort()))
     fail(`${container.image} holds ${inside.join(", ")}`)
   const { dependencies, devDependencies } = await Bun.file(join(root, "package.json")).json()
   const isInside = (name: string) =>
