@@ -67,7 +67,8 @@ export function createApp(
       reusePort: false,
       // Beyond this Bun would answer by itself, without an envelope. What nobody reads of a body is let go as it comes.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      idleTimeout: 30,
+      // A load balancer loses what it sends on a connection that is closed here first; most keep an idle one for 60 seconds.
+      idleTimeout: 75,
     },
   })
     .onRequest(async ({ request, set, server }) => {

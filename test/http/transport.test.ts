@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { createApp } from "../../src/api/app.ts"
 import {
   type Answer,
   ask,
@@ -198,6 +199,10 @@ test("the body of a GET is not read", async () => {
     `${get("/v1/units", "localhost")}Authorization: Bearer ${customer.key}\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{`,
   )
   expect(headOf(received)).toBe("HTTP/1.1 200 OK")
+})
+
+test("a connection that is not used is kept for longer than load balancers keep it, which is 60 seconds", () => {
+  expect(createApp(service.context).config.serve?.idleTimeout).toBeGreaterThan(60)
 })
 
 test("whoever asks for XML gets JSON", async () => {
