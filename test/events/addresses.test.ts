@@ -167,6 +167,41 @@ describe("an attempt", () => {
     expect(seen).toEqual([{ host: `rebound.test:${server.port}`, path: "/in" }])
   })
 
+  test("goes to the name's address of the other kind where nothing listens at the first one, which is told", async () => {
+    const local = { ...usual, allowLoopback: true }
+    const to = (port: number | undefined) => ({ ...message, url: `http://hook.test:${port}/both` })
+    seen = []
+    const both = { ...local, resolve: always("::1", "127.0.0.1") }
+    expect(await sendWebhook(to(server.port), both)).toMatchObject({ response_status: 200, error: null })
+    expect(seen).toEqual([{ host: `hook.test:${server.port}`, path: "/both" }])
+    expect(await sendWebhook(to(1), both)).toMatchObject({
+      response_status: null,
+      error: expect.stringMatching(/^the connection failed \(E/),
+    })
+  })
+
+  test("goes to no other address of the name once the event may have been sent", async () => {
+    for (const said of ["", "HTTP/1.1 200"]) {
+      let connections = 0
+      const breaking = Bun.listen({
+        hostname: "127.0.0.1",
+        port: 0,
+        socket: {
+          open: () => void connections++,
+          data(socket) {
+            socket.write(said)
+            socket.end()
+          },
+        },
+      })
+      const url = `http://hook.test:${breaking.port}/`
+      const twice = always("127.0.0.1", "::ffff:127.0.0.1")
+      const answer = await sendWebhook({ ...message, url }, { ...usual, allowLoopback: true, resolve: twice })
+      expect([answer.response_status, connections]).toEqual([null, 1])
+      breaking.stop(true)
+    }
+  })
+
   test("follows no redirect, waits no longer than it may and reads no endless answer", async () => {
     seen = []
     const to = (path: string) => ({ ...message, url: `http://127.0.0.1:${server.port}${path}` })

@@ -40,12 +40,35 @@ function refusalOf(status: number): string | null {
   return status >= 300 && status <= 399 ? "redirects are not followed" : `answered ${status}`
 }
 
+/**
+ * The name's first address and, where no connection to it comes about, as on a machine without IPv4, the first one of the
+ * other kind. One that leaves everything unanswered cannot be told from a slow endpoint.
+ */
 async function post(message: Message, reach: Reach, patience: AbortSignal): Promise<Response> {
+  const { hostname } = new URL(message.url)
+  const addresses = await withPatience(checkedAddresses(hostname, reach), patience)
+  const families = Map.groupBy(addresses, (address) => address.includes(":"))
+  let failure: unknown
+  for (const [address = ""] of families.values())
+    try {
+      return await postTo(address, message, patience)
+    } catch (error) {
+      if (!isUnsent(error)) throw error
+      failure ??= error
+    }
+  throw failure
+}
+
+/** Whether there was no connection on which anything could be sent: else the endpoint may have the event. */
+function isUnsent(error: unknown): boolean {
+  return ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL"].includes(codeOf(error))
+}
+
+async function postTo(address: string, message: Message, patience: AbortSignal): Promise<Response> {
   const url = new URL(message.url)
-  const [address] = await withPatience(checkedAddresses(url.hostname, reach), patience)
   const isName = address !== url.hostname.replace(/^\[|\]$/g, "")
   const direct = new URL(url)
-  direct.hostname = address?.includes(":") ? `[${address}]` : (address ?? "")
+  direct.hostname = address.includes(":") ? `[${address}]` : address
   return await fetch(direct, {
     method: "POST",
     body: message.body,
@@ -109,8 +132,12 @@ async function withPatience<T>(work: Promise<T>, patience: AbortSignal): Promise
 /** In a line, without the address that was tried: inside names of a network are nobody's business. */
 function wordsOf(error: unknown): string {
   if (error instanceof AddressRefused) return error.message
-  const code = error instanceof Error && "code" in error ? String(error.code) : ""
+  const code = codeOf(error)
   if (/^(ENOTFOUND|EAI_|DNS)/.test(code)) return "its name is not known"
   if (/CERT|TLS|SSL|SIGNED/.test(code)) return `its certificate is not accepted (${code})`
   return code === "" ? "the connection failed" : `the connection failed (${code})`
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : ""
 }
