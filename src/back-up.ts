@@ -24,7 +24,7 @@ try {
   if (!file) throw new StartError("usage: bun src/back-up.ts FILE")
   backUp(loadConfig(withDevEnvironment(processEnvironment)).database_url, file)
   say(
-    `The database is copied to ${file}. Keep SERVICE_SECRET beside it: without, chip keys cannot be read. Once it is restored, run: operator restored`,
+    `The database is copied to ${file}. Keep SERVICE_SECRET, apart from it: without, chip keys cannot be read. Once it is restored, run: operator restored`,
   )
 } catch (error) {
   if (!(error instanceof StartError || error instanceof ConfigError)) throw error

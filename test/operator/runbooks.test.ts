@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { join } from "node:path"
+import { eq, type SQL } from "drizzle-orm"
 import { type Address, parseAbi, parseEther } from "viem"
 import { runbooks } from "../../src/api/docs/guides.ts"
 import { startServer } from "../../src/api/server.ts"
+import { apiKeys, publishableKeys } from "../../src/db/schema.ts"
 import { freePort } from "../../src/dev/chain.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
@@ -30,6 +32,7 @@ let api: Running | undefined
 const workers: Running[] = []
 let shell: ReturnType<typeof serveOperator>
 let key: string
+let olderKey: string
 
 beforeAll(async () => {
   stage = await openStage({ confirmation_depth: 1, finality_depth: 4 }, 1)
@@ -47,6 +50,7 @@ beforeAll(async () => {
     const { id } = await createOrganization(turn, {
       ...{ name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] },
     })
+    olderKey = (await issueApiKey(turn, { organization_id: id, name: "of somebody else" })).key
     return await issueApiKey(turn, { organization_id: id, name: "first" })
   })
   key = made.key
@@ -71,12 +75,15 @@ const outcomes: Record<string, (printed: string, before: Environment) => Promise
   },
   "rotate-api-keys": async (printed) => {
     expect(await statusWith(key)).toBe(401)
+    expect(await statusWith(olderKey)).toBe(200)
     key = keyIn(printed)
     settings = { ...settings, KEY: key }
     expect(await statusWith(key)).toBe(200)
     expect(printed).toContain("the old one ends")
   },
-  "rotate-signer": async (printed) => {
+  "rotate-signer": async (printed, before) => {
+    const [, kept] = String(before.SIGNER_KEYS).split(",")
+    expect(settings.SIGNER_KEYS).toBe(`${settings.NEW_KEY},${kept}`)
     expect(printed).toContain(", its key is not in SIGNER_KEYS")
     expect(printed).not.toContain("keys\nSIGNER_KEYS")
   },
@@ -98,7 +105,16 @@ const outcomes: Record<string, (printed: string, before: Environment) => Promise
   "provider-gone": async (printed) => expect(printed).toContain("31337"),
   upgrade: async () => expect(await statusWith(key)).toBe(200),
   "scale-out": async () => expect(workers).toHaveLength(2),
-  "tls-and-proxies": async (printed) => expect(printed).toMatch(/x-ratelimit-remaining: \d+/i),
+  "tls-and-proxies": async (printed) => {
+    const [one, other] = [...printed.matchAll(/x-ratelimit-remaining: (\d+)/gi)].map(([, room]) => room)
+    expect([one, other]).toEqual([expect.any(String), one])
+  },
+  "brand-leaves": async (printed) => {
+    expect(printed).not.toContain("localhost:9/hook")
+    await stopAll()
+    await startAll()
+    expect(await statusWith(key)).toBe(403)
+  },
 }
 
 describe("the runbooks", () => {
@@ -137,6 +153,18 @@ async function follow(markdown: string): Promise<string> {
 
 const hands: Record<string, () => Promise<unknown>> = {
   done: async () => {},
+  "set OLD_KEY_ID to the id of the key that ends": async () => {
+    const { id } = await rowOf(apiKeys, eq(apiKeys.name, "first"))
+    settings = { ...settings, OLD_KEY_ID: id }
+  },
+  "set PUBLISHABLE_KEY_ID to the id of the key that ends": async () => {
+    const { id } = await rowOf(publishableKeys)
+    settings = { ...settings, PUBLISHABLE_KEY_ID: id }
+  },
+  "set PLACE to the old key's place in SIGNER_KEYS, 1 for the first": async () => {
+    settings = { ...settings, PLACE: "1" }
+  },
+  "the brand changes over to the new key": async () => {},
   "restart every process": async () => {
     await stopAll()
     await startAll()
@@ -150,6 +178,13 @@ const hands: Record<string, () => Promise<unknown>> = {
     asAdmin("setRoles", [newAddress(), everyRole]),
   "the factory's admin names NEW_ADDRESS as authorizer": () =>
     asAdmin("setAuthorizer", [newAddress(), inAnHour()]),
+}
+
+/** Of a key that is meant, or the only one. */
+async function rowOf(table: typeof apiKeys | typeof publishableKeys, which?: SQL): Promise<{ id: string }> {
+  const [row] = await (api as Running).world.context.db.read.select({ id: table.id }).from(table).where(which)
+  if (!row) throw new Error("there is no such key")
+  return row
 }
 
 const adminAbi = parseAbi([
