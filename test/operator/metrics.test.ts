@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { sql } from "drizzle-orm"
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts"
 import { openWorld } from "../../src/engine/world.ts"
 import { openObservationPages } from "../../src/operator/port/observation-pages.ts"
 import { startOperatorServer } from "../../src/operator/port/server.ts"
@@ -41,11 +42,7 @@ test("the state of database and Redis is told, and Redis is left out where there
 })
 
 test("a key that the chain does not know in its role is said by /readyz and counted", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "chains-"))
-  closers.push(() => rmSync(folder, { recursive: true }))
-  const CHAINS = join(folder, "chains.json")
-  const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-  writeFileSync(CHAINS, JSON.stringify({ 31337: { rpc_urls: ["http://127.0.0.1:1"], factory_address } }))
+  const { CHAINS } = silentChain()
   const text = "AUTHORIZER_KEY is that of somebody whom the factory does not name"
   const keyFaults = () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }]
   const url = await open({ withRedis: false, CHAINS }, { keyFaults })
@@ -54,6 +51,20 @@ test("a key that the chain does not know in its role is said by /readyz and coun
   const told = await (await ask(url, "/metrics")).text()
   expect(told).toContain('service_key_faults{chain="31337",variable="AUTHORIZER_KEY"} 1')
   expect(told).toContain('service_key_faults{chain="31337",variable="SIGNER_KEYS"} 0')
+})
+
+test("a lane is told of as held or not while its key is there, and not at all when its chain is gone", async () => {
+  const { folder, CHAINS } = silentChain()
+  const DATABASE_URL = `sqlite:${join(folder, "service.db")}`
+  const told = async (environment: object) =>
+    await (await ask(await open({ withRedis: false, DATABASE_URL, ...environment }), "/metrics")).text()
+  const [before, after] = [generatePrivateKey(), generatePrivateKey()]
+  const lane = `lane="31337:${privateKeyToAddress(before)}"`
+  expect(await told({ CHAINS, SIGNER_KEYS: before })).toContain(`service_lane_held{${lane}} 0`)
+  const rotated = await told({ CHAINS, SIGNER_KEYS: after })
+  expect(rotated).not.toContain(`service_lane_held{${lane}}`)
+  expect(rotated).toContain(`service_lane_status{${lane},status="open"} 1`)
+  expect(await told({})).not.toContain(lane)
 })
 
 test("no alert that looks for change fires on a process's first samples", () => {
@@ -199,4 +210,14 @@ async function open({ withRedis, ...settings }: Settings, changes: Partial<Conte
 
 function ask(url: string, path: string): Promise<Response> {
   return fetch(`${url}${path}`)
+}
+
+/** A chain whose only provider nobody runs. */
+function silentChain(): { folder: string; CHAINS: string } {
+  const folder = mkdtempSync(join(tmpdir(), "chains-"))
+  closers.push(() => rmSync(folder, { recursive: true }))
+  const CHAINS = join(folder, "chains.json")
+  const factory_address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+  writeFileSync(CHAINS, JSON.stringify({ 31337: { rpc_urls: ["http://127.0.0.1:1"], factory_address } }))
+  return { folder, CHAINS }
 }

@@ -30,7 +30,7 @@ async function stateOf({ context, chains }: World, board: WakeUpBoard | null): P
       gauges.key_faults.set({ chain: String(chain), variable }, context.keyFaults().filter(isOfBoth).length)
     }
   await Promise.all([
-    readDatabase(context.db.read, context.clock(), gauges),
+    readDatabase(context.db.read, { chains, now: context.clock() }, gauges),
     readClock(context, gauges),
     readRedis(board, gauges),
     ...[...chains.values()].map((chain) => readChain(chain, gauges)),
@@ -62,7 +62,11 @@ function createGauges() {
       "How long the most overdue timer of a machine has been due",
     ),
     lane_status: gauge("service_lane_status", "1 for the status that the lane has", ["lane", "status"]),
-    lane_held: gauge("service_lane_held", "1 while a worker holds the lane", ["lane"]),
+    lane_held: gauge(
+      "service_lane_held",
+      "1 while a worker holds the lane; absent where its key is not in SIGNER_KEYS",
+      ["lane"],
+    ),
     lane_in_flight: gauge("service_lane_in_flight", "Transactions sent and not confirmed", ["lane"]),
     lane_next_nonce: gauge("service_lane_next_nonce", "The nonce that the lane gives out next", ["lane"]),
     lane_balance: gauge("service_lane_balance_ether", "What the lane's signer can spend", ["lane"]),
@@ -93,7 +97,11 @@ function createGauges() {
   }
 }
 
-async function readDatabase(queries: Queries, now: Date, gauges: Gauges): Promise<void> {
+async function readDatabase(
+  queries: Queries,
+  { chains, now }: { chains: World["chains"]; now: Date },
+  gauges: Gauges,
+): Promise<void> {
   const begin = performance.now()
   const secondsSince = (at: Date) => Math.max(0, (now.getTime() - at.getTime()) / 1000)
   try {
@@ -119,9 +127,14 @@ async function readDatabase(queries: Queries, now: Date, gauges: Gauges): Promis
     }
     gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at) : 0)
     for (const lane of await queries.select().from(lanes)) {
+      // Nobody works on a chain that CHAINS does not name.
+      const chain = chains.get(lane.chain_id)
+      if (!chain) continue
       for (const status of ["open", "paused", "halted"])
         gauges.lane_status.set({ lane: lane.id, status }, Number(lane.status === status))
-      gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
+      // Nor is a lane held for long whose key is not in SIGNER_KEYS.
+      if (chain.signers.some(({ lane_id }) => lane_id === lane.id))
+        gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
       gauges.lane_in_flight.set(
         { lane: lane.id },
         Number(inFlight.find((each) => each.lane === lane.id)?.open ?? 0),
