@@ -2,9 +2,16 @@ import { expect, test } from "bun:test"
 import { DatabaseUnavailable } from "../../src/db/database.ts"
 import type { TransactionRow } from "../../src/db/schema.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
+import type { Job, Jobs } from "../../src/engine/jobs/job.ts"
 import { attempt, join, nothing } from "../../src/engine/lanes/findings.ts"
+import { giveResults } from "../../src/engine/lanes/give-results.ts"
 import type { HeldLane } from "../../src/engine/lanes/held-lane.ts"
 import { LeaseLost } from "../../src/engine/lanes/leases.ts"
+import type { Seen } from "../../src/engine/lanes/look.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { openForEachTest } from "../harness/by-hand.ts"
+
+const open = openForEachTest()
 
 test("of several findings the first reason counts, every notice, and the least cost that was refused", () => {
   const [early, late] = [new Error("early"), new Error("late")]
@@ -33,4 +40,28 @@ test("what goes wrong with one transaction is told, unless the lane or the datab
   const { notices, failure } = await fail(odd)
   expect(failure).toBe(odd)
   expect(notices[0]).toStartWith("nonce 4 (issueUnit) cannot be moved on and is tried again: ")
+})
+
+test("what reverted and waits for its end keeps back no results of what is deep enough since", async () => {
+  const hand = await open({ confirmation_depth: 2, finality_depth: 60 })
+  await hand.mine(30)
+  const { client } = hand.stage.anvil
+  const head = await client.getBlockNumber()
+  const seenAt = async (nonce: number, depth: bigint) => {
+    const { number, hash: block_hash } = await client.getBlock({ blockNumber: head - depth + 1n })
+    const place = { hash: `0x${nonce}`, block_number: Number(number), block_hash }
+    const receipt = { blockHash: block_hash, status: "reverted" }
+    const transaction = { id: newId(), nonce, kind: "relayClaim", status: "mined", attempts: [] }
+    return { transaction, mined: { place, receipt } } as unknown as Seen
+  }
+  const judged: number[] = []
+  const results = async (...[, , { transaction }]: Parameters<Job["results"]>) => {
+    judged.push(transaction.nonce)
+    throw new ChainUnreachable("slow")
+  }
+  const [own] = hand.lanes
+  const jobs = { ...own.jobs, relayClaim: { ...own.jobs.relayClaim, results } } as Jobs
+  const lane = { ...own, jobs, head } as unknown as HeldLane
+  await giveResults(lane, [await seenAt(1, 20n), await seenAt(2, 3n), await seenAt(3, 2n)])
+  expect(judged).toEqual([2, 3, 1])
 })

@@ -175,11 +175,12 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
 async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint): Promise<string | null> {
   const { contract, deployed_block, recipient, serial } = claim
   const newest_block = await newestSince(chain.headers, seen)
-  const args = { from: contract, to: recipient, tokenId: BigInt(serial) }
+  // Whoever it was claimed by: one recipient's claim would be looked for down to the deployment where it is another's.
+  const args = { from: contract, tokenId: BigInt(serial) }
   const [log] = await searchCollectionLogs(
     chain,
     { address: contract, deployed_block, newest_block, event_name: "Transfer", args },
     (found) => found.length > 0,
   )
-  return log?.transactionHash ?? null
+  return log?.args.to && isAddressEqual(log.args.to, recipient) ? log.transactionHash : null
 }

@@ -6,7 +6,7 @@ import { collections, type EffectRow } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
-import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Context } from "../../src/platform/context.ts"
@@ -150,26 +150,32 @@ async function nonceChanges(
   const address = asked.contract_address as Address
   const { generation } = await chain.generations.originOf(address)
   const where = {
-    address,
     deployed_block: await deployedBlock(context.db.read, asked),
     newest_block: deepest,
   }
-  const tokenId = BigInt(asked.serial)
-  const isEnough = (found: unknown[]) => found.length >= count
-  const search = { ...where, event_name: "Transfer", args: { tokenId } } as const
-  const transfers = await searchCollectionLogs(chain, search, isEnough).catch(none)
-  // Its issuance moves a token, and no nonce.
-  const moves = transfers.filter(({ args }) => args.from !== zeroAddress)
-  const newest = moves[0] ? moveOf(moves[0]) : null
-  // Of the first generation only owners count.
-  if (generation === 1) return { found: moves, newest }
-  const ofChips = { ...where, event_name: "ChipReplaced", args: { serial: tokenId } } as const
-  const swaps = await searchCollectionLogs(chain, ofChips, isEnough).catch(none)
-  const found = [...moves, ...swaps].sort(
-    (one, other) =>
-      Number(other.blockNumber - one.blockNumber) || (other.logIndex ?? 0) - (one.logIndex ?? 0),
-  )
-  return { found, newest }
+  const serial = BigInt(asked.serial)
+  const ofOwners = { address, event_name: "Transfer", args: { tokenId: serial } } as const
+  const ofChips = { address, event_name: "ChipReplaced", args: { serial } } as const
+  // Both at once, range by range: a search for one of them alone ends at the deployment where there is none.
+  const changesIn = async (range: Parameters<typeof logsOf>[2]) => {
+    const [transfers, swaps] = await Promise.all([
+      logsOf(chain, ofOwners, range),
+      // Of the first generation only owners count.
+      generation === 1 ? [] : logsOf(chain, ofChips, range),
+    ])
+    // Its issuance moves a token, and no nonce.
+    const moves = transfers.filter(({ args }) => args.from !== zeroAddress)
+    const changes = [
+      ...moves.map((log) => ({ log, move: moveOf(log) })),
+      ...swaps.map((log) => ({ log, move: null })),
+    ]
+    return changes.sort(
+      ({ log: one }, { log: other }) =>
+        Number(one.blockNumber - other.blockNumber) || (one.logIndex ?? 0) - (other.logIndex ?? 0),
+    )
+  }
+  const found = await searchRanges(chain, where, changesIn, (some) => some.length >= count).catch(none)
+  return { found: found.map(({ log }) => log), newest: found.find(({ move }) => move)?.move ?? null }
 }
 
 /** Providers that refuse to be searched are no reason to hold up other authorizations. */

@@ -34,15 +34,25 @@ export async function searchCollectionLogs<Name extends CollectionEventName>(
   search: CollectionSearch<Name>,
   isEnough: (found: CollectionLog<Name>[]) => boolean,
 ): Promise<CollectionLog<Name>[]> {
+  return await searchRanges(chain, search, (range) => logsOf(chain, search, range), isEnough)
+}
+
+/** The same for whatever is asked of a range of blocks, oldest first. */
+export async function searchRanges<Log>(
+  chain: Pick<ConnectedChain, "config">,
+  search: { deployed_block: number | null; newest_block: bigint },
+  logsIn: (range: BlockRange) => Promise<Log[]>,
+  isEnough: (found: Log[]) => boolean,
+): Promise<Log[]> {
   const size = BigInt(chain.config.log_range_blocks)
   const lowest = lowestBlock(chain, search)
-  const found: CollectionLog<Name>[] = []
+  const found: Log[] = []
   for (let last = search.newest_block; last >= lowest; last -= size * rangesAtOnce) {
     const lasts = Array.from({ length: Number(rangesAtOnce) }, (_, index) => last - size * BigInt(index))
     const ranges = lasts
       .filter((each) => each >= lowest)
       .map((each) => ({ first: most(each - size + 1n, lowest), last: each }))
-    const logs = await Promise.all(ranges.map((range) => logsOf(chain, search, range)))
+    const logs = await Promise.all(ranges.map(logsIn))
     for (const ofRange of logs) found.push(...ofRange.reverse())
     if (isEnough(found)) break
   }
@@ -57,10 +67,14 @@ function lowestBlock(
   return BigInt(Math.max((deployed_block ?? 0) - config.finality_depth, 0))
 }
 
-async function logsOf<Name extends CollectionEventName>(
+/** Both ends are part of it. */
+type BlockRange = { first: bigint; last: bigint }
+
+/** A collection's logs of one event in a range of blocks that providers take, oldest first. Throws `ChainUnreachable`. */
+export async function logsOf<Name extends CollectionEventName>(
   { rpc }: Pick<ConnectedChain, "rpc">,
-  { address, event_name, args }: CollectionSearch<Name>,
-  { first, last }: { first: bigint; last: bigint },
+  { address, event_name, args }: Pick<CollectionSearch<Name>, "address" | "event_name" | "args">,
+  { first, last }: BlockRange,
 ): Promise<CollectionLog<Name>[]> {
   const query = { address, abi: collectionAbi, eventName: event_name, fromBlock: first, toBlock: last }
   return await reach(() => rpc.getContractEvents<typeof collectionAbi, Name>({ ...query, args }))

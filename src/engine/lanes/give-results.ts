@@ -27,7 +27,10 @@ export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] 
   return [inOrder.filter((each) => !isLast(each)), inOrder.filter(isLast)]
 }
 
-/** Gives the results of what is deep enough, in order, for about a quarter of a block's time. */
+/**
+ * Gives the results of what is deep enough, in order, for about a quarter of a block's time. What has been deep enough
+ * for long comes last: it waits for its end, as what reverted does, and is judged anew at each block.
+ */
 export async function giveResults(
   lane: HeldLane,
   seen: readonly Seen[],
@@ -35,9 +38,12 @@ export async function giveResults(
   const { confirmation_depth, block_time_seconds } = lane.chain.config
   const deadline = performance.now() + block_time_seconds * 250
   const found: Findings[] = []
-  for (const { transaction, mined } of seen) {
+  const depthOf = ({ mined }: Seen) => (mined ? Number(lane.head) - mined.place.block_number + 1 : 0)
+  const isLate = (each: Seen) => depthOf(each) > confirmation_depth + lateBlocks
+  for (const each of [...seen.filter((one) => !isLate(one)), ...seen.filter(isLate)]) {
+    const { transaction, mined } = each
     if (!mined || transaction.status === "allocated") continue
-    const depth = Number(lane.head) - mined.place.block_number + 1
+    const depth = depthOf(each)
     const isOpen = transaction.status !== "confirmed" && transaction.status !== "reverted"
     if (isOpen && depth < confirmation_depth) continue
     if (performance.now() > deadline) return { findings: join(...found), is_done: false }
@@ -48,6 +54,9 @@ export async function giveResults(
   }
   return { findings: join(...found), is_done: true }
 }
+
+/** A round at each block sees everything that is due within so many. */
+const lateBlocks = 10
 
 /** At the confirmation depth the results reach the actors, together with the transaction's own status. */
 async function confirm(

@@ -1,0 +1,75 @@
+import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { effects } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { type Effect, effectsIn } from "../../src/engine/jobs/job.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { relayClaims } from "../../workers/jobs/relay-claims.ts"
+import { judgeAuthorization, type Watch } from "../../workers/watches/authorization-outcome.ts"
+import { accountAt } from "../faults/stage.ts"
+import { callAsOutsider, grant, issuedUnit, openForEachTest, outsider } from "../harness/by-hand.ts"
+
+// A search ends with the change that it is about, however long ago the collection was deployed.
+
+const open = openForEachTest()
+const [person, friend] = [accountAt(6), accountAt(7)]
+/** Blocks that nothing is in, between the issuance and what is searched for. */
+const silence = 60
+
+test("whoever was quicker to claim a unit is found without reading what came before", async () => {
+  const hand = await open()
+  const { unit_id, address } = await issuedUnit(hand)
+  const body = { recipient: person.address }
+  const prepared = await prepareClaim(hand.world.context, hand.caller, unit_id, body)
+  const { id } = await hand.turn((turn) => createClaim(turn, hand.caller, { unit_id, body, prepared }))
+  await hand.mine(silence)
+  await claimForFriend(hand, address)
+  const { read } = hand.world.context.db
+  const rows = await read.select().from(effects).where(eq(effects.actor_id, id))
+  const [effect] = effectsIn(rows) as Effect<"relayClaim">[]
+  if (!effect) throw new Error("the claim waits for its lane")
+  const { chain, ranges } = watched(hand.chain)
+  expect(await relayClaims.earlier?.(chain, read, effect)).toBeNull()
+  expect(ranges.size).toBe(4)
+})
+
+test("what outdid an authorization is found without reading what came before", async () => {
+  const hand = await open()
+  const { address } = await issuedUnit(hand)
+  await hand.mine(silence)
+  const transaction_hash = await claimForFriend(hand, address)
+  const { chain, ranges } = watched(hand.chain)
+  const { context } = hand.world
+  const watch = {
+    ...{ request_id: null, attempts: 0, last_error: null, due_at: new Date(), holder: null },
+    input: {
+      ...{ chain_id: 31_337, contract_address: address, serial: 1, authorization_nonce: 0 },
+      ...{ authorization_digest: `0x${"1".repeat(64)}`, deadline_at: "2999-01-01T00:00:00.000Z" },
+    },
+  } as Watch
+  const deepest = await hand.stage.anvil.client.getBlockNumber()
+  const seen = { changes: new Map(), timestamp: 0n, is_doubtful: true }
+  expect(await judgeAuthorization({ context, chain, deepest }, watch, seen)).toMatchObject({
+    is: "ended",
+    output: { outcome: "superseded", transaction_hash },
+  })
+  expect(ranges.size).toBe(4)
+})
+
+async function claimForFriend(hand: Awaited<ReturnType<typeof open>>, address: string) {
+  await grant(hand, outsider.address)
+  const hash = await callAsOutsider(hand, address, "claim", [1n, friend.address])
+  await hand.mine()
+  return hash
+}
+
+/** A chain whose logs are asked for by two blocks, and the ranges that were asked for. */
+function watched(chain: ConnectedChain): { chain: ConnectedChain; ranges: Set<unknown> } {
+  const ranges = new Set<unknown>()
+  const getContractEvents: typeof chain.rpc.getContractEvents = (query) => {
+    ranges.add(query.fromBlock)
+    return chain.rpc.getContractEvents(query)
+  }
+  const config = { ...chain.config, log_range_blocks: 2 }
+  return { chain: { ...chain, config, rpc: { ...chain.rpc, getContractEvents } }, ranges }
+}
