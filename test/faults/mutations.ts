@@ -284,6 +284,20 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
   },
   {
+    name: "a lane halts for one provider that has stopped",
+    file: nonces,
+    replace: [["if (!isBeyondDoubt) {", "if (counts.length === 0) {"]],
+    noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "a lane halts for what was final" },
+  },
+  {
+    name: "one recipient's claim is looked for down to the deployment",
+    file: "workers/jobs/relay-claims.ts",
+    replace: [
+      ["const args = { from: contract, tokenId", "const args = { from: contract, to: recipient, tokenId"],
+    ],
+    noticed_by: { file: "test/engine/short-searches.test.ts", test: "whoever was quicker to claim" },
+  },
+  {
     name: "a claim that may come undone refuses what met no contract",
     file: "workers/jobs/claimed-at-depth.ts",
     replace: [["args: [serial], blockNumber }", "args: [serial] }"]],

@@ -40,20 +40,32 @@ export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Fi
   if (row.status === "halted") return nothing
   const compared = await compareFinalBlock(lane, row)
   if (compared.halt !== null || compared.failure) return compared
-  const halt = await outOfStep(lane, row.next_nonce)
-  if (halt !== null) return { ...nothing, halt }
+  const counted = await compareNonces(lane, row.next_nonce)
+  if (counted.halt !== null || counted.failure) return counted
   await followFinalBlock(lane, row.final_block_number)
   return nothing
 }
 
-async function outOfStep(lane: HeldLane, nextNonce: number): Promise<string | null> {
+async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Findings> {
   const { address, lane_id } = lane.signer
   const { used_nonces: used, chain } = lane
-  if (used > nextNonce)
-    return `the chain has ${used} transactions of ${address}, the database knows ${nextNonce}: where a back-up was restored, run: operator restored; otherwise stop whoever else uses the key, then run: operator retry ${lane_id}`
+  if (used > nextNonce) {
+    const halt = `the chain has ${used} transactions of ${address}, the database knows ${nextNonce}: where a back-up was restored, run: operator restored; otherwise stop whoever else uses the key, then run: operator retry ${lane_id}`
+    return { ...nothing, halt }
+  }
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
-  if (lost.length === 0) return null
-  return `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
+  if (lost.length === 0) return nothing
+  // One provider that has stopped long ago has lost as many, too.
+  const question = { method: "eth_getTransactionCount", params: [address, "latest"] }
+  const counts = await reach(() => chain.providers.askAll(question))
+  const isBeyondDoubt =
+    counts.length >= chain.providers.voices() && counts.every((count) => Number(count) < used + lost.length)
+  if (!isBeyondDoubt) {
+    const notice = `not all providers of chain ${chain.chain_id} say how many transactions ${address} has sent, or they differ: nothing is done until they agree, or the wrong one is removed from CHAINS`
+    return { ...nothing, notices: [notice], failure: new ChainUnreachable("the providers disagree") }
+  }
+  const halt = `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
+  return { ...nothing, halt }
 }
 
 /**
