@@ -287,7 +287,7 @@ export const mutations: Mutation[] = [
     name: "a lane halts for one provider that has stopped",
     file: nonces,
     replace: [["if (!isBeyondDoubt) {", "if (counts.length === 0) {"]],
-    noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "is lost, but not where one has it" },
+    noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "but not where one has it" },
   },
   {
     name: "one recipient's claim is looked for down to the deployment",
