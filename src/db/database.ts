@@ -157,3 +157,8 @@ export function driverError(error: unknown): unknown {
     ? error.cause
     : error
 }
+
+/** What a driver calls an error; empty where it has no name for it. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : ""
+}

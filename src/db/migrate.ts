@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { sql } from "drizzle-orm"
-import { type Database, driverError, type Queries } from "./database.ts"
+import { codeOf, type Database, driverError, type Queries } from "./database.ts"
 
 /**
  * Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. A table
@@ -58,7 +58,7 @@ async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): P
     try {
       return await runStatements(tx, text)
     } catch (error) {
-      if (!isLockNotAvailable(error)) throw error
+      if (codeOf(error) !== lockNotAvailable) throw error
     }
     await tx.ask({ text: "rollback to savepoint before_migration" }, [])
     tellOfWait()
@@ -69,10 +69,7 @@ async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): P
 
 const lockMilliseconds = 3_000
 const longestPauseSeconds = 30
-
-function isLockNotAvailable(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "55P03"
-}
+const lockNotAvailable = "55P03"
 
 /** Waits for another process that has claimed it and is not done. */
 const claim =

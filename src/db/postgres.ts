@@ -1,6 +1,7 @@
 import pg from "pg"
 import {
   assertNoOpenScope,
+  codeOf,
   committedQueriesOver,
   type Database,
   DatabaseUnavailable,
@@ -361,7 +362,3 @@ function unavailable(error: unknown): unknown {
 
 /** What another server, or a new connection, may yet do. */
 const otherwiseElsewhere = /^(25006|0A000)$/
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : ""
-}

@@ -1,6 +1,7 @@
 import { Database as Connection, type Statement as Prepared, type SQLQueryBindings } from "bun:sqlite"
 import {
   assertNoOpenScope,
+  codeOf,
   committedQueriesOver,
   type Database,
   DatabaseUnavailable,
@@ -163,7 +164,7 @@ async function beginImmediate(writer: Connection): Promise<void> {
       writer.exec("begin immediate")
       return
     } catch (error) {
-      if (!codeOf(error)?.startsWith("SQLITE_BUSY") || performance.now() > deadline) throw error
+      if (!codeOf(error).startsWith("SQLITE_BUSY") || performance.now() > deadline) throw error
       await Bun.sleep(10)
     }
   }
@@ -217,10 +218,6 @@ const unavailableCodes = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORR
 function unavailable(error: unknown): unknown {
   const cause = driverError(error)
   const code = codeOf(cause)
-  if (!code || !unavailableCodes.test(code)) return cause
+  if (!unavailableCodes.test(code)) return cause
   return new DatabaseUnavailable(`SQLite cannot answer now (${code}): ${(cause as Error).message}`)
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined
 }

@@ -5,7 +5,6 @@ import { chipReplacements, claims, lanes, transactionAttempts, transactions } fr
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { effectsOf } from "../../src/engine/lanes/transactions.ts"
-import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
 import { issuedOn } from "../../workers/jobs/take-up-serials.ts"
@@ -14,12 +13,14 @@ import {
   activeCollection,
   type ByHand,
   callAsOutsider,
+  claimBeside,
   grant,
   issuedUnit,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   pairedUnit,
+  preparedClaim,
   replaceChip,
 } from "../harness/by-hand.ts"
 
@@ -273,9 +274,7 @@ test("an issuance that reverted leaves none behind that was planned after it, wh
 
 /** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
 async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
-  await grant(hand, outsider.address)
-  await callAsOutsider(hand, address, "claim", [1n, friend.address])
-  await hand.mine()
+  await claimBeside(hand, address, friend.address)
   expect(await read(hand, address, "ownerOf")).toBe(friend.address)
   await outwaitNewestBlock()
   await hand.tick()
@@ -304,13 +303,6 @@ async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Pr
   await client.sendRawTransaction({ serializedTransaction: raw })
   await hand.mine()
   expect(await client.getTransactionReceipt({ hash })).toMatchObject({ status: "reverted" })
-}
-
-/** A claim that the chain lets happen now; what is answered creates it. */
-async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, recipient: Address) {
-  const body = { recipient }
-  const prepared = await prepareClaim(world.context, caller, unit_id, body)
-  return () => turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
 }
 
 async function read(

@@ -3,11 +3,10 @@ import { eq } from "drizzle-orm"
 import { effects } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { type Effect, effectsIn } from "../../src/engine/jobs/job.ts"
-import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { relayClaims } from "../../workers/jobs/relay-claims.ts"
 import { judgeAuthorization, type Watch } from "../../workers/watches/authorization-outcome.ts"
 import { accountAt } from "../faults/stage.ts"
-import { callAsOutsider, grant, issuedUnit, openForEachTest, outsider } from "../harness/by-hand.ts"
+import { claimBeside, issuedUnit, openForEachTest, preparedClaim } from "../harness/by-hand.ts"
 
 // A search ends with the change that it is about, however long ago the collection was deployed.
 
@@ -19,11 +18,9 @@ const silence = 60
 test("whoever was quicker to claim a unit is found without reading what came before", async () => {
   const hand = await open()
   const { unit_id, address } = await issuedUnit(hand)
-  const body = { recipient: person.address }
-  const prepared = await prepareClaim(hand.world.context, hand.caller, unit_id, body)
-  const { id } = await hand.turn((turn) => createClaim(turn, hand.caller, { unit_id, body, prepared }))
+  const { id } = await (await preparedClaim(hand, unit_id, person.address))()
   await hand.mine(silence)
-  await claimForFriend(hand, address)
+  await claimBeside(hand, address, friend.address)
   const { read } = hand.world.context.db
   const rows = await read.select().from(effects).where(eq(effects.actor_id, id))
   const [effect] = effectsIn(rows) as Effect<"relayClaim">[]
@@ -37,7 +34,7 @@ test("what outdid an authorization is found without reading what came before", a
   const hand = await open()
   const { address } = await issuedUnit(hand)
   await hand.mine(silence)
-  const transaction_hash = await claimForFriend(hand, address)
+  const transaction_hash = await claimBeside(hand, address, friend.address)
   const { chain, ranges } = watched(hand.chain)
   const { context } = hand.world
   const watch = {
@@ -55,13 +52,6 @@ test("what outdid an authorization is found without reading what came before", a
   })
   expect(ranges.size).toBe(4)
 })
-
-async function claimForFriend(hand: Awaited<ReturnType<typeof open>>, address: string) {
-  await grant(hand, outsider.address)
-  const hash = await callAsOutsider(hand, address, "claim", [1n, friend.address])
-  await hand.mine()
-  return hash
-}
 
 /** A chain whose logs are asked for by two blocks, and the ranges that were asked for. */
 function watched(chain: ConnectedChain): { chain: ConnectedChain; ranges: Set<unknown> } {

@@ -286,7 +286,7 @@ export const mutations: Mutation[] = [
   {
     name: "a lane halts for one provider that has stopped",
     file: nonces,
-    replace: [["if (!isBeyondDoubt) {", "if (counts.length === 0) {"]],
+    replace: [["if (!isBeyondDoubt) return", "if (counts.length === 0) return"]],
     noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "but not where one has it" },
   },
   {

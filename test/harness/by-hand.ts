@@ -14,6 +14,7 @@ import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
 import { pairChip } from "../../src/resources/chips/service.ts"
+import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
@@ -170,6 +171,21 @@ export async function callAsOutsider(
 ): Promise<Hex> {
   const call = { account: outsider, chain: null, address: address as Hex, abi: collectionAbi, gas: 300_000n }
   return await stage.anvil.client.writeContract({ ...call, functionName, args } as never)
+}
+
+/** Somebody else has claimed serial 1, in the newest block; answers the transaction's hash. */
+export async function claimBeside(hand: ByHand, address: string, recipient: Address): Promise<Hex> {
+  await grant(hand, outsider.address)
+  const hash = await callAsOutsider(hand, address, "claim", [1n, recipient])
+  await hand.mine()
+  return hash
+}
+
+/** A claim that the chain lets happen now; what is answered creates it. */
+export async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, recipient: Address) {
+  const body = { recipient }
+  const prepared = await prepareClaim(world.context, caller, unit_id, body)
+  return () => turn((t) => createClaim(t, caller, { unit_id, body, prepared }))
 }
 
 /** The row of the lane that issues and deploys. */

@@ -59,31 +59,15 @@ describe.each(entries)("%s", (_name, entry) => {
   })
 
   test("starts with a warning when one provider of several lacks the factory, and says which", async () => {
-    const operatorPort = await freePort()
     const has = fakeChain({ chain_id: 31_337, code: "0x60" })
     const lacks = fakeChain({ chain_id: 31_337, code: "0x" })
-    const child = start(entry, {
-      CHAINS: chainsFile("http://127.0.0.1:1/with-a-key", lacks, has),
-      OPERATOR_PORT: String(operatorPort),
-    })
-    await untilReady(operatorPort)
-    child.kill("SIGTERM")
-    expect(await child.exited).toBe(0)
-    const log = await child.stderr.text()
+    const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key", lacks, has) })
     expect(log).toMatch("number 2 of rpc_urls of chain 31337 lacks the contract at factory_address 0x")
     expect(log).not.toMatch("number 3 of rpc_urls")
   })
 
   test("starts with a warning when a chain does not answer, says that it is ready, and stops in order", async () => {
-    const operatorPort = await freePort()
-    const child = start(entry, {
-      CHAINS: chainsFile("http://127.0.0.1:1/with-a-key"),
-      OPERATOR_PORT: String(operatorPort),
-    })
-    await untilReady(operatorPort)
-    child.kill("SIGTERM")
-    expect(await child.exited).toBe(0)
-    const log = await child.stderr.text()
+    const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key") })
     expect(log).toMatch("number 1 of rpc_urls of chain 31337 does not answer")
     expect(log).not.toMatch("with-a-key")
   })
@@ -148,13 +132,19 @@ function start(entry: string, settings: Record<string, string>) {
   return child
 }
 
-async function untilReady(operatorPort: number): Promise<void> {
+/** What a process logs that becomes ready and is stopped then, in order. */
+async function logOfRun(entry: string, settings: Record<string, string>): Promise<string> {
+  const operatorPort = await freePort()
+  const child = start(entry, { ...settings, OPERATOR_PORT: String(operatorPort) })
   const ready = () =>
     fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
       ({ status }) => status,
       () => 0,
     )
   while ((await ready()) !== 200) await Bun.sleep(50)
+  child.kill("SIGTERM")
+  expect(await child.exited).toBe(0)
+  return await child.stderr.text()
 }
 
 /** The one line that is no log line. */

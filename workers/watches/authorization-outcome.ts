@@ -6,7 +6,7 @@ import { collections, type EffectRow } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
-import { logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
+import { type BlockRange, logsOf, searchRanges } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, type Rpc, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Context } from "../../src/platform/context.ts"
@@ -157,7 +157,7 @@ async function nonceChanges(
   const ofOwners = { address, event_name: "Transfer", args: { tokenId: serial } } as const
   const ofChips = { address, event_name: "ChipReplaced", args: { serial } } as const
   // Both at once, range by range: a search for one of them alone ends at the deployment where there is none.
-  const changesIn = async (range: Parameters<typeof logsOf>[2]) => {
+  const changesIn = async (range: BlockRange) => {
     const [transfers, swaps] = await Promise.all([
       logsOf(chain, ofOwners, range),
       // Of the first generation only owners count.

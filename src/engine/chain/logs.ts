@@ -68,7 +68,7 @@ function lowestBlock(
 }
 
 /** Both ends are part of it. */
-type BlockRange = { first: bigint; last: bigint }
+export type BlockRange = { first: bigint; last: bigint }
 
 /** A collection's logs of one event in a range of blocks that providers take, oldest first. Throws `ChainUnreachable`. */
 export async function logsOf<Name extends CollectionEventName>(

@@ -21,7 +21,7 @@ export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<F
   // Also where nobody serves a block that is so old.
   if (hashes.every((hash) => hash === final_block_hash)) return nothing
   const isBeyondDoubt = isFromAll(lane, hashes) && !hashes.includes(final_block_hash as Hex)
-  if (!isBeyondDoubt) return disagreement(lane, number)
+  if (!isBeyondDoubt) return disagreement(lane, `block ${number}`)
   const halt = `chain ${lane.chain.chain_id} replaced block ${number}, which was final at a depth of ${finality_depth} blocks: check that its providers are right, then run: operator retry ${lane.signer.lane_id}`
   return { ...nothing, halt }
 }
@@ -52,16 +52,16 @@ async function hashesOf({ chain }: HeldLane, number: number): Promise<Hex[]> {
 }
 
 /** A provider that is silent may be the one that is right, as long as it is not gone for good. */
-function isFromAll({ chain }: HeldLane, hashes: Hex[]): boolean {
-  return hashes.length >= chain.providers.voices()
+export function isFromAll({ chain }: HeldLane, answers: readonly unknown[]): boolean {
+  return answers.length >= chain.providers.voices()
 }
 
 /** That providers disagree, or are silent where all are needed. */
-export function disagreement({ chain }: HeldLane, blockNumber: number): Findings {
+export function disagreement({ chain }: HeldLane, about: string): Findings {
   return {
     ...nothing,
     notices: [
-      `not all providers of chain ${chain.chain_id} say the same of block ${blockNumber}: nothing is confirmed until they do, or the wrong one is removed from CHAINS`,
+      `not all providers of chain ${chain.chain_id} say the same of ${about}: nothing is confirmed until they do, or the wrong one is removed from CHAINS`,
     ],
     failure: new ChainUnreachable("the providers disagree"),
   }

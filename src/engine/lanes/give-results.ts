@@ -39,8 +39,8 @@ export async function giveResults(
   const deadline = performance.now() + block_time_seconds * 250
   const found: Findings[] = []
   const depthOf = ({ mined }: Seen) => (mined ? Number(lane.head) - mined.place.block_number + 1 : 0)
-  const isLate = (each: Seen) => depthOf(each) > confirmation_depth + lateBlocks
-  for (const each of [...seen.filter((one) => !isLate(one)), ...seen.filter(isLate)]) {
+  const lateness = (each: Seen) => Number(depthOf(each) > confirmation_depth + lateBlocks)
+  for (const each of seen.toSorted((one, other) => lateness(one) - lateness(other))) {
     const { transaction, mined } = each
     if (!mined || transaction.status === "allocated") continue
     const depth = depthOf(each)
@@ -68,7 +68,7 @@ async function confirm(
   const { place } = sighting
   const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
   if (receipt?.blockHash !== place.block_hash) return nothing
-  if (!(await isAgreedOn(lane, place))) return disagreement(lane, place.block_number)
+  if (!(await isAgreedOn(lane, place))) return disagreement(lane, `block ${place.block_number}`)
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   if (isCancelled(transaction, place.hash)) {

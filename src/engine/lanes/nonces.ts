@@ -3,7 +3,7 @@ import type { LaneRow, TransactionRow } from "../../db/schema.ts"
 import { unlessUnknown } from "../chain/endpoint.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import { useUpNonce } from "../jobs/job.ts"
-import { compareFinalBlock, followFinalBlock } from "./final-block.ts"
+import { compareFinalBlock, disagreement, followFinalBlock, isFromAll } from "./final-block.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { adoptNonce } from "./leases.ts"
@@ -58,12 +58,8 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
   // One provider that has stopped long ago has lost as many, too.
   const question = { method: "eth_getTransactionCount", params: [address, "latest"] }
   const counts = await reach(() => chain.providers.askAll(question))
-  const isBeyondDoubt =
-    counts.length >= chain.providers.voices() && counts.every((count) => Number(count) < used + lost.length)
-  if (!isBeyondDoubt) {
-    const notice = `not all providers of chain ${chain.chain_id} say how many transactions ${address} has sent, or they differ: nothing is done until they agree, or the wrong one is removed from CHAINS`
-    return { ...nothing, notices: [notice], failure: new ChainUnreachable("the providers disagree") }
-  }
+  const isBeyondDoubt = isFromAll(lane, counts) && counts.every((count) => Number(count) < used + lost.length)
+  if (!isBeyondDoubt) return disagreement(lane, `the transactions of ${address}`)
   const halt = `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
   return { ...nothing, halt }
 }
