@@ -52,17 +52,22 @@ describe("a search of a collection's logs", () => {
     )
   })
 
-  test("finds each log exactly once, newest first, wherever they are", async () => {
+  test("finds each log exactly once, newest first, wherever they are and however little a provider answers", async () => {
     const drawn = fc.record({
       blocks: fc.uniqueArray(fc.bigInt(0n, 300n), { maxLength: 12 }),
       newest: fc.bigInt(0n, 300n),
       deployed: fc.option(fc.integer({ min: 0, max: 300 })),
       size: fc.integer({ min: 1, max: 80 }),
+      most_blocks: fc.integer({ min: 1, max: 80 }),
+      most_logs: fc.integer({ min: 1, max: 12 }),
     })
     await fc.assert(
-      fc.asyncProperty(drawn, async ({ blocks, newest, deployed, size }) => {
+      fc.asyncProperty(drawn, async ({ blocks, newest, deployed, size, ...most }) => {
         const lowest = BigInt(Math.max((deployed ?? 0) - finality_depth, 0))
-        const { chain, close } = startChain({ log_range_blocks: size, lowest_allowed: lowest }, blocks)
+        const { chain, close } = startChain(
+          { log_range_blocks: size, lowest_allowed: lowest, ...most },
+          blocks,
+        )
         const found = await searchCollectionLogs(chain, searchFrom(newest, deployed), () => false)
         await close()
         const wanted = blocks.filter((block) => block >= lowest && block <= newest)
@@ -81,9 +86,11 @@ function searchFrom(newest_block: bigint, deployed_block: number | null) {
 
 type Range = { first: bigint; last: bigint }
 
+type Limits = { log_range_blocks: number; lowest_allowed: bigint; most_blocks?: number; most_logs?: number }
+
 /** A provider that has one issuance in each of some blocks, and refuses ranges as public ones do. */
 function startChain(
-  { log_range_blocks, lowest_allowed }: { log_range_blocks: number; lowest_allowed: bigint },
+  { log_range_blocks, lowest_allowed, most_blocks = Infinity, most_logs = Infinity }: Limits,
   blocks: bigint[],
 ) {
   const asked: Range[] = []
@@ -101,9 +108,13 @@ function startChain(
         range.first >= lowest_allowed &&
         range.last - range.first < log_range_blocks &&
         range.last >= range.first
-      if (!isTaken)
-        return Response.json({ jsonrpc: "2.0", id, error: { code: -32_602, message: "range refused" } })
+      const refusal = (message: string) =>
+        Response.json({ jsonrpc: "2.0", id, error: { code: -32_602, message } })
+      if (!isTaken) return refusal("range refused")
+      if (range.last - range.first >= most_blocks)
+        return refusal(`eth_getLogs is limited to a ${most_blocks} range`)
       const inRange = blocks.filter((block) => block >= range.first && block <= range.last)
+      if (inRange.length > most_logs) return refusal(`query returned more than ${most_logs} results`)
       const result = inRange.sort((one, other) => Number(one - other)).map(issuanceIn)
       return Response.json({ jsonrpc: "2.0", id, result })
     },

@@ -383,15 +383,42 @@ describe("too many requests", () => {
   })
 
   test.each([
+    "query returned more than 10000 results. Try with this block range [0x1, 0x2]",
     "query returned more than 10000 results",
     "requested range exceeds limit",
     "range 1000000 exceeds limit of 10000",
     "Requested block range exceeds maximum RPC range limit",
+    "query exceeds max block range 100000",
+    "query exceeds max results 20000, retry with the range 23879634-23879696",
+    "eth_getLogs is limited to a 10,000 range",
+    "eth_getLogs is limited to 0 - 10000 blocks range",
+    "eth_getLogs range is too large, max is 1k blocks",
+    "ranges over 10000 blocks are not supported on freetier",
+    "range 9009594 is bigger than range limit 2000",
+    "query block range exceeds server limit, narrow your filter: 1000",
+    "query returns too many logs, narrow your filter: 20000",
+    "Too many logs requested. Max logs per response is 20000.",
+    "logs matched by query exceeds limit of 10000",
+    "block range is too wide",
+    "exceed maximum block range: 5000",
+    "Max range: 800",
+    "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range",
+    "Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range.",
+    "backend response too large",
+    "query timeout exceeded",
   ])("is not what “%s” of logs means, though the code is the same", async (words) => {
     const wide = startProvider(refuses(-32_005, words))
     const { client, health } = clientOf([wide])
     for (let round = 0; round < 5; round++) await client.getBlockNumber().catch(() => {})
     expect(wide.asked).toHaveLength(5)
+    expect(health()[0]?.state).toBe("healthy")
+  })
+
+  test("is not what such words mean under the status 400, nor is it trouble", async () => {
+    const words = "You can make eth_getLogs requests with up to a 10 block range."
+    const wide = startProvider(refuses(-32_600, words, 400))
+    const { client, health } = clientOf([wide])
+    await client.getBlockNumber().catch(() => {})
     expect(health()[0]?.state).toBe("healthy")
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
+import { saysTooMuch } from "../../src/engine/chain/endpoint.ts"
 import {
   bestVerdict,
   classifySendError,
@@ -12,6 +13,7 @@ describe("what a node says to a transaction", () => {
   for (const { node, words, outcome } of nodeWords)
     test(`“${words}” (${node}) means ${outcome}`, () => {
       expect(classifySendError(words.toLowerCase())).toBe(outcome as SendOutcome)
+      expect(saysTooMuch(words.toLowerCase())).toBe(false)
     })
 })
 

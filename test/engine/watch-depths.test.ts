@@ -61,6 +61,21 @@ describe("an authorization", () => {
     expect(seen).toEqual(["claiming", "expired"])
   }, 30_000)
 
+  test("is found to be used long ago through a provider that answers few blocks at a time", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
+    await send(hand, claim)
+    await hand.mine(60)
+    const refuse = () => Promise.reject(new Error("eth_getLogs is limited to a 10 range"))
+    const { rpc } = hand.chain
+    const getLogs = ((query) => {
+      const isWide = Number(query?.toBlock) - Number(query?.fromBlock) >= 10
+      return isWide ? refuse() : rpc.getLogs(query)
+    }) as typeof rpc.getLogs
+    await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } })
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  }, 30_000)
+
   test("whose use a reorganization puts into a block that was read before is found all the same", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { client } = hand.stage.anvil

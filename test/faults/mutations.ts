@@ -284,6 +284,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
   },
   {
+    name: "a range of logs that is too much is asked for again as it was",
+    file: "src/engine/chain/logs.ts",
+    replace: [["if (first === last || ", "if (first <= last || "]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "through a provider that answers few blocks at a time",
+    },
+  },
+  {
     name: "a lane halts for one provider that has stopped",
     file: nonces,
     replace: [["if (!isBeyondDoubt) return", "if (counts.length === 0) return"]],

@@ -2,6 +2,7 @@ import { type Address, type GetLogsReturnType, getAbiItem } from "viem"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { inParts } from "../../src/engine/chain/logs.ts"
 import { reach } from "../../src/engine/chain/rpc.ts"
 import type { Move } from "./follow-owners.ts"
 
@@ -39,10 +40,13 @@ const addressesAtOnce = 500
 async function changesInRange(
   chain: ConnectedChain,
   address: Address[],
-  { first, last }: Span,
+  span: Span,
 ): Promise<OwnershipChange[]> {
-  const range = { address, events: ownershipEvents, fromBlock: first, toBlock: last }
-  return (await reach(() => chain.rpc.getLogs(range))).map(changeOf)
+  const query = { address, events: ownershipEvents }
+  const logs = await inParts(span, ({ first, last }) =>
+    chain.rpc.getLogs({ ...query, fromBlock: first, toBlock: last }),
+  )
+  return logs.map(changeOf)
 }
 
 /** By the hash of each block: a provider that follows another fork, or is behind, has no such block. */

@@ -61,14 +61,13 @@ type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 
 /** Judges what an endpoint threw: an answer is what is known to be one. */
 export function judge(error: unknown): Judgement {
-  const status = statusOf(error)
-  if (status !== null) return status === 429 ? "limited" : "trouble"
+  if (statusOf(error) === 429) return "limited"
   const refusal = refusalOf(error)
+  if (refusal && isRevert(refusal)) return "answer"
+  if (saysTooMuch(rawMessage(error))) return "elsewhere"
   if (!refusal) return "trouble"
-  if (isRevert(refusal)) return "answer"
-  const words = rawMessage(refusal)
-  const outcome = classifySendError(words)
-  if (outcome === "wait" || tooMuchAsked.test(words)) return "elsewhere"
+  const outcome = classifySendError(rawMessage(refusal))
+  if (outcome === "wait") return "elsewhere"
   if (outcome === "rate_limited") return "limited"
   if (outcome !== "unclear") return "answer"
   if (unknownCodes.includes(refusal.code)) return "unknown"
@@ -113,9 +112,13 @@ export function verdictOf(error: unknown): SendVerdict {
   return { outcome, said }
 }
 
-/** A range of logs that is too wide comes under the code of a rate limit, and is none. */
-const tooMuchAsked =
-  /block range|range \d*\s*exceeds|exceeds? .*range|more than \d+ (results|logs)|too many (logs|results)|response size/
+/** Whether a provider says that it does not answer so many blocks, or logs, at once: also under the code of a rate limit. */
+export function saysTooMuch(words: string): boolean {
+  return tooMuch.test(words)
+}
+
+const tooMuch =
+  /blocks? range|ranges? (\d+ )?(is )?(exceeds|over|bigger|too)|(exceeds? |maximum |max |limited to ).*\brange|(more than|exceeds limit of) [\d,]+ (results|logs|blocks)|logs .*exceeds|too many (logs|results)|response (size|is too|too)|query time(d )?-?out/
 
 /** Of the engine API. */
 const noSuchBlock = -39_001

@@ -1,8 +1,9 @@
 import type { Address, ContractEventArgs, ContractEventName, GetContractEventsReturnType } from "viem"
 import type { ConnectedChain } from "./chains.ts"
 import { collectionAbi } from "./contracts.generated.ts"
+import { saysTooMuch } from "./endpoint.ts"
 import { most } from "./extremes.ts"
-import { reach } from "./rpc.ts"
+import { ChainUnreachable, reach } from "./rpc.ts"
 
 /** Which logs of one collection are wanted. */
 type CollectionSearch<Name extends CollectionEventName> = {
@@ -74,8 +75,29 @@ export type BlockRange = { first: bigint; last: bigint }
 export async function logsOf<Name extends CollectionEventName>(
   { rpc }: Pick<ConnectedChain, "rpc">,
   { address, event_name, args }: Pick<CollectionSearch<Name>, "address" | "event_name" | "args">,
-  { first, last }: BlockRange,
+  range: BlockRange,
 ): Promise<CollectionLog<Name>[]> {
-  const query = { address, abi: collectionAbi, eventName: event_name, fromBlock: first, toBlock: last }
-  return await reach(() => rpc.getContractEvents<typeof collectionAbi, Name>({ ...query, args }))
+  const query = { address, abi: collectionAbi, eventName: event_name, args }
+  return await inParts(range, ({ first, last }) =>
+    rpc.getContractEvents<typeof collectionAbi, Name>({ ...query, fromBlock: first, toBlock: last }),
+  )
+}
+
+/**
+ * What is asked of a range of blocks, in halves, and halves of those, where that is more than providers answer: fewer
+ * blocks than `log_range_blocks`, or fewer logs than there are. Throws `ChainUnreachable`.
+ */
+export async function inParts<Log>(
+  range: BlockRange,
+  logsIn: (part: BlockRange) => Promise<Log[]>,
+): Promise<Log[]> {
+  const { first, last } = range
+  try {
+    return await reach(() => logsIn(range))
+  } catch (error) {
+    if (first === last || !(error instanceof ChainUnreachable) || !saysTooMuch(error.message)) throw error
+  }
+  const middle = (first + last) / 2n
+  const older = await inParts({ first, last: middle }, logsIn)
+  return older.concat(await inParts({ first: middle + 1n, last }, logsIn))
 }
