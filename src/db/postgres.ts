@@ -302,7 +302,13 @@ const plainTypes = {
 
 function instantOf(value: string): string {
   if (value.endsWith("+00")) return `${value.slice(0, -3).replace(" ", "T")}Z`
-  throw new Error("Postgres forgets the time zone of its session: a pooler must be in session mode")
+  throw forgetful("time zone")
+}
+
+function forgetful(what: string): DatabaseUnavailable {
+  return new DatabaseUnavailable(
+    `Postgres forgets the ${what} of its session: DATABASE_URL must lead to it directly, or through a pooler in session mode`,
+  )
 }
 
 /**
@@ -342,10 +348,12 @@ function isLost(error: unknown): boolean {
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
  * (57P0x). A name, password or database that it does not know (28, 3D), whatever a pooler refuses (08P01), and a server
- * that takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers.
+ * that takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers. So is a
+ * prepared statement that is lost (26000) or of somebody else (42P05), as behind a pooler in transaction mode.
  */
 function unavailable(error: unknown): unknown {
   const code = codeOf(error)
+  if (["26000", "42P05"].includes(code)) return forgetful(`prepared statements (${code})`)
   const refusal = /^(28|3D|08P01)/.test(code)
     ? "lets nobody in"
     : otherwiseElsewhere.test(code)

@@ -816,13 +816,25 @@ describe("postgres as a server", () => {
     line.stop()
   })
 
+  test("whose pooler gives each transaction another session is unavailable, and says what to do", async () => {
+    const db = databases.open(await databases.newDatabase())
+    const askByName = async () => await db.read.ask({ text: "select 1", name: "one" }, [])
+    await askByName()
+    await db.read.ask({ text: "deallocate all" }, [])
+    const refusal = driverError(await askByName().catch((error) => error))
+    expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+    expect((refusal as Error).message).toBe(
+      "Postgres forgets the prepared statements (26000) of its session: DATABASE_URL must lead to it directly, or through a pooler in session mode",
+    )
+  })
+
   test("whose pooler forgets the session's time zone is not believed", async () => {
     const db = databases.open(await databases.newDatabase())
     const told = db.transaction(async (tx) => {
       await tx.execute(sql`set local timezone = 'Asia/Kolkata'`)
       await tx.execute(sql`select now()`)
     })
-    await expect(told).rejects.toThrow("a pooler must be in session mode")
+    await expect(told).rejects.toThrow("through a pooler in session mode")
   })
 
   test("that is a standby shows nothing, and serves again as a primary", async () => {
