@@ -6,6 +6,7 @@ import { webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
 import { openDatabase } from "../../src/db/open.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { actorEvents, actors, effects, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { authorizationSeconds } from "../../src/engine/chain/authorizer.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
@@ -54,8 +55,11 @@ export type Outcome = Plan & {
   requests: number
 }
 
-/** How long the service may need, once nothing goes wrong any more, to end what it began. */
-const patienceSeconds = 1_200
+/**
+ * How long the service may need, once nothing goes wrong any more, to end what it began: an authorization that nobody
+ * can use, as a reorganization has taken what was to come before it, is open until its deadline.
+ */
+const patienceSeconds = authorizationSeconds + 200
 
 export function planOf(seed: bigint): Plan {
   return { seed, faults: drawFaults(seed, [...apiNames, ...workerNames], providersOf(seed)) }

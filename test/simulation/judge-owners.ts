@@ -119,11 +119,21 @@ async function failedWithoutCause(remains: Remains): Promise<string[]> {
   for (const actor of await read.select().from(actors)) {
     const [state = ""] = actor.state.split(".")
     if (!["failed", "expired"].includes(state) || actor.machine === "session-token") continue
-    // Whatever is authorized is used in time, or superseded.
-    if (state === "failed" && (await hasCause(remains, actor))) continue
+    if (await (state === "failed" ? hasCause : isStranded)(remains, actor)) continue
     found.push(`${actor.machine} ${actor.id} is ${state} and nothing on chain stands against it`)
   }
   return found
+}
+
+/** Whatever is authorized is used in time, or superseded, unless blocks were replaced that it was to come after. */
+async function isStranded(remains: Remains, { id }: { id: string }): Promise<boolean> {
+  const { read } = remains.world.context.db
+  const [claim] = await read.select().from(claims).where(eq(claims.id, id))
+  const [transfer] = await read.select().from(transfers).where(eq(transfers.id, id))
+  const row = claim ?? transfer
+  if (!row || !wasOutdone(remains, row)) return false
+  const { moves } = await tokenOf(remains, row.unit_id)
+  return !isIn(moves, row)
 }
 
 async function hasCause(
