@@ -207,7 +207,7 @@ function expressionOf(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
 }
 
-const readableFromAnywhere = pages.flatMap(({ path, is_readable_from_anywhere }) =>
+const readableFromAnywhere = [...pages, ...routes].flatMap(({ path, is_readable_from_anywhere }) =>
   is_readable_from_anywhere ? [expressionOf(path)] : [],
 )
 

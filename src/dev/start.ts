@@ -75,6 +75,7 @@ export async function startDev(environment: Environment, parts: DevParts) {
     closers.push(world.close)
     leave()
     await learnGenerations(world.chains.values())
+    world.watchRoles()
     isAwaited = () => hasOpenEffects(world.context)
     const workers = parts.startWorkers(world)
     closers.push(workers.stop)

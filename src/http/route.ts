@@ -41,6 +41,8 @@ export type Route = {
   counts_refusals: CountedRefusals<unknown> | null
   /** Whether it changes which pages may call: what is remembered of that is forgotten. */
   changes_origins: boolean
+  /** Whether pages of any origin may read it: it is the same for everybody. */
+  is_readable_from_anywhere: boolean
   checkParams: Check
   checkQuery: Check
   checkBody: BodyCheck | null
@@ -116,6 +118,7 @@ export function openRoute<Response extends TSchema>(
   declaration: Pick<Route, "operation" | "summary" | "path"> & {
     description?: string
     response: Response
+    is_readable_from_anywhere?: true
     answer(
       context: Context,
       requestId: string,
@@ -248,6 +251,7 @@ function complete(given: Given): Route {
     errors: [],
     counts_refusals: null,
     changes_origins: false,
+    is_readable_from_anywhere: false,
     moves_nothing: () => false,
     ...given,
     params,

@@ -32,11 +32,11 @@ export async function checkedAddresses(
 }
 
 /**
- * Whether a URL may lead to this machine: where the service is on it, and the URL itself says so. A name that merely
- * leads here is somebody else's, who may have it lead wherever they like.
+ * Whether a URL may lead to this machine: a plain one, where the service is on it, and the URL itself says so. A name
+ * that merely leads here is somebody else's, who may have it lead wherever they like.
  */
-export function mayBeLocal(config: Config, { hostname }: URL): boolean {
-  return isOnThisMachine(config) && isLoopback(hostname.replace(/^\[|\]$/g, ""))
+export function mayBeLocal(config: Config, { protocol, hostname }: URL): boolean {
+  return protocol === "http:" && isOnThisMachine(config) && isLoopback(hostname.replace(/^\[|\]$/g, ""))
 }
 
 /** Of IPv6 only what is given out at all (2000::/3) is public, and of that not what stands for something else. */

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, expect, setDefaultTimeout, test } from "bun:test"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { type Address, createTestClient, http, publicActions, walletActions } from "viem"
 import { withDevEnvironment } from "../../src/dev/environment.ts"
+import type { DevService } from "../../src/dev/start.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
 import type { Environment } from "../../src/platform/config.ts"
 import { newFolder, removeDevServices, startDevHere } from "../harness/dev-service.ts"
@@ -21,21 +23,32 @@ afterEach(stopAll)
 afterAll(removeDevServices)
 
 /** Starts the service of a folder in place of the one before. */
-async function startIn(folder: string, environment: Environment): Promise<void> {
+async function startIn(folder: string, environment: Environment): Promise<DevService> {
   await stopAll()
-  stops = [(await startDevHere({ ...quiet, DATA_DIR: folder, ...environment })).stop]
+  const { service, stop } = await startDevHere({ ...quiet, DATA_DIR: folder, ...environment })
+  stops = [stop]
+  return service
 }
 
 /** Runs a command that is given nothing but the folder; answers its exit code and what it complained of. */
 async function operator(folder: string, ...words: string[]): Promise<[code: number, complaint: string]> {
-  let complaint = ""
+  const { code, complaint } = await said(folder, ...words)
+  return [code, complaint]
+}
+
+/** The same, with what it printed. */
+async function said(folder: string, ...words: string[]) {
+  let [printed, complaint] = ["", ""]
   const terminal = {
-    print() {},
+    print(text: string | Uint8Array) {
+      printed += text
+    },
     complain(text: string) {
       complaint += text
     },
   }
-  return [await runOperator(() => withDevEnvironment({ DATA_DIR: folder }), terminal, words), complaint]
+  const code = await runOperator(() => withDevEnvironment({ DATA_DIR: folder }), terminal, words)
+  return { code, printed, complaint }
 }
 
 test("beside a dev service whose secret is rotated, the operator's commands need nothing but its folder", async () => {
@@ -50,6 +63,25 @@ test("beside a dev service whose secret is rotated, the operator's commands need
   await startIn(folder, { SERVICE_SECRET: second })
   expect(left()).not.toContain(first)
   expect(await operator(folder, "organizations", "list")).toEqual([0, ""])
+})
+
+test("an authorizer that the local chain does not know is told of", async () => {
+  const folder = newFolder()
+  const { chain } = await startIn(folder, {})
+  const stranger = ["--account", "0x000000000000000000000000000000000000dEaD", "--overlap-hours", "0"]
+  const { printed } = await said(folder, "chain", "call", "set-authorizer", ...stranger, "--json")
+  const { to, data } = JSON.parse(printed)
+  const client = createTestClient({ mode: "anvil", transport: http(chain.rpc_url) })
+    .extend(publicActions)
+    .extend(walletActions)
+  const [account] = await client.getAddresses()
+  const hash = await client.sendTransaction({ account: account as Address, chain: null, to, data })
+  await client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
+  const { operator_url } = await startIn(folder, {})
+  const told = async () => await (await fetch(`${operator_url}/readyz`)).text()
+  let answer = await told()
+  for (; answer === "ready\n"; answer = await told()) await Bun.sleep(50)
+  expect(answer).toContain("AUTHORIZER_KEY")
 })
 
 test("a start that is refused for its secret takes the only copy of the right one from nobody", async () => {

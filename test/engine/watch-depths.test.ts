@@ -61,6 +61,23 @@ describe("an authorization", () => {
     expect(seen).toEqual(["claiming", "expired"])
   }, 30_000)
 
+  test("that two claims were given in the same moment is used once, by the first", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    const prepared = [await preparedClaim(hand, unit_id, 7), await preparedClaim(hand, unit_id, 7)]
+    const made: Awaited<ReturnType<(typeof prepared)[0]>>[] = []
+    for (const create of prepared) made.push(await create())
+    const [first, second] = made as [(typeof made)[0], (typeof made)[0]]
+    await send(hand, second)
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, first.id)).status).toBe("claimed")
+    expect(await claimNow(hand, second.id)).toMatchObject({
+      status: "failed",
+      failure: { code: "claim.superseded" },
+    })
+  }, 30_000)
+
   test("is found to be used long ago through a provider that answers few blocks at a time", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)

@@ -106,6 +106,13 @@ describe("an address of a webhook endpoint that is not reached from the Internet
       })
   })
 
+  test("this machine is never taken with https, which only addresses of the Internet have", async () => {
+    for (const url of ["https://localhost/", "https://127.0.0.1/", "https://[::1]/", "https://0x7f000001/"])
+      await expect(checkedUrl(localService, url, always("127.0.0.1"))).rejects.toMatchObject({
+        code: "validation.failed",
+      })
+  })
+
   test("a name that leads to this machine is refused also by a service that is on it", async () => {
     for (const url of ["https://hook.test/", "https://localhost.hook.test/", "https://127.0.0.1.hook.test/"])
       for (const address of ["127.0.0.1", "::1"])

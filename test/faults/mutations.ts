@@ -293,6 +293,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an authorization that two were given is used by both",
+    file: "workers/watches/single-use.ts",
+    replace: [["=== 0 ? output", ">= 0 ? output"]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "that two claims were given in the same moment is used once, by the first",
+    },
+  },
+  {
     name: "a lane halts for one provider that has stopped",
     file: nonces,
     replace: [["if (!isBeyondDoubt) return", "if (counts.length === 0) return"]],

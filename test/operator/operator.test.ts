@@ -165,7 +165,19 @@ describe("the command line", () => {
   })
 })
 
+test("a file that is not there is told of as what it is", async () => {
+  const { code, stdout } = await runPlain({}, "chips", "import", ...of(), "--file", "nowhere.csv", "--json")
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout).error.code).toBe("file")
+})
+
 describe("usage", () => {
+  test("is not asked for by whoever reads JSON and names no command", async () => {
+    const { code, stdout } = await runPlain({}, "--json")
+    expect(code).toBe(2)
+    expect(JSON.parse(stdout).error).toEqual({ code: "usage", message: "a command is needed" })
+  })
+
   test("is printed for no command and for --help: every command, and what it does", async () => {
     for (const words of [[], ["--help"]]) {
       const { code, stdout, stderr } = await runPlain({}, ...words)

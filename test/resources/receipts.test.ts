@@ -188,7 +188,7 @@ describe("the receipt of a tap", () => {
     })
     expect([status, headers.get("access-control-allow-origin"), headers.get("cache-control")]).toEqual([
       200,
-      "*",
+      "https://anybody.test",
       "public, max-age=60",
     ])
     for (const key of (body as unknown as JSONWebKeySet).keys)

@@ -63,7 +63,16 @@ describe("a chip's address", () => {
     )
     const location = (await open(`/t/${chip_id.toLowerCase()}?e=${e}&c=${c}`)).headers.get("location")
     expect(location).toBe(
-      `https://unit.test/a?x=1&service_e=${e.toUpperCase()}&service_c=${c.toUpperCase()}&service_chip_id=${chip_id}#part`,
+      `https://unit.test/a?x=1&service_chip_id=${chip_id}&service_e=${e.toUpperCase()}&service_c=${c.toUpperCase()}#part`,
+    )
+  })
+
+  test("leaves what else the stored address asks as it is written", async () => {
+    const { chip_id } = await tappable(
+      "https://unit.test/?path=/a/b&flag&&q=a%20b+c&=&constructor=1&service%5Fe=old",
+    )
+    expect((await open(`/t/${chip_id}`)).headers.get("location")).toBe(
+      `https://unit.test/?path=/a/b&flag&&q=a%20b+c&=&constructor=1&service_chip_id=${chip_id}`,
     )
   })
 

@@ -105,6 +105,15 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
     )
   })
 
+  test("is another one than each before it, and lasts half an hour", async () => {
+    const { unit, session } = await issuedUnit(service)
+    const unsent = () => claim(service, session, unit.id, { recipient: bob, execution: byWallet })
+    const made = [await unsent(), await unsent(), await unsent()]
+    expect(new Set(made.map(({ authorization_digest }) => authorization_digest)).size).toBe(3)
+    for (const { expires_at, created_at } of made)
+      expect((expires_at?.getTime() ?? 0) - created_at.getTime()).toBeGreaterThanOrEqual(1_800_000)
+  })
+
   test("has a room that is free again when an authorization has expired", async () => {
     const { unit, session } = await issuedUnit(service)
     const unsent = () => claim(service, session, unit.id, { recipient: bob, execution: byWallet })

@@ -17,7 +17,7 @@ import { type Changes, changesOf, moveOf } from "./ownership-changes.ts"
  * An open authorization. `last_error`: why nobody could tell what became of it, when it was asked about last. `holder`:
  * who has the token that it is for, null in custody.
  */
-export type Watch = Pick<EffectRow, "request_id" | "attempts" | "last_error" | "due_at"> & {
+export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "last_error" | "due_at"> & {
   effect_id: string
   input: WatchAuthorizationInput
   holder: string | null

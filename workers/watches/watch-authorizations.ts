@@ -21,6 +21,7 @@ import { lastRead, moveCursor, noteOwnersAsked } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
+import { singleUse } from "./single-use.ts"
 import { restateUse, type ToldUse, toldUses } from "./told-uses.ts"
 
 /** How many blocks are asked for at the same time while they may still be replaced. */
@@ -90,17 +91,23 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   })
   moves.push(...outcomes.flatMap(({ newest }) => newest ?? []))
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
-  await inTurn(context, null, async (turn) => {
-    for (const { watch, output } of outcomes) await settleEffect(turn, watch.effect_id, { output })
+  const ends = await inTurn(context, null, async (turn) => {
+    const ends: { watch: Watch; outcome: string }[] = []
+    for (const { watch, output: seen } of outcomes) {
+      const output = await singleUse(turn.tx, watch.actor_id, seen)
+      await settleEffect(turn, watch.effect_id, { output })
+      ends.push({ watch, outcome: output.outcome })
+    }
     for (const { watch, note } of notes) await noteAsked(turn.tx, { effect_id: watch.effect_id, ...note })
     for (const { id, transaction_hash } of usedAnew(told, changes))
       await restateUse(turn, id, transaction_hash)
     // After the results, so that what the blocks say stands.
     await followMoves(turn, contracts, moves)
     await moveCursor(turn, chain, span.first - 1n, block)
+    return ends
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
-  for (const { watch, output } of outcomes) noteSettled(context, since, watch, output.outcome)
+  for (const { watch, outcome } of ends) noteSettled(context, since, watch, outcome)
   for (const { watch, note } of notes) {
     tellNote(context, watch, note)
     Object.assign(watch, note)
@@ -171,6 +178,7 @@ const openIn = query((db, { queue }: Given<{ queue: string }>) =>
   db
     .select({
       effect_id: effects.id,
+      actor_id: effects.actor_id,
       request_id: effects.request_id,
       input: effects.input,
       attempts: effects.attempts,

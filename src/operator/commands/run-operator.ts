@@ -1,4 +1,4 @@
-import { DatabaseUnavailable, driverError, withPlace } from "../../db/database.ts"
+import { codeOf, DatabaseUnavailable, driverError, withPlace } from "../../db/database.ts"
 import { ChainUnreachable } from "../../engine/chain/rpc.ts"
 import { openUncheckedWorld, openWorld } from "../../engine/world.ts"
 import { type Environment, loadConfig } from "../../platform/config.ts"
@@ -28,7 +28,7 @@ export async function runOperator(
   const isHelp = words.some((word) => word === "--help" || word === "-h")
   const rest = words.filter((word) => !["--json", "--help", "-h"].includes(word))
   try {
-    if (rest.length === 0 || isHelp) {
+    if (isHelp || words.length === 0) {
       terminal.print(usage(rest))
       return 0
     }
@@ -72,7 +72,8 @@ function startsWith(words: string[], command: Command): boolean {
 }
 
 function unknownCommand(words: string[]): string {
-  const [topic = "", ...rest] = words
+  const [topic, ...rest] = words
+  if (topic === undefined) return "a command is needed"
   if (rest.length === 0 && topicOf(words).length > 0) return `"${topic}" goes on with one of these words`
   return `there is no command "${words.slice(0, 2).join(" ")}"`
 }
@@ -136,5 +137,10 @@ function failureOf(error: unknown): Failure {
   if (error instanceof UsageError) return { lines: [message], document: { code: "usage", message } }
   if (error instanceof ConfigError) return { lines: [message], document: { code: "configuration", message } }
   if (error instanceof StartError) return { lines: [message], document: { code: "configuration", message } }
+  if (isOfFile(error)) return { lines: [message], document: { code: "file", message } }
   return { lines: [message], document: { code: "internal.error", message } }
+}
+
+function isOfFile(error: unknown): boolean {
+  return codeOf(error) !== "" && (error as NodeJS.ErrnoException).path !== undefined
 }

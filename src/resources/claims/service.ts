@@ -53,7 +53,8 @@ export async function prepareClaim(
   const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
   requireCustody(unit, ownership.owner, recipient)
   const { authorization_nonce } = ownership
-  const authorization = await authorizeFrom(context, unit, ownership, (token) =>
+  const wanted = { table: claims, unit, ownership, recipient }
+  const authorization = await authorizeFrom(context, wanted, (token) =>
     chain.authorizeClaim({ ...token, recipient, authorization_nonce }),
   )
   return { chain, proof, authorization }

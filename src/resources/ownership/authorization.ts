@@ -1,5 +1,9 @@
+import { and, eq, gte } from "drizzle-orm"
 import { type Address, getAddress } from "viem"
 import type { WatchAuthorizationInput } from "../../../machines/authorization.ts"
+import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import { claims, transfers } from "../../db/schema.ts"
 import { authorizationSeconds } from "../../engine/chain/authorizer.ts"
 import type { Authorization, Ownership } from "../../platform/chain.ts"
 import type { Context } from "../../platform/context.ts"
@@ -12,17 +16,25 @@ export type TimedAuthorization = Authorization & { authorization_nonce: number; 
 /** The token that an authorization is about. */
 type AuthorizedToken = { contract: Address; serial: number; deadline_at: Date }
 
+/** What is to be authorized, as the chain says of the unit now. */
+type Wanted = {
+  table: typeof claims | typeof transfers
+  unit: IssuedUnit
+  ownership: Ownership
+  recipient: Address
+}
+
 /**
  * Has `sign` sign what may be done with a unit from now on, for half an hour. Throws `Unavailable` where the unit's
  * collection would not take it as long, when what was handed out would revert.
  */
 export async function authorizeFrom(
-  { clock }: Pick<Context, "clock">,
-  unit: IssuedUnit,
-  { authorization_nonce, authorizer_end }: Ownership,
+  { clock, db }: Pick<Context, "clock" | "db">,
+  { table, unit, ownership, recipient }: Wanted,
   sign: (token: AuthorizedToken) => Promise<Authorization>,
 ): Promise<TimedAuthorization> {
-  const deadline_at = deadlineFrom(clock())
+  const { authorization_nonce, authorizer_end } = ownership
+  const deadline_at = await freeDeadline(db.read, table, { unit_id: unit.id, recipient, now: clock() })
   if (authorizer_end && authorizer_end.at < deadline_at) throw new Unavailable(authorizer_end.text)
   const contract = getAddress(unit.collection.address)
   const authorization = await sign({ contract, serial: unit.serial, deadline_at })
@@ -41,7 +53,34 @@ export function watchOf(unit: IssuedUnit, authorization: TimedAuthorization): Wa
   }
 }
 
-/** In whole seconds, as the contract counts. */
-function deadlineFrom(now: Date): Date {
-  return new Date((Math.floor(now.getTime() / 1000) + authorizationSeconds) * 1000)
+/**
+ * In whole seconds, as the contract counts: the first that no other authorization has. Otherwise the same would be handed
+ * out twice, and nobody could tell whose was used.
+ */
+async function freeDeadline(
+  queries: Queries,
+  table: Wanted["table"],
+  { unit_id, recipient, now }: { unit_id: string; recipient: Address; now: Date },
+): Promise<Date> {
+  const deadline = new Date((Math.ceil(now.getTime() / 1000) + authorizationSeconds) * 1000)
+  const deadlinesFrom = table === claims ? claimsFrom : transfersFrom
+  const others = await deadlinesFrom(queries, { unit_id, recipient, earliest: deadline })
+  const taken = new Set(others.map(({ expires_at }) => expires_at?.getTime()))
+  while (taken.has(deadline.getTime())) deadline.setTime(deadline.getTime() + 1_000)
+  return deadline
+}
+
+const claimsFrom = queryFrom(claims)
+const transfersFrom = queryFrom(transfers)
+
+function queryFrom(table: Wanted["table"]) {
+  const { expires_at, unit_id, recipient } = table
+  return query((db, given: Given<{ unit_id: string; recipient: string; earliest: Date }>) =>
+    db
+      .select({ expires_at })
+      .from<Wanted["table"]>(table)
+      .where(
+        and(eq(unit_id, given.unit_id), eq(recipient, given.recipient), gte(expires_at, given.earliest)),
+      ),
+  )
 }

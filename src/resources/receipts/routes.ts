@@ -26,11 +26,11 @@ export const receiptKeyRoutes: Route[] = [
       { keys: Type.Array(publicKey, { description: "The newest first, which is the one that signs." }) },
       { title: "ReceiptKeys", additionalProperties: false },
     ),
+    is_readable_from_anywhere: true,
     async answer(context) {
-      return { body: { keys: await publishedKeys(context) }, headers: readableByAll }
+      return { body: { keys: await publishedKeys(context) }, headers: keptForAMinute }
     },
   }),
 ]
 
-/** No credential is asked for and nothing depends on who asks, so a page of any origin may read it. */
-const readableByAll = { "access-control-allow-origin": "*", "cache-control": "public, max-age=60" }
+const keptForAMinute = { "cache-control": "public, max-age=60" }

@@ -64,12 +64,22 @@ function hexadecimal(text: string | null, digits: number): string | null {
   return text?.length === digits && /^[0-9a-f]+$/i.test(text) ? text.toUpperCase() : null
 }
 
-/** Parameters that the stored address has under these names do not win, not even where the tap has none. */
+/**
+ * Parameters that the stored address has under these names do not win, not even where the tap has none. Its others stay
+ * as they are written: they may be signed, or be no pairs at all.
+ */
 function redirectWith(redirect: string, parameters: Record<string, string | null>): string {
   const url = new URL(redirect)
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value === null) url.searchParams.delete(name)
-    else url.searchParams.set(name, value)
-  }
+  const written = url.search === "" ? [] : url.search.slice(1).split("&")
+  const kept = written.filter((each) => !Object.hasOwn(parameters, nameOf(each)))
+  const given = Object.entries(parameters).flatMap(([name, value]) =>
+    value === null ? [] : `${name}=${value}`,
+  )
+  url.search = [...kept, ...given].join("&")
   return url.href
+}
+
+/** Of one parameter as it is written in an address. */
+function nameOf(parameter: string): string {
+  return [...new URLSearchParams(parameter).keys()].join()
 }

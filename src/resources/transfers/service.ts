@@ -43,7 +43,8 @@ export async function prepareTransfer(
     throw new LastingRefusal("transfer.owner_unknown", "The unit has no owner yet: it must be claimed first.")
   if (isAddressEqual(sender, recipient)) throw new ApiError("transfer.already_to_recipient")
 
-  const authorization = await authorizeFrom(context, unit, ownership, (token) =>
+  const wanted = { table: transfers, unit, ownership, recipient }
+  const authorization = await authorizeFrom(context, wanted, (token) =>
     chain.authorizeTransfer({ ...token, sender, recipient, authorization_nonce }),
   )
   return { sender, proof, authorization }

@@ -1,0 +1,44 @@
+import { and, eq, ne } from "drizzle-orm"
+import { alias } from "drizzle-orm/pg-core"
+import type { WatchAuthorizationOutput } from "../../machines/authorization.ts"
+import type { Queries } from "../../src/db/database.ts"
+import { type Given, query } from "../../src/db/query.ts"
+import { claims, transfers } from "../../src/db/schema.ts"
+
+/**
+ * What a claim or transfer is told of its authorization. Two that were asked for in the same moment can hold the same
+ * one, which the contract lets through once: it is the first one's that is told so, and supersedes the other's.
+ */
+export async function singleUse(
+  queries: Queries,
+  actor_id: string,
+  output: WatchAuthorizationOutput,
+): Promise<WatchAuthorizationOutput> {
+  if (output.outcome !== "used") return output
+  const [claimed, confirmed] = await Promise.all([
+    claimedBySame(queries, { id: actor_id }),
+    confirmedBySame(queries, { id: actor_id }),
+  ])
+  return claimed.length + confirmed.length === 0 ? output : { ...output, outcome: "superseded" }
+}
+
+const claimedBySame = queryUse(claims, "claimed")
+const confirmedBySame = queryUse(transfers, "confirmed")
+
+function queryUse(table: typeof claims | typeof transfers, status: "claimed" | "confirmed") {
+  const other = alias(table, "other")
+  return query((db, { id }: Given<{ id: string }>) =>
+    db
+      .select({ id: other.id })
+      .from(table)
+      .innerJoin(
+        other,
+        and(
+          eq(other.unit_id, table.unit_id),
+          eq(other.authorization_digest, table.authorization_digest),
+          ne(other.id, table.id),
+        ),
+      )
+      .where(and(eq(table.id, id), eq(other.status, status))),
+  )
+}
