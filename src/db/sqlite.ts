@@ -149,7 +149,7 @@ function mustBeUndone(ended: Ended<unknown>): boolean {
   return "error" in ended && ended.wrote
 }
 
-/** A disk that fails may refuse even this; the next `begin` then says so. */
+/** A disk that fails may refuse even this; then it is done before the next `begin`. */
 function rollBack(writer: Connection): void {
   try {
     if (writer.inTransaction) writer.exec("rollback")
@@ -161,6 +161,7 @@ async function beginImmediate(writer: Connection): Promise<void> {
   const deadline = performance.now() + busyPatienceMilliseconds
   for (;;) {
     try {
+      if (writer.inTransaction) writer.exec("rollback")
       writer.exec("begin immediate")
       return
     } catch (error) {

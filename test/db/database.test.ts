@@ -1,4 +1,5 @@
-import { describe, expect, test } from "bun:test"
+import { Database as Connection } from "bun:sqlite"
+import { describe, expect, spyOn, test } from "bun:test"
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { dirname, join } from "node:path"
@@ -530,6 +531,26 @@ describe("sqlite as a file", () => {
     // A wait that blocks the event loop makes two seconds of them.
     expect(whileWaiting).toBeLessThan(undisturbed + 1_000)
     expect(await valuesIn(db)).toEqual({ held: 1, b: 1 })
+  })
+
+  test("whose disk refuses a rollback for a moment serves again after it", async () => {
+    const { db } = await openCounters(databases)
+    const { exec } = Connection.prototype
+    let refusals = 0
+    const disk = spyOn(Connection.prototype, "exec").mockImplementation(function (this: Connection, text) {
+      if (text !== "rollback" || refusals === 2) return exec.call(this, text)
+      refusals += 1
+      throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" })
+    })
+    const failing = db.transaction(async (tx) => {
+      await tx.insert(counters).values({ id: "lost", value: 1 })
+      throw new Error("after a write")
+    })
+    await expect(failing).rejects.toThrow()
+    await add(db, "kept", 1)
+    disk.mockRestore()
+    expect(refusals).toBe(2)
+    expect(await valuesIn(db)).toEqual({ kept: 1 })
   })
 
   test("on a disk that takes no more is unavailable for writing, and what was answered is still there", async () => {
