@@ -71,7 +71,7 @@ const statements: Record<string, number> = {
   createClaim: 14,
   getClaim: 3,
   listClaims: 3,
-  createTransfer: 14,
+  createTransfer: 15,
   getTransfer: 3,
   listTransfers: 2,
   createChipReplacement: 14,
