@@ -6,7 +6,13 @@ import { type Effect, effectsIn } from "../../src/engine/jobs/job.ts"
 import { relayClaims } from "../../workers/jobs/relay-claims.ts"
 import { judgeAuthorization, type Watch } from "../../workers/watches/authorization-outcome.ts"
 import { accountAt } from "../faults/stage.ts"
-import { claimBeside, issuedUnit, openForEachTest, preparedClaim } from "../harness/by-hand.ts"
+import {
+  claimBeside,
+  issuedUnit,
+  openForEachTest,
+  outwaitNewestBlock,
+  preparedClaim,
+} from "../harness/by-hand.ts"
 
 // A search ends with the change that it is about, however long ago the collection was deployed.
 
@@ -21,6 +27,7 @@ test("whoever was quicker to claim a unit is found without reading what came bef
   const { id } = await (await preparedClaim(hand, unit_id, person.address))()
   await hand.mine(silence)
   await claimBeside(hand, address, friend.address)
+  await outwaitNewestBlock()
   const { read } = hand.world.context.db
   const rows = await read.select().from(effects).where(eq(effects.actor_id, id))
   const [effect] = effectsIn(rows) as Effect<"relayClaim">[]
