@@ -3,6 +3,7 @@ import { createClient, dataOf, type ServiceClient, ServiceError } from "../../cl
 import { waitForCollection, waitForUnit } from "../../clients/typescript/wait-for.ts"
 import { fontAt } from "../platform/look/fonts.ts"
 import { icon, look } from "../platform/look/look.ts"
+import { localChain } from "./local-chain.ts"
 import { sendFromTestWallet } from "./test-wallet.ts"
 
 type Shop = { shop_url: string; stop(): Promise<void> }
@@ -46,7 +47,7 @@ async function answer(settings: ShopSettings, request: Request): Promise<Respons
       api_base_url,
       docs_url,
       publishable_key,
-      chain_id: chain.id,
+      chain: { name: localChain.name, ...chain },
       wallets: accounts,
     })
   }

@@ -116,27 +116,39 @@ function blocksOf(...languages: string[]): string[] {
   )
 }
 
-/** A module of the story, with what the guides say that the reader has: a wallet, as viem's client or in wagmi. */
+/** A module of the story, with what the guides say that the reader has: a wallet, as viem's client or in wagmi, on some chain. */
 function storyOf(wallet: "viem" | "wagmi", index: number): string {
   const { wallets, chain, api_key } = dev.service
   const lines = blocksOf("ts", wallet).join("\n").replaceAll("end_sk_…", api_key).split("\n")
   const imports = new Set(lines.filter((line) => line.startsWith("import ")))
   return `import { connect, createConfig, mock } from "@wagmi/core"
-import { createWalletClient, type Hex, http } from "viem"
+import { createWalletClient, custom, type Hex, http } from "viem"
 import { privateKeyToAccount } from "viem/accounts"
-import { foundry } from "viem/chains"
+import { foundry, mainnet } from "viem/chains"
 ${[...imports].join("\n")}
 
 const account = privateKeyToAccount("${wallets[index]?.private_key}")
-const wallet = createWalletClient({ account, chain: foundry, transport: http("${chain.rpc_url}") })
+const rpc = http("${chain.rpc_url}")({})
+let chainId = "0x1"
+const wallet = createWalletClient({
+  account,
+  chain: foundry,
+  transport: custom({
+    async request(asked) {
+      if (asked.method === "eth_chainId") return chainId
+      if (asked.method !== "wallet_switchEthereumChain") return await rpc.request(asked)
+      chainId = asked.params[0].chainId
+    },
+  }),
+})
 const connector = mock({ accounts: [account.address] })
 const chainHere = { ...foundry, rpcUrls: { default: { http: ["${chain.rpc_url}"] } } } as const
 const wagmiConfig = createConfig({
-  chains: [chainHere],
+  chains: [mainnet, chainHere],
   connectors: [connector],
-  transports: { [foundry.id]: http("${chain.rpc_url}") },
+  transports: { [mainnet.id]: http("http://127.0.0.1:9"), [foundry.id]: http("${chain.rpc_url}") },
 })
-await connect(wagmiConfig, { connector: wagmiConfig.connectors[0] ?? connector })
+await connect(wagmiConfig, { connector: wagmiConfig.connectors[0] ?? connector, chainId: mainnet.id })
 
 ${lines.filter((line) => !line.startsWith("import ")).join("\n")}
 console.log(moved.status)

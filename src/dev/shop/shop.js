@@ -125,7 +125,7 @@ async function transfer(input) {
 }
 
 async function create(kind, input) {
-  const { session_token, unit } = known.tapped
+  const { session_token } = known.tapped
   const path = `/v1/units/${session_token.scope.unit_id}/${kind}`
   const made = await service.ask("POST", path, session_token.token, { recipient: input.value.trim() })
   if (made.error?.details?.fieldErrors?.recipient) {
@@ -138,7 +138,7 @@ async function create(kind, input) {
   if (made.error) return outcome(wordsFor(made.error))
   if (made.transaction)
     try {
-      await sendTransaction(wallet.provider, made.transaction, unit.collection.contract.chain_id)
+      await sendTransaction(wallet.provider, made.transaction, settings.chain)
     } catch {
       return outcome("Your wallet did not send it. Nothing has changed.")
     }

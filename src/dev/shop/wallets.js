@@ -41,9 +41,24 @@ async function connect(provider, name) {
 }
 
 /** Has the wallet send it on the chain that it is meant for. Throws where its owner or the wallet refuses. */
-export async function sendTransaction(provider, { from, to, data, value }, chainId) {
-  const wanted = `0x${chainId.toString(16)}`
-  if ((await provider.request({ method: "eth_chainId" })) !== wanted)
-    await provider.request({ method: "wallet_switchEthereumChain", params: [{ chainId: wanted }] })
+export async function sendTransaction(provider, { from, to, data, value }, chain) {
+  const chainId = `0x${chain.id.toString(16)}`
+  if ((await provider.request({ method: "eth_chainId" })) !== chainId)
+    await changeChain(provider, { chainId, chainName: chain.name, rpcUrls: [chain.rpc_url] })
   await provider.request({ method: "eth_sendTransaction", params: [{ from, to, data, value }] })
 }
+
+/** To a chain that the wallet may have to be told of (EIP-3085) before it can change to it (EIP-3326). */
+async function changeChain(provider, chain) {
+  const change = { method: "wallet_switchEthereumChain", params: [{ chainId: chain.chainId }] }
+  try {
+    await provider.request(change)
+  } catch (error) {
+    if (error.code !== unknownChain) throw error
+    await provider.request({ method: "wallet_addEthereumChain", params: [{ ...chain, nativeCurrency }] })
+    await provider.request(change)
+  }
+}
+
+const unknownChain = 4902
+const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 }
