@@ -156,10 +156,7 @@ describe("a chip replacement that a reorganization undid", () => {
     await reorganize(hand, "replaceChip", () => null)
     await callAsOutsider(hand, address, "claim", [1n, person.address])
     await hand.mine()
-    const told: object[] = []
-    const [owning] = hand.lanes
-    const error = (fields: object) => void told.push(fields)
-    const lane = { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }
+    const { lane, told } = overhear(hand)
     const statuses: string[] = []
     for (let block = 0; block < 20; block++) {
       await outwaitNewestBlock()
@@ -169,8 +166,7 @@ describe("a chip replacement that a reorganization undid", () => {
       await hand.mine()
     }
     expect(statuses.at(-1)).toBe("final")
-    const fields = told.filter((each) => "actor_ids" in each)
-    expect(fields).toEqual([
+    expect(told).toEqual([
       expect.objectContaining({ kind: "replaceChip", actor_ids: [id], reason: "ChipLocked" }),
     ])
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
@@ -208,6 +204,33 @@ describe("what met no contract, as a reorganization put it before the deployment
     expect(await read(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 })
+
+test("a chip replacement that was made again is told of where it met no contract and somebody claimed the unit", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedUnit(hand)
+  const { id } = await replaceChip(hand, unit_id)
+  await hand.settle()
+  await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
+  await hand.tick()
+  await hand.mine()
+  await outwaitNewestBlock()
+  await hand.tick()
+  expect(await hand.transactionsOf("replaceChip")).toMatchObject([{ nonce: 0 }, { nonce: 1, status: "sent" }])
+  // Both are mined, and succeed, where the contract's deployment comes later.
+  await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
+  await claimBeside(hand, address, friend.address)
+  const { lane, told } = overhear(hand)
+  await outwaitNewestBlock()
+  await tickLane(lane)
+  expect(told).toEqual([
+    expect.objectContaining({
+      kind: "replaceChip",
+      actor_ids: [id],
+      reason: "chip_replacement.locked",
+    }),
+  ])
+  expect((await replacementNow(hand, id)).status).toBe("confirmed")
+}, 30_000)
 
 describe("a chip replacement that reverted", () => {
   test("is told as done by another one once no reorganization can undo that", async () => {
@@ -271,6 +294,15 @@ test("an issuance that reverted leaves none behind that was planned after it, wh
   }
   expect(await issuedOn(hand.chain, address as Address)).toBe(2)
 }, 30_000)
+
+/** The lane that changes owners, and what its operator is told of those whose work was undone. */
+function overhear({ lanes: [owning] }: ByHand) {
+  const told: object[] = []
+  const error = (fields: object) => {
+    if ("actor_ids" in fields) told.push(fields)
+  }
+  return { lane: { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }, told }
+}
 
 /** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
 async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
-import { actors, chips, claims, effects, units } from "../../src/db/schema.ts"
+import { actors, chips, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -13,6 +13,7 @@ import {
   activeCollection,
   type ByHand,
   callAsOutsider,
+  claimBeside,
   grant,
   issuedUnit,
   openForEachTest,
@@ -328,6 +329,17 @@ test("a chain that was never read, as in a back-up from that time, is read from 
   expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
   expect(unit?.owner).toBe(accountAt(7).address)
+}, 30_000)
+
+test("a chain whose oldest collection a reorganization has put lower is read from there on", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await claimBeside(hand, address, accountAt(6).address)
+  const { number } = await hand.stage.anvil.client.getBlock()
+  await hand.turn(({ tx }) => tx.update(collections).set({ deployed_block: Number(number) + 2 }))
+  await hand.mine(4)
+  await watch(hand)
+  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {

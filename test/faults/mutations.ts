@@ -222,6 +222,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "a token that moved while a provider followed another fork" },
   },
   {
+    name: "a chain without marks is read from where its oldest collection was confirmed",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["lowestBlock(chain, deployed) - 1n", "BigInt(deployed.deployed_block ?? 0) - 1n"]],
+    noticed_by: { file: depths, test: "a chain whose oldest collection a reorganization has put lower" },
+  },
+  {
     name: "owners are not asked for once more where the block was replaced by which they were",
     file: "workers/watches/chain-cursor.ts",
     replace: [["return isThere ? {", "return isThere || asked ? {"]],
@@ -362,6 +368,12 @@ export const mutations: Mutation[] = [
     file: "src/engine/lanes/look.ts",
     replace: [["block_hash === null && nonce >= lane.used_nonces", "block_hash === null && nonce >= 0"]],
     noticed_by: { file: overtaken, test: "holds up nothing behind it that waits for a nonce" },
+  },
+  {
+    name: "what was made again, met nothing and cannot be made any more is told to nobody",
+    file: giveResults,
+    replace: [["  tellFailed(lane, mined, results)\n  noteStep(", "  noteStep("]],
+    noticed_by: { file: overtaken, test: "a chip replacement that was made again is told of" },
   },
   {
     name: "what somebody else came before is waited for for ever",

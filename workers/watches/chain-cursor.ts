@@ -6,6 +6,7 @@ import { collections } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least, most } from "../../src/engine/chain/extremes.ts"
+import { lowestBlock } from "../../src/engine/chain/logs.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { markStretch, newestMark } from "./chain-marks.ts"
 
@@ -89,7 +90,7 @@ async function beforeCollections(queries: Queries, chain: ConnectedChain, deepes
   const [deployed] = await firstDeployed(queries, { chain_id })
   const [promised] = await firstPromised(queries, { chain_id })
   const before = [deepest - 1n]
-  if (deployed?.deployed_block) before.push(BigInt(deployed.deployed_block) - 1n)
+  if (deployed) before.push(lowestBlock(chain, deployed) - 1n)
   if (promised) {
     const since = Math.floor(promised.created_at.getTime() / 1_000) - mostClockSeconds
     before.push(await lastBefore(chain, BigInt(since), deepest))

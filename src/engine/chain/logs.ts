@@ -60,8 +60,11 @@ export async function searchRanges<Log>(
   return found
 }
 
-/** A reorganization may have brought the deployment back some blocks lower than it was confirmed. */
-function lowestBlock(
+/**
+ * The lowest block that can have a log of a collection: a reorganization may have brought the deployment back some blocks
+ * lower than it was confirmed.
+ */
+export function lowestBlock(
   { config }: Pick<ConnectedChain, "config">,
   { deployed_block }: { deployed_block: number | null },
 ): bigint {

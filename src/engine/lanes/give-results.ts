@@ -95,6 +95,7 @@ async function confirm(
     await job.afterwards?.(turn, mined, results)
   })
   lane.checkpoint("apply", transaction.kind)
+  tellFailed(lane, mined, results)
   noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
   return nothing
 }
@@ -165,12 +166,17 @@ async function takeBack(
     await updateTransaction(turn, lane.lease, id, { status, ...place })
     await restate(turn, job, mined, results)
   })
-  for (const [index, { status: told, actor_id }] of mined.effects.entries()) {
+  tellFailed(lane, mined, results)
+  return nothing
+}
+
+/** What was told of as done before a reorganization, and has failed after it. */
+function tellFailed(lane: HeldLane, mined: Mined, results: JobResult[]): void {
+  for (const [index, { status, actor_id }] of mined.effects.entries()) {
     const result = results[index]
-    if (told === "done" && isError(result))
+    if (status === "done" && isError(result))
       tellLost(lane, mined, { actor_ids: [actor_id], reason: result.error.code })
   }
-  return nothing
 }
 
 /**
