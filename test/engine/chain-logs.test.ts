@@ -108,13 +108,14 @@ function startChain(
         range.first >= lowest_allowed &&
         range.last - range.first < log_range_blocks &&
         range.last >= range.first
-      const refusal = (message: string) =>
-        Response.json({ jsonrpc: "2.0", id, error: { code: -32_602, message } })
+      const refusal = (message: string, data?: string) =>
+        Response.json({ jsonrpc: "2.0", id, error: { code: -32_602, message, data } })
       if (!isTaken) return refusal("range refused")
       if (range.last - range.first >= most_blocks)
         return refusal(`eth_getLogs is limited to a ${most_blocks} range`)
       const inRange = blocks.filter((block) => block >= range.first && block <= range.last)
-      if (inRange.length > most_logs) return refusal(`query returned more than ${most_logs} results`)
+      if (inRange.length > most_logs)
+        return refusal("invalid params", `Query returned more than ${most_logs} results.`)
       const result = inRange.sort((one, other) => Number(one - other)).map(issuanceIn)
       return Response.json({ jsonrpc: "2.0", id, result })
     },

@@ -13,6 +13,7 @@ test.each([
   ["bor", "required historical state unavailable (reexec=128)"],
   ["op-geth", "historical state not available in path scheme yet"],
   ["Nethermind", "No state available for block 15 (0x3f9e02...39117e)"],
+  ["Besu", "World state unavailable"],
   ["reth", "State at block #11052984 is pruned"],
   [
     "OpenEthereum",

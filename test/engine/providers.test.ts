@@ -404,6 +404,12 @@ describe("too many requests", () => {
     "Max range: 800",
     "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range",
     "Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range.",
+    "requested too many blocks from 50331648 to 51380224, maximum is set to 2048",
+    "maximum [from, to] blocks distance: 2000",
+    "too wide blocks range, the limit is 100",
+    "query returned more than allowed number of logs, try with smaller block range",
+    "GetLogs query must be smaller than size 1024",
+    "please limit the query to at most 1000 blocks",
     "backend response too large",
     "query timeout exceeded",
   ])("is not what “%s” of logs means, though the code is the same", async (words) => {
@@ -412,6 +418,16 @@ describe("too many requests", () => {
     for (let round = 0; round < 5; round++) await client.getBlockNumber().catch(() => {})
     expect(wide.asked).toHaveLength(5)
     expect(health()[0]?.state).toBe("healthy")
+  })
+
+  test.each([
+    "Query returned more than 50000 results. Try with this block range [0x1000000, 0x1080000].",
+    "requested block range 16777217 exceeds the limit of 200; narrow your fromBlock/toBlock",
+  ])("nor is it what “%s” means in the data of an error, where Nethermind has its words", async (words) => {
+    const wide = startProvider(refuses(-32_602, "invalid params", 200, words))
+    const { client, health } = clientOf([wide])
+    await expect(reach(() => gasPrice(client))).rejects.toThrow(words.toLowerCase())
+    expect(health()[0]).toMatchObject({ state: "healthy", troubled_seconds: 0, said: null })
   })
 
   test("is not what such words mean under the status 400, nor is it trouble", async () => {

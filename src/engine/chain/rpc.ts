@@ -65,11 +65,18 @@ export async function unlessReverted<T, U>(ask: () => Promise<T>, otherwise: U):
 /** What the node itself said, lower case and without addresses of providers; viem's own wording is not to be trusted. */
 export function rawMessage(error: unknown): string {
   const innermost = error instanceof BaseError ? error.walk() : error
-  const said = innermost as { details?: unknown; message?: unknown } | null
-  return String(said?.details || said?.message || innermost)
+  const said = innermost as { details?: unknown; message?: unknown; data?: unknown } | null
+  const message = String(said?.details || said?.message || innermost)
+  return [message, ...wordsIn(said?.data)]
+    .join(": ")
     .toLowerCase()
     .replaceAll(/https?:\/\/\S+/g, "(provider)")
     .slice(0, 300)
+}
+
+/** Nethermind, Conflux and others say there what is wrong, under a message such as "invalid params"; most put bytes there. */
+function wordsIn(data: unknown): string[] {
+  return typeof data === "string" && data.includes(" ") ? [data] : []
 }
 
 /** Whether a node says that a call reverts: by the code of geth and its kin, or in words. */

@@ -21,8 +21,19 @@ export function isRevertText(text: string): boolean {
 
 /** Classifies a node's own words, lower case. A revert text may quote any of the others, so it is looked at first. */
 export function classifySendError(text: string): SendOutcome {
-  return outcomes.find(([patterns]) => patterns.some((pattern) => pattern.test(text)))?.[1] ?? "unclear"
+  const known = outcomes.find(([patterns]) => patterns.some((pattern) => pattern.test(text)))?.[1]
+  return known ?? besideNonce(text) ?? "unclear"
 }
+
+/** Cosmos chains have one sentence for a nonce that is used and one that comes too early: the numbers in it say which. */
+function besideNonce(text: string): SendOutcome | null {
+  const { got, expected } = (otherNonce.exec(text) ?? otherSequence.exec(text))?.groups ?? {}
+  if (got === undefined || expected === undefined) return null
+  return BigInt(got) < BigInt(expected) ? "nonce_low" : "nonce_high"
+}
+
+const otherNonce = /invalid nonce; got (?<got>\d+), expected (?<expected>\d+)/
+const otherSequence = /sequence mismatch, expected (?<expected>\d+), got (?<got>\d+)/
 
 /** From the narrowest words to the widest: "fee cap exceeded" is looked for before any "exceeded" is. */
 const outcomes: [RegExp[], SendOutcome][] = [
@@ -30,17 +41,30 @@ const outcomes: [RegExp[], SendOutcome][] = [
   [
     [
       /already ?(known|imported|exists in)|(?<!un)known transaction|existing (tx|txn|transaction) with same hash/,
-      /same hash was already imported|ownnoncealreadyused/,
+      /same hash was already imported|ownnoncealreadyused|already in (the )?(mempool|(tx|transaction )?pool)/,
     ],
     "known",
   ],
-  [[/nonce[ _-]?(is )?(too|to) ?low|oldnonce|old nonce|invalid transaction nonce|^mined$/], "nonce_low"],
-  [[/nonce[ _-](is )?too[ _-]high|gapped|nonce ?gap|future nonce|exceeds next nonce/], "nonce_high"],
-  [[/sub-?pool is full|(tx|transaction) ?pool (is )?(full|overflow)|pool is full/], "wait"],
+  [
+    [
+      /nonce[ _-]?(is )?(too|to)[ _]?low|oldnonce|old nonce|invalid transaction nonce|^mined$/,
+      /nonce is lower than|pool\(stale\)|stale nonce|transaction already finalized/,
+    ],
+    "nonce_low",
+  ],
+  [
+    [
+      /nonce[ _-](is )?too[ _-](high|distant|far)|gapped|nonce ?gap|future nonce|exceeds next nonce/,
+      /nonce is higher than|transaction with a lower nonce/,
+    ],
+    "nonce_high",
+  ],
+  [[/sub-?pool is full|(tx|transaction) ?pool (is )?(full|overflow)|pool is full|\bqueue full/], "wait"],
   [
     [
       /max fee per gas less than block base fee|fee cap less than block|below current base fee/,
-      /maxfeepergas too low|less than (the )?(block )?base ?fee/,
+      /maxfeepergas( \(\d+\))? (is )?too low|less than (the )?(block('s)? )?base ?fee/,
+      /gasfeecap is lower than/,
     ],
     "fee_too_low",
   ],
@@ -48,15 +72,23 @@ const outcomes: [RegExp[], SendOutcome][] = [
   [
     [
       /underpriced|could not replace|insufficient gas price to replace|replacement ?not ?allowed/,
-      /gas price (is )?(too low|below)|gas price \S+ is too low|fee too low|feetoolow/,
-      /below minimum required|below (the )?(chain|pool|configured) minimum/,
+      /gas price (is )?(too low|below)|gas price \S+ is too low|fee( cap)? too low|feetoolow/,
+      /below minimum required|below (the )?(chain|pool|configured) minimum|less than (the )?(gas price )?minimum/,
+      /replace by fee|to replace it, you need|another (tx|transaction) (which has|with) (the )?same nonce/,
+      /provided fee < |insufficient fees?\b/,
     ],
     "underpriced",
   ],
-  [[/intrinsic ?gas|floor ?data ?gas/], "gas_too_low"],
   [
     [
-      /(insufficient|not enough) ?(funds|balance)|doesn't have enough funds|out of funds/,
+      /intrinsic ?gas|floor ?data ?gas|gas (cost|floor) (\(\d+\) )?exceeds the gas limit/,
+      /transaction gas is too low|not enough gas for transaction validation/,
+    ],
+    "gas_too_low",
+  ],
+  [
+    [
+      /(insufficient|not enough) ?(funds|balance)|doesn't have enough funds|(out|lack) of funds/,
       /exceeds ((transaction )?sender )?account balance/,
     ],
     "no_funds",
@@ -65,13 +97,14 @@ const outcomes: [RegExp[], SendOutcome][] = [
     [
       /rate ?limit|too many requests|\b429\b|request(s|_)? ?limit|usage limit|rps limit|request speed/,
       /compute units|capacity limit|monthly capacity|(requests?|calls) per (second|minute|day)|throttl|quota/,
-      /request count exceeded/,
+      /request (count|rate) exceeded|credits limited to/,
     ],
     "rate_limited",
   ],
   [
     [
       /account limit exceeded|tries to replace pending|in-?flight transaction limit|spammer|pool size/,
+      /too many (pending )?(transactions|messages)|address already reserved/,
       /sequencer|forwarding targets|not accepting transactions|congestion|over capacity/,
       /no backends available|not (currently )?healthy|replaced by transaction with higher/,
     ],
@@ -81,6 +114,8 @@ const outcomes: [RegExp[], SendOutcome][] = [
     [
       /gas ?limit|transaction gas limit|chain ?id\b|invalid sender|invalid signature|not an eoa/,
       /oversized data|transaction type|replay-protected|publishing transactions not supported/,
+      /priority ?fee per gas (is )?(higher than|exceeds) max ?fee|initcode size|gas uint64 overflow/,
+      /senderiscontract|not authorized to send|is not permitted|in blacklist|forbidden sender|is banned/,
     ],
     "refused",
   ],
