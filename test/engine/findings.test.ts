@@ -8,6 +8,7 @@ import { giveResults } from "../../src/engine/lanes/give-results.ts"
 import type { HeldLane } from "../../src/engine/lanes/held-lane.ts"
 import { LeaseLost } from "../../src/engine/lanes/leases.ts"
 import type { Seen } from "../../src/engine/lanes/look.ts"
+import { spellMilliseconds } from "../../src/engine/lanes/turns.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { openForEachTest } from "../harness/by-hand.ts"
 
@@ -42,26 +43,39 @@ test("what goes wrong with one transaction is told, unless the lane or the datab
   expect(notices[0]).toStartWith("nonce 4 (issueUnit) cannot be moved on and is tried again: ")
 })
 
-test("what reverted and waits for its end keeps back no results of what is deep enough since", async () => {
-  const hand = await open({ confirmation_depth: 2, finality_depth: 60 })
-  await hand.mine(30)
-  const { client } = hand.stage.anvil
-  const head = await client.getBlockNumber()
-  const seenAt = async (nonce: number, depth: bigint) => {
-    const { number, hash: block_hash } = await client.getBlock({ blockNumber: head - depth + 1n })
-    const place = { hash: `0x${nonce}`, block_number: Number(number), block_hash }
-    const receipt = { blockHash: block_hash, status: "reverted" }
-    const transaction = { id: newId(), nonce, kind: "relayClaim", status: "mined", attempts: [] }
-    return { transaction, mined: { place, receipt } } as unknown as Seen
-  }
-  const judged: number[] = []
-  const results = async (...[, , { transaction }]: Parameters<Job["results"]>) => {
-    judged.push(transaction.nonce)
-    throw new ChainUnreachable("slow")
-  }
-  const [own] = hand.lanes
-  const jobs = { ...own.jobs, relayClaim: { ...own.jobs.relayClaim, results } } as Jobs
-  const lane = { ...own, jobs, head } as unknown as HeldLane
-  await giveResults(lane, [await seenAt(1, 20n), await seenAt(2, 3n), await seenAt(3, 2n)])
-  expect(judged).toEqual([2, 3, 1])
+test.each([
+  { block_time_seconds: 1, long: 20n, some: 10n },
+  // Ten blocks are two and a half seconds: who waits for as many waits no longer for it.
+  { block_time_seconds: 0.25, long: 50n, some: 20n },
+])(
+  "what waits for its end keeps back no results of what is deep enough since, where a block takes $block_time_seconds s",
+  async (at) => {
+    const { block_time_seconds, long, some } = at
+    const hand = await open({ confirmation_depth: 2, finality_depth: 90, block_time_seconds })
+    await hand.mine(60)
+    const { client } = hand.stage.anvil
+    const head = await client.getBlockNumber()
+    const seenAt = async (nonce: number, depth: bigint) => {
+      const { number, hash: block_hash } = await client.getBlock({ blockNumber: head - depth + 1n })
+      const place = { hash: `0x${nonce}`, block_number: Number(number), block_hash }
+      const receipt = { blockHash: block_hash, status: "reverted" }
+      const transaction = { id: newId(), nonce, kind: "relayClaim", status: "mined", attempts: [] }
+      return { transaction, mined: { place, receipt } } as unknown as Seen
+    }
+    const judged: number[] = []
+    const results = async (...[, , { transaction }]: Parameters<Job["results"]>) => {
+      judged.push(transaction.nonce)
+      throw new ChainUnreachable("slow")
+    }
+    const [own] = hand.lanes
+    const jobs = { ...own.jobs, relayClaim: { ...own.jobs.relayClaim, results } } as Jobs
+    const lane = { ...own, jobs, head } as unknown as HeldLane
+    await giveResults(lane, [await seenAt(1, long), await seenAt(2, some), await seenAt(3, 2n)])
+    expect(judged).toEqual([2, 3, 1])
+  },
+)
+
+test("a round gives results for some answers' time, also where a quarter of a block is over sooner", () => {
+  const spells = [12, 2, 1, 0.25].map((block_time_seconds) => spellMilliseconds({ block_time_seconds }))
+  expect(spells).toEqual([3_000, 500, 500, 500])
 })

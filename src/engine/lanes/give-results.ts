@@ -1,5 +1,6 @@
 import type { Address, Hex } from "viem"
 import type { Turn } from "../../db/turn.ts"
+import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { settleEffect } from "../actors/runtime.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
@@ -17,7 +18,7 @@ import {
   updateTransaction,
   type WatchedTransaction,
 } from "./transactions.ts"
-import { urgencyOf } from "./turns.ts"
+import { spellMilliseconds, urgencyOf } from "./turns.ts"
 
 /** What was seen of transactions for which somebody waits, the most urgent first, and of the others. */
 export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] {
@@ -28,18 +29,19 @@ export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] 
 }
 
 /**
- * Gives the results of what is deep enough, in order, for about a quarter of a block's time. What has been deep enough
- * for long comes last: it waits for its end, as what reverted does, and is judged anew at each block.
+ * Gives the results of what is deep enough, in order, for a spell. What has been deep enough for long comes last: it
+ * waits for its end, as what reverted does, and is judged anew at each block.
  */
 export async function giveResults(
   lane: HeldLane,
   seen: readonly Seen[],
 ): Promise<{ findings: Findings; is_done: boolean }> {
-  const { confirmation_depth, block_time_seconds } = lane.chain.config
-  const deadline = performance.now() + block_time_seconds * 250
+  const { config } = lane.chain
+  const { confirmation_depth } = config
+  const deadline = performance.now() + spellMilliseconds(config)
   const found: Findings[] = []
   const depthOf = ({ mined }: Seen) => (mined ? Number(lane.head) - mined.place.block_number + 1 : 0)
-  const lateness = (each: Seen) => Number(depthOf(each) > confirmation_depth + lateBlocks)
+  const lateness = (each: Seen) => Number(depthOf(each) > confirmation_depth + lateBlocks(config))
   for (const each of seen.toSorted((one, other) => lateness(one) - lateness(other))) {
     const { transaction, mined } = each
     if (!mined || transaction.status === "allocated") continue
@@ -55,8 +57,10 @@ export async function giveResults(
   return { findings: join(...found), is_done: true }
 }
 
-/** A round at each block sees everything that is due within so many. */
-const lateBlocks = 10
+/** A round at each block sees everything that is due within ten, or within ten seconds where they pass faster. */
+function lateBlocks({ block_time_seconds }: ChainConfig): number {
+  return Math.max(10, Math.ceil(10 / block_time_seconds))
+}
 
 /** At the confirmation depth the results reach the actors, together with the transaction's own status. */
 async function confirm(

@@ -44,6 +44,7 @@ import {
   nextTurn,
   ofTheSameKind,
   sharesOf,
+  spellMilliseconds,
   waitingWork,
 } from "./turns.ts"
 
@@ -70,7 +71,7 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   const inFlight = open.filter(isInFlight)
   if (inFlight.length >= maxInFlight) return
   // What was mined meanwhile has its results given in the next round, which goes on with what is left.
-  const deadline = performance.now() + lane.chain.config.block_time_seconds * 250
+  const deadline = performance.now() + spellMilliseconds(lane.chain.config)
   const passed = new Set<string>()
   const ownWork = async () => await keepOwn(lane, await waitingWork(lane))
   let waiting = await ownWork()

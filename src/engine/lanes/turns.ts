@@ -2,6 +2,7 @@ import { and, asc, eq, inArray, isNull, ne, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { effects, transactions } from "../../db/schema.ts"
+import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import type { LaneEffect } from "../actors/effects.ts"
 import { callsIn } from "../chain/desk.ts"
@@ -17,6 +18,16 @@ export const maxInFlight = 16
  */
 const maxBesideOthers = maxInFlight / 4
 const maxAlone = maxInFlight - maxBesideOthers
+
+/**
+ * How long a round gives results, or sends what is new, before it looks at what else there is: a quarter of a block's
+ * time, and where blocks are fast as long as some answers of a provider take.
+ */
+export function spellMilliseconds({ block_time_seconds }: Pick<ChainConfig, "block_time_seconds">): number {
+  return Math.max(block_time_seconds * 250, leastSpellMilliseconds)
+}
+
+const leastSpellMilliseconds = 500
 
 /** People at a counter come before batches. */
 const urgency: Readonly<Record<LaneEffect, number>> = {
