@@ -54,7 +54,10 @@ async function findLostOwner(
   )
 }
 
-/** In the words of the index in migrations/0020_lost_owners.sql; whoever was asked about last comes last. */
+/**
+ * In the words of the index in migrations/0020_lost_owners.sql; whoever was asked about last comes last, and first who
+ * never was, which the engines would have otherwise.
+ */
 const unitsWithoutOwner = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({
@@ -68,7 +71,7 @@ const unitsWithoutOwner = query((db, { chain_id }: Given<{ chain_id: number }>) 
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
     .where(and(sql`${units.claimed} and ${units.owner} is null`, eq(collections.chain_id, chain_id)))
-    .orderBy(asc(units.owner_block))
+    .orderBy(sql`${units.owner_block} is not null`, asc(units.owner_block))
     .limit(mostAtOnce),
 )
 
