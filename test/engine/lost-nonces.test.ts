@@ -1,9 +1,20 @@
 import { expect, test } from "bun:test"
+import type { Address, Hex } from "viem"
+import type { Question } from "../../src/engine/chain/endpoint.ts"
+import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { inLane } from "../../src/engine/lanes/held-lane.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { takeLease } from "../../src/engine/lanes/leases.ts"
 import { compareWithChain } from "../../src/engine/lanes/nonces.ts"
-import { issuedUnit, issuingLane, openForEachTest } from "../harness/by-hand.ts"
+import {
+  activeCollection,
+  type ByHand,
+  issuedUnit,
+  issuingLane,
+  openForEachTest,
+  outwaitNewestBlock,
+  pairedUnit,
+} from "../harness/by-hand.ts"
 
 const open = openForEachTest()
 
@@ -33,3 +44,49 @@ test.each<[where: string, said: string[], voices: number, halts: boolean]>([
   expect(failure !== null).toBe(!halts)
   if (!halts) expect(notices[0]).toContain("or the wrong one is removed from CHAINS")
 })
+
+test.each([
+  ["also when it is asked again", 2n],
+  ["and another one of the same address answers then", 0n],
+])(
+  "a lane halts for no node that is some blocks behind, where each block is final, %s",
+  async (_when, behind) => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 1 })
+    const { id } = await activeCollection(hand)
+    await pairedUnit(hand, id)
+    await hand.tick()
+    for (const _block of ["its own", "the one after it"]) {
+      await hand.mine()
+      await hand.tick()
+    }
+    expect((await hand.transactionsOf("issueUnit"))[0]?.status).toBe("final")
+    await pairedUnit(hand, id)
+    const [, lane] = hand.lanes
+    await outwaitNewestBlock()
+    const round = tickLane({ ...lane, chain: await asAnswered(hand, { first: 2n, next: behind }) })
+    await expect(round).rejects.toThrow(ChainUnreachable)
+    const { status, reason } = await issuingLane(hand)
+    expect([status, reason]).toEqual(["open", null])
+    await hand.settle()
+  },
+)
+
+/** A chain whose nodes lack the newest blocks, so many when a signer's transactions are counted first, and then. */
+async function asAnswered({ chain, stage }: ByHand, lacks: { first: bigint; next: bigint }) {
+  const { client } = stage.anvil
+  const newest = await client.getBlockNumber()
+  const getTransactionCount = (of: { address: Address }) =>
+    client.getTransactionCount({ ...of, blockNumber: newest - lacks.first })
+  async function askAll(question: Question): Promise<unknown[]> {
+    if (question.method !== "eth_getTransactionCount") return await chain.providers.askAll(question)
+    const [address, block] = question.params as [Address, Hex | "latest"]
+    const blockNumber = block === "latest" ? newest - lacks.next : BigInt(block)
+    if (blockNumber > newest - lacks.next) throw new ChainUnreachable("header not found")
+    return [await client.getTransactionCount({ address, blockNumber })]
+  }
+  return {
+    ...chain,
+    rpc: { ...chain.rpc, getTransactionCount } as unknown as typeof chain.rpc,
+    providers: { ...chain.providers, askAll },
+  }
+}

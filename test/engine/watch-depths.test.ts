@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
-import { actors, chips, claims, collections, effects, units } from "../../src/db/schema.ts"
+import { actorEvents, actors, chips, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -340,6 +340,21 @@ test("a chain whose oldest collection a reorganization has put lower is read fro
   await hand.mine(4)
   await watch(hand)
   expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+}, 30_000)
+
+test("an owner is known still where each block is final and a node is a block behind", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 1 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await watch(hand)
+  await claimBeside(hand, address, accountAt(6).address)
+  await watch(hand)
+  const { headers } = hand.chain
+  const follow = async () => await headers.at((await headers.follow()).number - 1n)
+  await watch({ ...hand, chain: { ...hand.chain, headers: { ...headers, follow } } })
+  expect(await unitNow(hand, unit_id)).toMatchObject({ owner: accountAt(6).address, claimed: true })
+  const { read } = hand.world.context.db
+  const told = await read.select().from(actorEvents).where(eq(actorEvents.actor_id, unit_id))
+  expect(told.map(({ event }) => event.type)).not.toContain("RETURNED")
 }, 30_000)
 
 test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {

@@ -5,7 +5,7 @@ import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { claims, collections, type UnitRow, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
-import { noteOwner, type SeenOwner } from "../../src/engine/actors/owners.ts"
+import { isOutdated, noteOwner, type SeenOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -55,6 +55,7 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
  * chain has lost a claim that nobody here knows, as after a back-up was restored: no lane and no wallet brings it back.
  */
 export async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
+  if (isOutdated(seen, unit)) return
   if (seen.owner !== null && !unit.claimed) await sendEvent(turn, unit.id, { type: "CLAIMED" })
   if (seen.owner === null && unit.claimed && !(await hasClaimThatStands(turn.tx, unit.id)))
     await sendEvent(turn, unit.id, { type: "RETURNED" })
@@ -128,7 +129,8 @@ export async function askOwnersAnew(
       for (const [index, { collection_id, serial }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, { collection_id, serial })
         const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }
-        if (unit) await noteSeenOwner(turn, unit, seen)
+        // What a block told that is gone is no more than a guess, however high that block was.
+        if (unit) await noteSeenOwner(turn, { ...unit, owner_block: null }, seen)
       }
     })
   }

@@ -8,13 +8,19 @@ export type SeenOwner = { owner: string | null; block_number: number }
 
 type OwnedUnit = Pick<UnitRow, "id" | "owner" | "owner_block">
 
+/** Whether what is known of a unit's owner is from a later block. */
+export function isOutdated(
+  { block_number }: SeenOwner,
+  { owner_block }: Pick<OwnedUnit, "owner_block">,
+): boolean {
+  return owner_block !== null && block_number < owner_block
+}
+
 /** Writes down what the chain says, unless something later is known. Answers whether the owner is another one. */
-export async function noteOwner(
-  turn: Turn,
-  { id, owner: known, owner_block }: OwnedUnit,
-  { owner, block_number }: SeenOwner,
-): Promise<boolean> {
-  if (owner_block !== null && block_number < owner_block) return false
+export async function noteOwner(turn: Turn, unit: OwnedUnit, seen: SeenOwner): Promise<boolean> {
+  if (isOutdated(seen, unit)) return false
+  const { id, owner: known } = unit
+  const { owner, block_number } = seen
   const isNew = owner !== known
   await updateOwner(turn.tx, {
     id,

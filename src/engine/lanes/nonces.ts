@@ -1,6 +1,8 @@
+import { numberToHex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import type { LaneRow, TransactionRow } from "../../db/schema.ts"
 import { unlessUnknown } from "../chain/endpoint.ts"
+import { unlessForgotten } from "../chain/old-state.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import { useUpNonce } from "../jobs/job.ts"
 import { compareFinalBlock, disagreement, followFinalBlock, isFromAll } from "./final-block.ts"
@@ -55,13 +57,27 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
   }
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
   if (lost.length === 0) return nothing
+  const had = used + lost.length
   // One provider that has stopped long ago has lost as many, too.
-  const question = { method: "eth_getTransactionCount", params: [address, "latest"] }
-  const counts = await reach(() => chain.providers.askAll(question))
-  const isBeyondDoubt = isFromAll(lane, counts) && counts.every((count) => Number(count) < used + lost.length)
+  const counts = await countsAt(lane, Math.max(...lost.map(({ block_number }) => block_number ?? 0)))
+  if (counts.length > 0 && counts.every((count) => count >= had))
+    return { ...nothing, failure: new ChainUnreachable(`a node of chain ${chain.chain_id} is behind`) }
+  const isBeyondDoubt = isFromAll(lane, counts) && counts.every((count) => count < had)
   if (!isBeyondDoubt) return disagreement(lane, `the transactions of ${address}`)
-  const halt = `the chain has ${used} transactions of ${address} and had ${used + lost.length} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
+  const halt = `the chain has ${used} transactions of ${address} and had ${had} at a depth of ${chain.config.finality_depth} blocks: check that its providers are right, then run: operator retry ${lane_id}`
   return { ...nothing, halt }
+}
+
+/**
+ * How many transactions of the signer each provider has in a block and those before it: where blocks are final at once,
+ * one that is a block behind would have fewer in its newest. In the newest ones where that state is forgotten.
+ */
+async function countsAt({ chain, signer }: HeldLane, blockNumber: number): Promise<number[]> {
+  const count = (block: string) =>
+    chain.providers.askAll({ method: "eth_getTransactionCount", params: [signer.address, block] })
+  const then = await unlessForgotten(() => count(numberToHex(blockNumber)))
+  const counts = then ?? (await reach(() => count("latest")))
+  return counts.flatMap((each) => (each === null ? [] : Number(each)))
 }
 
 /**
