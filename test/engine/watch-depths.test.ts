@@ -357,6 +357,17 @@ test("an owner is known still where each block is final and a node is a block be
   expect(told.map(({ event }) => event.type)).not.toContain("RETURNED")
 }, 30_000)
 
+test("a token that moved is found where each block is final, though a node leaves out of a range what it lacks", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 1 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await watch(hand)
+  await claimBeside(hand, address, accountAt(6).address)
+  const { rpc } = hand.chain
+  const getLogs = async (of: { blockHash?: Hex }) => (of.blockHash ? await rpc.getLogs(of) : [])
+  await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } as never } })
+  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+}, 30_000)
+
 test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {
   const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
   const { client } = hand.stage.anvil

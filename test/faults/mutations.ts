@@ -228,6 +228,18 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "a chain whose oldest collection a reorganization has put lower" },
   },
   {
+    name: "new blocks are asked for as a range where they are final at once",
+    file: "workers/watches/watch-authorizations.ts",
+    replace: [["head - surelyHeld(chain) + 1n", "head - BigInt(chain.config.finality_depth) + 1n"]],
+    noticed_by: { file: depths, test: "a token that moved is found where each block is final" },
+  },
+  {
+    name: "a node that is a block behind is a reorganization where blocks are final at once",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["read - deepest < surelyHeld(chain)", "read - deepest < BigInt(chain.config.finality_depth)"]],
+    noticed_by: { file: depths, test: "an owner is known still where each block is final" },
+  },
+  {
     name: "owners are not asked for once more where the block was replaced by which they were",
     file: "workers/watches/chain-cursor.ts",
     replace: [["return isThere ? {", "return isThere || asked ? {"]],

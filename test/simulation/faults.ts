@@ -20,6 +20,7 @@ const providerMoods = [
   "other_fork",
   "empty_answers",
   "swallows",
+  "short_ranges",
 ] as const
 export type ProviderMood = (typeof providerMoods)[number]
 
@@ -60,6 +61,8 @@ export type Fault =
   | ({ kind: "pause" } & Lasting)
   /** What is in a block is taken for confirmed, so that a reorganization undoes much that was built on. */
   | { kind: "hasty"; at: 0 }
+  /** Each block is final as soon as it is there, and none is ever replaced. */
+  | { kind: "instant"; at: 0 }
   /** Nothing that goes wrong, but beside the story. */
   | { kind: "refresh"; at: Seconds; salt: number }
   | { kind: "rival"; at: Seconds; salt: number }
@@ -97,7 +100,18 @@ export function drawFaults(seed: bigint, processes: readonly string[], providers
     drawFault(stream, kinds, { processes, providers, moods }),
   )
   const undoing = count > 0 && stream.happens(0.5) ? drawUndoing(stream) : []
-  return [...faults, ...undoing].sort((one, other) => one.at - other.at)
+  const drawn = [...faults, ...undoing].sort((one, other) => one.at - other.at)
+  return streamOf(seed, "finality").happens(0.06) ? onInstantChain(drawn) : drawn
+}
+
+/** Without the faults that need blocks which are replaced. */
+function onInstantChain(faults: Fault[]): Fault[] {
+  const possible = faults.filter(
+    (fault) =>
+      !["reorganize", "hasty"].includes(fault.kind) &&
+      !(fault.kind === "provider" && fault.mood === "other_fork"),
+  )
+  return [{ kind: "instant", at: 0 }, ...possible]
 }
 
 /**
@@ -218,6 +232,7 @@ function drawFault(stream: Stream, kinds: readonly Weight[], { processes, provid
     case "operator":
       return { kind, at, act: stream.pick(["retry", "cancel", "explain", "stuck"] as const), salt }
     case "hasty":
+    case "instant":
       return { kind, at: 0 }
     case "rotate":
       return { kind, at, signer: stream.below(2), pause_seconds: rounded(stream.between(0, 6)) }
@@ -258,6 +273,7 @@ export function lengthOf(fault: Fault): number {
     case "hostile":
       return settlingSeconds
     case "hasty":
+    case "instant":
       return 0
     case "clock":
       return skewedSeconds
@@ -364,6 +380,8 @@ function wordsOf(fault: Fault): string {
       return `the service is stopped on chain${lasts}`
     case "hasty":
       return "what is in a block is taken for confirmed"
+    case "instant":
+      return "each block is final at once"
     case "refresh":
       return "a brand says that what its tokens show has changed"
     case "rival":

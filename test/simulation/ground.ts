@@ -102,11 +102,16 @@ type Plot = {
   secrets: string[]
 }
 
-type Circumstances = { providers: number; confirmation_depth: number; is_released: boolean }
+type Circumstances = {
+  providers: number
+  confirmation_depth: number
+  finality_depth: number
+  is_released: boolean
+}
 
 export async function preparePlot(
   ground: Ground,
-  { providers, confirmation_depth, is_released }: Circumstances,
+  { providers, confirmation_depth, finality_depth, is_released }: Circumstances,
 ): Promise<Plot> {
   const urls = Array.from({ length: providers }, (_each, index) => `http://provider${index}.test/`)
   const database = join(ground.folder, "service.db")
@@ -121,6 +126,7 @@ export async function preparePlot(
     max_fee_per_gas_gwei: maxFeePerGasGwei,
     ...depths,
     confirmation_depth,
+    finality_depth,
   }
   writeFileSync(chainsFile, JSON.stringify({ [chainId]: settings }))
   const serviceSecret = "not a secret: 0123456789 abcdefghij"

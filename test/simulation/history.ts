@@ -76,11 +76,12 @@ export async function playHistory(
   isTraced = false,
 ): Promise<Outcome> {
   const simulation = createSimulation(seed, epoch, isTraced)
-  const isHasty = faults.some(({ kind }) => kind === "hasty")
+  const has = (kind: Fault["kind"]) => faults.some((fault) => fault.kind === kind)
   const plot = await preparePlot(ground, {
     providers: providersOf(seed),
-    confirmation_depth: isHasty ? 1 : depths.confirmation_depth,
-    is_released: faults.some(({ kind }) => kind === "hand_on"),
+    confirmation_depth: has("hasty") || has("instant") ? 1 : depths.confirmation_depth,
+    finality_depth: has("instant") ? 1 : depths.finality_depth,
+    is_released: has("hand_on"),
   })
   const { chain, config } = plot
   const poverty = faults.find((fault) => fault.kind === "poor")
@@ -106,7 +107,7 @@ export async function playHistory(
 
   const strangers: Asking["strangers"] = [null, "", "end_sk_forged", "x".repeat(500)]
   const asking: Asking = { collections: [], secrets: [...plot.secrets], strangers, breaches: [], feed: [] }
-  const chest = faults.some(({ kind }) => kind === "restore") ? createChest(streamOf(seed, "chest")) : null
+  const chest = has("restore") ? createChest(streamOf(seed, "chest")) : null
   const stage: Stage = {
     ...{ simulation, chain, clients, receiver, chest, chance: streamOf(seed, "story") },
     most_skew_seconds: mostSkew(faults),
@@ -135,7 +136,7 @@ export async function playHistory(
   async function live(): Promise<void> {
     startMining(around, blockSeconds)
     for (const name of [...apiNames, ...workerNames]) cast.start(name)
-    const hasNeighbour = faults.some(({ kind }) => kind === "burst")
+    const hasNeighbour = has("burst")
     const keys = await newOrganizations(cast, { chest, hasNeighbour })
     maker = keys.maker
     neighbour = keys.neighbour

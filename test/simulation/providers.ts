@@ -46,6 +46,8 @@ export function createProvider(
     }
     const refusal = refusalOf(provider.mood, method, chance)
     if (refusal) return { jsonrpc: "2.0", id, error: refusal }
+    if (provider.mood === "short_ranges" && method === "eth_getLogs" && isLong(params[0] as BlockRange))
+      return { jsonrpc: "2.0", id, error: tooLong }
     if (provider.mood === "empty_answers" && mayBeMissing.includes(method) && chance.happens(0.5))
       return { jsonrpc: "2.0", id, result: null }
     try {
@@ -138,6 +140,15 @@ const strangeToAsk = [
   "request timed out",
   "backend is syncing",
 ]
+
+type BlockRange = { fromBlock?: Hex; toBlock?: Hex }
+
+/** One block by its hash is never too many. */
+function isLong({ fromBlock, toBlock }: BlockRange): boolean {
+  return fromBlock !== undefined && toBlock !== undefined && Number(toBlock) - Number(fromBlock) > 1
+}
+
+const tooLong = { code: -32000, message: "requested too many blocks from 0 to 9, maximum is set to 2" }
 
 /** Questions to which `null` is an answer. */
 const mayBeMissing = [

@@ -198,6 +198,7 @@ function begin(around: Surroundings, fault: Fault): (() => void) | null {
         receiver.mood = "well"
       }
     case "hasty":
+    case "instant":
       return null
     case "operator":
     case "rotate":

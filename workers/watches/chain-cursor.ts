@@ -37,16 +37,22 @@ export async function lastRead(
     if (block.hash === owners_block_hash) return await readSinceAsked(chain, cursor, read, deepest)
   }
   // A provider that is behind is no sign of a reorganization.
-  if (read > deepest && read - deepest < BigInt(Math.max(chain.config.finality_depth, mostBlocksBehind)))
-    return { block: deepest, is_lost: false }
+  if (read > deepest && read - deepest < surelyHeld(chain)) return { block: deepest, is_lost: false }
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
   log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")
   return { block, is_lost: true }
 }
 
-/** As far behind its fellows a node may be where all blocks are final at once. */
-const mostBlocksBehind = 9
+/**
+ * A depth at which a block is final and each node has it, also one that is behind its fellows at the same address: blocks
+ * may be final sooner than that.
+ */
+export function surelyHeld({ config }: Pick<ConnectedChain, "config">): bigint {
+  return BigInt(Math.max(config.finality_depth, mostBlocksBehind))
+}
+
+const mostBlocksBehind = 12
 
 /** Where the block is replaced by which owners were asked for, what they were by it is lost. */
 async function readSinceAsked(

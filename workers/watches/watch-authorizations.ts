@@ -17,7 +17,7 @@ import {
   type Verdict,
   type Watch,
 } from "./authorization-outcome.ts"
-import { lastRead, moveCursor, noteOwnersAsked } from "./chain-cursor.ts"
+import { lastRead, moveCursor, noteOwnersAsked, surelyHeld } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
@@ -56,7 +56,8 @@ export async function watchAuthorizations(
   // Without a contract, nothing before now can matter.
   const from = contracts.size === 0 ? deepest : read.block + 1n
 
-  const final = head - BigInt(chain.config.finality_depth) + 1n
+  // Asked for a range, a node that is behind may leave out what it does not have.
+  const final = head - surelyHeld(chain) + 1n
   const rangeSize = BigInt(chain.config.log_range_blocks)
   for (let first = from; first <= deepest; ) {
     const last = first <= final ? least(first + rangeSize - 1n, final) : first + blocksAtOnce - 1n
