@@ -132,41 +132,166 @@ test("what was answered of a block that is replaced meanwhile is forgotten with 
   expect((await headers.at(95n)).hash).not.toBe(replaced.hash)
 })
 
+describe("after blocks that nobody followed", () => {
+  const fast = { finality_depth: 7_200, block_time_seconds: 0.25, use_finalized_tag: false }
+
+  test("the newest one is told at once, and the others are asked for when they are wanted", async () => {
+    const { headers, chain, asked } = openChain(fast)
+    await headers.follow()
+    Object.assign(chain, { head: 2_500n, milliseconds: 600_000 })
+    asked.length = 0
+    expect((await headers.follow()).number).toBe(2_500n)
+    expect(asked).toEqual(["latest"])
+    expect((await headers.at(1_300n)).hash).toBe(hashOf(1_300n, 0n))
+    expect(asked).toHaveLength(2)
+  })
+
+  test("one that was replaced meanwhile is no part of the chain", async () => {
+    const { headers, chain } = openChain(fast)
+    await headers.follow()
+    Object.assign(chain, { head: 101n, milliseconds: 1_000 })
+    await headers.follow()
+    Object.assign(chain, { head: 2_500n, milliseconds: 600_000, branch: 1n, fork: 101n })
+    await headers.follow()
+    expect((await headers.at(100n)).hash).toBe(hashOf(100n, 0n))
+    expect((await headers.at(101n)).hash).toBe(hashOf(101n, 1n))
+  })
+
+  test("those that were replaced further down than is walked are no part of the chain either", async () => {
+    const { headers, chain, asked } = openChain(fast)
+    for (; chain.head < 300n; chain.head += 1n) {
+      chain.milliseconds += 250
+      await headers.follow()
+    }
+    Object.assign(chain, { milliseconds: chain.milliseconds + 250, branch: 1n, fork: 150n })
+    asked.length = 0
+    await headers.follow()
+    expect(asked.length).toBeLessThanOrEqual(64)
+    expect((await headers.at(149n)).hash).toBe(hashOf(149n, 0n))
+    expect((await headers.at(150n)).hash).toBe(hashOf(150n, 1n))
+  })
+
+  test("a few are asked for together, also where an answer takes longer than a block", async () => {
+    const { headers, chain, answer } = openChain(fast)
+    await headers.follow()
+    chain.latency = 260
+    for (let lap = 0; lap < 200; lap++) {
+      chain.milliseconds += 125
+      const since = chain.milliseconds
+      await answer(headers.follow())
+      expect(chain.milliseconds - since).toBeLessThanOrEqual(2 * chain.latency)
+    }
+    expect(chain.head).toBeGreaterThan(400n)
+    Object.assign(chain, { milliseconds: chain.milliseconds + 10_000 })
+    const since = chain.milliseconds
+    await answer(headers.follow())
+    expect(chain.milliseconds - since).toBeLessThanOrEqual(7 * chain.latency)
+  })
+
+  test("those of another branch, which a node there tells by their number, are not taken for the newest one's", async () => {
+    const { headers, chain, asked } = openChain(fast)
+    await headers.follow()
+    Object.assign(chain, { head: 110n, milliseconds: 2_500, branch: 1n, fork: 99n, branch_by_number: 0n })
+    await headers.follow()
+    asked.length = 0
+    for (let number = 101n; number <= 110n; number++)
+      expect((await headers.at(number)).hash).toBe(hashOf(number, 1n))
+    expect(asked).toEqual([])
+  })
+
+  test("what was read is not asked for again where one question failed", async () => {
+    const { headers, chain, asked } = openChain(fast)
+    await headers.follow()
+    Object.assign(chain, { head: 140n, milliseconds: 10_000, fails_at: 115n })
+    await expect(headers.follow()).rejects.toBeInstanceOf(ChainUnreachable)
+    Object.assign(chain, { head: 141n, milliseconds: 10_250, fails_at: null })
+    asked.length = 0
+    await headers.follow()
+    const numbers = asked.filter((which) => which !== "latest").map((which) => BigInt(which) % 2n ** 64n)
+    expect(numbers.toSorted()).toEqual([115n, 140n])
+  })
+})
+
 type FakeChain = {
   head: bigint
   finalized: bigint | null
   milliseconds: number
-  /** Another one: all blocks were replaced. */
+  /** Another one: the blocks from `fork` on were replaced. */
   branch: bigint
+  fork: bigint
+  /** The one on which a node is that answers by number; null for the same. */
+  branch_by_number: bigint | null
+  /** The block about which questions fail. */
+  fails_at: bigint | null
+  /** How long an answer takes, in milliseconds of the chain's clock, within `answer`; blocks come meanwhile. */
+  latency: number
   /** What an answer waits for that is given by now. */
   slowness: Promise<void> | null
 }
 
 /** A chain in memory, with a clock of its own; `asked` has what each question was for. */
 function openChain(given: typeof settings) {
-  const chain: FakeChain = { head: 100n, finalized: 90n, milliseconds: 0, branch: 0n, slowness: null }
+  const chain: FakeChain = {
+    ...{ head: 100n, finalized: 90n, milliseconds: 0 },
+    ...{ branch: 0n, fork: 0n, branch_by_number: null },
+    ...{ fails_at: null, latency: 0, slowness: null },
+  }
   const asked: string[] = []
+  const waiting: { due: number; resolve: () => void }[] = []
+  function blockOf(which: string) {
+    if (which === "latest") return blockAt(chain.head, chain)
+    if (which === "finalized") return chain.finalized === null ? null : blockAt(chain.finalized, chain)
+    const number = BigInt(which) % 2n ** 64n
+    if (number === chain.fails_at) throw new Error("too many requests")
+    // By a hash, whose last digits are the number and whose first ones the branch, or by number.
+    const branch = which.length === 66 ? BigInt(which) >> 64n : (chain.branch_by_number ?? chain.branch)
+    return blockAt(number, { ...chain, branch })
+  }
   async function request({ params }: { params: [string] }) {
     const [which] = params
     asked.push(which)
-    const { branch, slowness } = chain
-    await slowness
-    if (which === "latest") return blockAt(chain.head, branch)
-    if (which === "finalized") return chain.finalized === null ? null : blockAt(chain.finalized, branch)
-    // By number, or by a hash, whose last digits are the number.
-    return blockAt(BigInt(which) % 2n ** 64n, branch)
+    const block = blockOf(which)
+    await chain.slowness
+    if (chain.latency === 0) return block
+    const { promise, resolve } = Promise.withResolvers<void>()
+    waiting.push({ due: chain.milliseconds + chain.latency, resolve })
+    await promise
+    return block
+  }
+  /** Lets time pass until something is answered. */
+  async function answer(question: Promise<unknown>): Promise<void> {
+    let isOver = false
+    const over = question.finally(() => {
+      isOver = true
+    })
+    for (;;) {
+      // All that follows from the answers before is done by then.
+      await new Promise(setImmediate)
+      if (isOver) break
+      chain.milliseconds = Math.min(...waiting.map(({ due }) => due))
+      chain.head = 100n + BigInt(Math.floor(chain.milliseconds / (1_000 * given.block_time_seconds)))
+      for (const { due, resolve } of waiting.splice(0)) {
+        if (due <= chain.milliseconds) resolve()
+        else waiting.push({ due, resolve })
+      }
+    }
+    await over
   }
   const rpc = createPublicClient({ transport: custom({ request }, { retryCount: 0 }), cacheTime: 0 }) as Rpc
-  return { headers: createHeaderChain(rpc, given, () => chain.milliseconds), chain, asked }
+  return { headers: createHeaderChain(rpc, given, () => chain.milliseconds), chain, asked, answer }
+}
+
+function hashOf(number: bigint, branch: bigint): Hex {
+  return pad(numberToHex((branch << 64n) + number), { size: 32 })
 }
 
 /** Its hash is its branch and its number. */
-function blockAt(number: bigint, branch: bigint) {
-  const hashOf = (height: bigint): Hex => pad(numberToHex((branch << 64n) + height), { size: 32 })
+function blockAt(number: bigint, { branch, fork }: { branch: bigint; fork: bigint }) {
+  const branchAt = (height: bigint) => (height < fork ? 0n : branch)
   return {
     number: numberToHex(number),
-    hash: hashOf(number),
-    parentHash: hashOf(number - 1n),
+    hash: hashOf(number, branchAt(number)),
+    parentHash: hashOf(number - 1n, branchAt(number - 1n)),
     timestamp: "0x1",
     baseFeePerGas: "0x7",
     transactions: [],

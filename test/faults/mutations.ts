@@ -16,6 +16,8 @@ const overtaken = "test/engine/overtaken.test.ts"
 const sendAnew = "src/engine/lanes/send-anew.ts"
 const outcome = "workers/watches/authorization-outcome.ts"
 const authorizer = "test/engine/authorizer.test.ts"
+const headerChain = "src/engine/chain/headers.ts"
+const headers = "test/engine/headers.test.ts"
 
 export const mutations: Mutation[] = [
   {
@@ -424,6 +426,18 @@ export const mutations: Mutation[] = [
       file: "test/events/addresses.test.ts",
       test: "goes to no other address of the name once the event may have been sent",
     },
+  },
+  {
+    name: "what was known is kept where nothing ties it to the newest block",
+    file: headerChain,
+    replace: [["if (!is_tied) {", "if (!is_tied && known.size === 0) {"]],
+    noticed_by: { file: headers, test: "those that were replaced further down than is walked" },
+  },
+  {
+    name: "a block that was asked for by its number is taken for one of the newest one's branch",
+    file: headerChain,
+    replace: [["below?.hash === parent_hash ? below", "below ? below"]],
+    noticed_by: { file: headers, test: "which a node there tells by their number" },
   },
 ]
 

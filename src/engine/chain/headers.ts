@@ -32,6 +32,9 @@ export type HeaderChain = {
 
 type Settings = Pick<ChainConfig, "finality_depth" | "block_time_seconds" | "use_finalized_tag">
 
+/** The newest blocks down to a height, and whether the one below is known to be theirs. */
+type Branch = { headers: Header[]; from: bigint; is_tied: boolean }
+
 /** How old the newest block may be that `follow` answers with: so much, or an eighth of a block's time. */
 const freshMilliseconds = 250
 /** For how long a chain that stands still is not asked by those with nothing open: so much of the time since its block. */
@@ -39,6 +42,10 @@ const stillShare = 1 / 4
 const mostStillBlocks = 8
 /** How often the chain is asked for its final block, in parts of the finality depth. */
 const finalStepsPerDepth = 16n
+/** How many blocks are walked back from the newest one: beyond, its branch is begun anew, as by a process that begins. */
+const mostWalkedBlocks = 64n
+/** How many of them are asked for at the same time. */
+const blocksAtOnce = 8
 
 /** Remembers the blocks down to twice the finality depth; a process that begins knows none. */
 export function createHeaderChain(
@@ -48,9 +55,14 @@ export function createHeaderChain(
 ): HeaderChain {
   const depth = BigInt(settings.finality_depth)
   const kept = 2n * depth
+  const mostWalked = least(depth, mostWalkedBlocks)
   const finalStep = most(depth / finalStepsPerDepth, 1n)
   const blockMilliseconds = 1_000 * settings.block_time_seconds
+  /** From the lowest on without a gap. */
   let known = new Map<bigint, Header>()
+  let lowest = 0n
+  /** Read on the way to a newest block that is not tied yet: where a question fails, the next walk finds them here. */
+  let ahead = new Map<bigint, Header>()
   /** Older ones, which nothing ties to the newest: asked for by number, they hold until there is another newest one. */
   let untied = new Map<bigint, Header>()
   let head: { header: Header; since: number; read_at: number } | null = null
@@ -83,25 +95,47 @@ export function createHeaderChain(
 
   async function learn(newest: Header): Promise<void> {
     untied = new Map()
-    const last = head?.header
-    const branch = !last || newest.number > last.number + depth ? null : await branchTo(newest, last)
-    if (branch === null) known = new Map()
-    else for (const number of known.keys()) if (number >= branch.from) known.delete(number)
-    for (const header of branch?.headers ?? [newest]) known.set(header.number, header)
-    for (const number of known.keys()) if (number < newest.number - kept) known.delete(number)
+    const { headers, from, is_tied } = await branchTo(newest)
+    ahead = new Map()
+    if (!is_tied) {
+      known = new Map()
+      lowest = from
+    }
+    for (let number = from; known.delete(number); ) number += 1n
+    for (const header of headers) known.set(header.number, header)
+    for (; lowest < newest.number - kept; lowest += 1n) known.delete(lowest)
   }
 
-  /** Walks back until a known block; null when what is known was replaced down to the finality depth. */
-  async function branchTo(newest: Header, last: Header): Promise<{ from: bigint; headers: Header[] } | null> {
+  /** Walks back until a known block; where that is too far away, or too many were replaced, nothing ties the branch. */
+  async function branchTo(newest: Header): Promise<Branch> {
     const headers = [newest]
-    for (let lowest = newest; ; ) {
-      const below = known.get(lowest.number - 1n)
-      if (below?.hash === lowest.parent_hash) return { from: lowest.number, headers }
-      if (below && last.number - below.number + 1n >= depth) return null
+    const highest = lowest + BigInt(known.size) - 1n
+    if (known.size === 0 || newest.number > highest + mostWalked)
+      return { headers, from: newest.number, is_tied: false }
+    await readAhead(highest, newest)
+    for (let deepest = newest; ; ) {
+      const { number: from, parent_hash } = deepest
+      if (known.get(from - 1n)?.hash === parent_hash) return { headers, from, is_tied: true }
       // A young process knows no more.
-      if (lowest.number <= lowestKnown(known)) return { from: 0n, headers }
-      lowest = await read(rpc, { blockHash: lowest.parent_hash })
-      headers.push(lowest)
+      if (from <= lowest || highest - from + 2n >= mostWalked) return { headers, from, is_tied: false }
+      const below = ahead.get(from - 1n)
+      deepest = below?.hash === parent_hash ? below : await read(rpc, { blockHash: parent_hash })
+      ahead.set(deepest.number, deepest)
+      headers.push(deepest)
+    }
+  }
+
+  /** Asks by number, so that none waits for the one above; the walk asks by hash for what is of another branch or missing. */
+  async function readAhead(highest: bigint, newest: Header): Promise<void> {
+    const missing: bigint[] = []
+    for (let number = highest + 1n; number < newest.number; number += 1n)
+      if (!ahead.has(number)) missing.push(number)
+    for (let first = 0; first < missing.length; first += blocksAtOnce) {
+      const some = missing.slice(first, first + blocksAtOnce)
+      const answers = await Promise.allSettled(some.map((blockNumber) => read(rpc, { blockNumber })))
+      for (const answer of answers)
+        if (answer.status === "fulfilled") ahead.set(answer.value.number, answer.value)
+      if (answers.some(({ status }) => status === "rejected")) return
     }
   }
 
@@ -156,11 +190,6 @@ export async function newestConfirmed(
   seen: bigint,
 ): Promise<bigint> {
   return (await newestSince(headers, seen)) - BigInt(config.confirmation_depth) + 1n
-}
-
-function lowestKnown(known: Map<bigint, Header>): bigint {
-  const [lowest] = [...known.keys()].sort((one, other) => Number(one - other))
-  return lowest ?? 0n
 }
 
 type Which = { blockTag: "latest" | "finalized" } | { blockHash: Hex } | { blockNumber: bigint }
