@@ -212,6 +212,49 @@ describe("after blocks that nobody followed", () => {
   })
 })
 
+describe("a block that is older than what a process has followed", () => {
+  const fast = { finality_depth: 7_200, block_time_seconds: 0.25, use_finalized_tag: false }
+  const follow = async ({ headers, chain }: ReturnType<typeof openChain>) => {
+    Object.assign(chain, { head: chain.head + 1n, milliseconds: chain.milliseconds + 250 })
+    await headers.follow()
+  }
+
+  test("is asked for less and less while all that is known stays", async () => {
+    const opened = openChain(fast)
+    const { headers, asked } = opened
+    await headers.follow()
+    for (let block = 0; block < 1_000; block++) {
+      expect((await headers.at(50n)).hash).toBe(hashOf(50n, 0n))
+      await follow(opened)
+    }
+    expect(asked.filter((which) => which === numberToHex(50n)).length).toBeLessThanOrEqual(12)
+  })
+
+  test("is asked for again as soon as blocks are replaced that may be its own", async () => {
+    const opened = openChain(fast)
+    const { headers, chain } = opened
+    await headers.follow()
+    for (let block = 0; block < 20; block++) {
+      await headers.at(50n)
+      await follow(opened)
+    }
+    Object.assign(chain, { branch: 1n, fork: 50n })
+    await follow(opened)
+    expect((await headers.at(50n)).hash).toBe(hashOf(50n, 1n))
+  })
+
+  test("is asked for again at the next one where a node on another fork may have told it", async () => {
+    const opened = openChain(fast)
+    const { headers, chain } = opened
+    await headers.follow()
+    chain.branch_by_number = 1n
+    expect((await headers.at(50n)).hash).toBe(hashOf(50n, 1n))
+    chain.branch_by_number = null
+    await follow(opened)
+    expect((await headers.at(50n)).hash).toBe(hashOf(50n, 0n))
+  })
+})
+
 type FakeChain = {
   head: bigint
   finalized: bigint | null

@@ -19,6 +19,7 @@ import {
 } from "../../src/db/schema.ts"
 import { collectionSalt } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { createHeaderChain } from "../../src/engine/chain/headers.ts"
 import type { Rpc } from "../../src/engine/chain/rpc.ts"
 import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
@@ -153,6 +154,42 @@ describe("a result is given", () => {
     await tickBehind(hand, behind)
     expect(await replacementStatus(hand, id)).toBe("confirmed")
   }, 30_000)
+})
+
+describe("the blocks of what has its results", () => {
+  test("are asked for together by a process that begins, and hardly again at the blocks after", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 900 })
+    const { id } = await activeCollection(hand)
+    for (let unit = 0; unit < 6; unit++) {
+      await pairedUnit(hand, id)
+      await hand.settle()
+    }
+    const settled = (await hand.transactionsOf("issueUnit")).filter(({ status }) => status === "confirmed")
+    expect(settled).toHaveLength(6)
+    let asked = 0
+    let waiting = 0
+    let most = 0
+    const getBlock = async (which: { blockNumber?: bigint }) => {
+      if (which.blockNumber === undefined) return await hand.chain.rpc.getBlock(which)
+      asked += 1
+      waiting += 1
+      most = Math.max(most, waiting)
+      return await hand.chain.rpc.getBlock(which).finally(() => {
+        waiting -= 1
+      })
+    }
+    const rpc = { ...hand.chain.rpc, getBlock } as unknown as Rpc
+    const chain = { ...hand.chain, rpc, headers: createHeaderChain(rpc, hand.chain.config) }
+    const [, issuing] = hand.lanes
+    const lane = { ...issuing, chain, memory: {} }
+    for (let round = 0; round < 8; round++) {
+      await hand.mine()
+      await outwaitNewestBlock()
+      await tickLane(lane)
+    }
+    expect(most).toBe(7)
+    expect(asked).toBeLessThanOrEqual(4 * 7)
+  })
 })
 
 describe("a lane takes no nonce", () => {

@@ -439,6 +439,18 @@ export const mutations: Mutation[] = [
     replace: [["below?.hash === parent_hash ? below", "below ? below"]],
     noticed_by: { file: headers, test: "which a node there tells by their number" },
   },
+  {
+    name: "what was told of an older block is believed for ever",
+    file: headerChain,
+    replace: [["newest - asked_at <= asked_at - since", "newest >= since"]],
+    noticed_by: { file: headers, test: "at the next one where a node on another fork may have told it" },
+  },
+  {
+    name: "what was told of an older block is believed though blocks below it may have been replaced",
+    file: headerChain,
+    replace: [["      untied = new Map()\n", ""]],
+    noticed_by: { file: headers, test: "as soon as blocks are replaced that may be its own" },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

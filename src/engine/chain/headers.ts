@@ -35,6 +35,12 @@ type Settings = Pick<ChainConfig, "finality_depth" | "block_time_seconds" | "use
 /** The newest blocks down to a height, and whether the one below is known to be theirs. */
 type Branch = { headers: Header[]; from: bigint; is_tied: boolean }
 
+/**
+ * An older block, which nothing ties to the newest: a node on another fork may have told it. `since` and `asked_at` are
+ * the newest blocks at which it was told first, and last, always the same.
+ */
+type Untied = { header: Header; since: bigint; asked_at: bigint }
+
 /** How old the newest block may be that `follow` answers with: so much, or an eighth of a block's time. */
 const freshMilliseconds = 250
 /** For how long a chain that stands still is not asked by those with nothing open: so much of the time since its block. */
@@ -63,8 +69,8 @@ export function createHeaderChain(
   let lowest = 0n
   /** Read on the way to a newest block that is not tied yet: where a question fails, the next walk finds them here. */
   let ahead = new Map<bigint, Header>()
-  /** Older ones, which nothing ties to the newest: asked for by number, they hold until there is another newest one. */
-  let untied = new Map<bigint, Header>()
+  /** Older ones, asked for by number, until blocks are replaced that may be theirs. */
+  let untied = new Map<bigint, Untied>()
   let head: { header: Header; since: number; read_at: number } | null = null
   let tag: { height: bigint; asked_at: bigint } | null = null
   let following: Promise<Header> | undefined
@@ -94,16 +100,17 @@ export function createHeaderChain(
   }
 
   async function learn(newest: Header): Promise<void> {
-    untied = new Map()
     const { headers, from, is_tied } = await branchTo(newest)
     ahead = new Map()
     if (!is_tied) {
       known = new Map()
+      untied = new Map()
       lowest = from
     }
     for (let number = from; known.delete(number); ) number += 1n
     for (const header of headers) known.set(header.number, header)
     for (; lowest < newest.number - kept; lowest += 1n) known.delete(lowest)
+    for (const number of untied.keys()) if (number < newest.number - kept) untied.delete(number)
   }
 
   /** Walks back until a known block; where that is too far away, or too many were replaced, nothing ties the branch. */
@@ -157,15 +164,18 @@ export function createHeaderChain(
     follow: () => followWithin(Math.min(freshMilliseconds, blockMilliseconds / 8)),
     followIdly: () => followWithin(idleMilliseconds()),
     async at(blockNumber) {
-      // Another newest block may be learnt while the answer is on its way: then it is kept by nobody.
-      const asked = untied
-      const remembered = known.get(blockNumber) ?? asked.get(blockNumber)
+      const remembered = known.get(blockNumber)
       if (remembered) return remembered
-      const highest = head?.header.number
-      if (highest !== undefined && blockNumber > highest)
-        throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
+      const newest = head?.header.number
+      if (newest === undefined) return await read(rpc, { blockNumber })
+      if (blockNumber > newest) throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
+      // Another branch may be learnt while the answer is on its way: then it is kept by nobody.
+      const told = untied
+      const before = told.get(blockNumber)
+      if (before && holds(before, newest)) return before.header
       const header = await read(rpc, { blockNumber })
-      asked.set(blockNumber, header)
+      const since = before?.header.hash === header.hash ? before.since : newest
+      told.set(blockNumber, { header, since, asked_at: newest })
       return header
     },
     async finalHeight() {
@@ -190,6 +200,11 @@ export async function newestConfirmed(
   seen: bigint,
 ): Promise<bigint> {
   return (await newestSince(headers, seen)) - BigInt(config.confirmation_depth) + 1n
+}
+
+/** For as long again as the same was told: what a node on another fork has told is soon asked for anew. */
+function holds({ since, asked_at }: Untied, newest: bigint): boolean {
+  return newest - asked_at <= asked_at - since
 }
 
 type Which = { blockTag: "latest" | "finalized" } | { blockHash: Hex } | { blockNumber: bigint }

@@ -8,6 +8,7 @@ import {
   findTransaction,
   isCancelled,
   openTransactions,
+  type SettledTransaction,
   settledTransactions,
   updateTransaction,
   type WatchedTransaction,
@@ -56,14 +57,25 @@ async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   const settled = await settledTransactions(read, lane.lease.lane_id)
   const final: string[] = []
   const lost: WatchedTransaction[] = []
-  for (const { id, block_number, block_hash } of settled) {
-    const isThere =
-      block_number !== null && block_hash !== null && (await isCanonical(lane, block_number, block_hash))
-    if (!isThere) lost.push(await findTransaction(read, id))
-    else if (Number(lane.head) - block_number + 1 >= lane.chain.config.finality_depth) final.push(id)
+  for (let first = 0; first < settled.length; first += settledAtOnce) {
+    const some = settled.slice(first, first + settledAtOnce)
+    const places = await Promise.all(some.map((each) => isInPlace(lane, each)))
+    for (const [index, { id, block_number }] of some.entries()) {
+      const isThere = places[index]
+      if (!isThere) lost.push(await findTransaction(read, id))
+      else if (Number(lane.head) - Number(block_number) + 1 >= lane.chain.config.finality_depth)
+        final.push(id)
+    }
   }
   if (final.length > 0) await inLane(lane, (turn) => finalizeTransactions(turn, lane.lease, final))
   return lost
+}
+
+/** A process that begins has to ask for the block of each. */
+const settledAtOnce = 20
+
+async function isInPlace(lane: HeldLane, { block_number, block_hash }: SettledTransaction): Promise<boolean> {
+  return block_number !== null && block_hash !== null && (await isCanonical(lane, block_number, block_hash))
 }
 
 async function noteMined(lane: HeldLane, seen: Seen[]): Promise<void> {

@@ -163,7 +163,7 @@ const openOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
 )
 
 /** What tells whether a transaction whose results were given is still where it was. */
-type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
+export type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
 
 /** The transactions of a lane whose results were given and that are not final, by nonce. */
 export async function settledTransactions(queries: Queries, laneId: string): Promise<SettledTransaction[]> {
