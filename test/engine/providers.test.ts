@@ -284,6 +284,14 @@ describe("a provider that fails", () => {
     expect(await client.getBlockNumber()).toBe(7n)
   })
 
+  test("is asked all the same, where all are, when the others want fewer requests", async () => {
+    const [back, limited] = [startProvider(fails(500)), startProvider(fails(429))]
+    const { client, askAll } = clientOf([back, limited])
+    await client.getBlockNumber().catch(() => {})
+    back.answer = says("0x7")
+    expect(await askAll({ method: "eth_blockNumber" })).toEqual(["0x7"])
+  })
+
   test("is well again as soon as it answers what it is asked on the way", async () => {
     const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
     const { client, rank, health } = clientOf([broken, good])
@@ -461,6 +469,21 @@ describe("several providers", () => {
     await client.getChainId()
     await until(() => other.asked.length > 0)
     expect(other.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
+  })
+
+  test("one that says something of a question is not drowned by those that say nothing of it", async () => {
+    const [usedUp, down] = [refuses(429, "monthly capacity limit exceeded", 429), fails(500)]
+    for (const [code, words] of [
+      [-32_600, "you can make eth_getLogs requests with up to a 10 block range"],
+      [-32_602, "too many arguments, want at most 1"],
+      [-32_000, "missing trie node 5f (path )"],
+    ] as const) {
+      const { client, askAll } = clientOf([usedUp, down, refuses(code, words)].map(startProvider))
+      for (let round = 0; round < 3; round++) {
+        await expect(reach(() => gasPrice(client))).rejects.toThrow(words.toLowerCase())
+        await expect(reach(() => askAll({ method: "eth_gasPrice" }))).rejects.toThrow(words.toLowerCase())
+      }
+    }
   })
 
   test("a block's hash is asked of all of them, and one that does not have it yet says null", async () => {

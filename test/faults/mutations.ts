@@ -192,6 +192,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the first provider's error stands for all",
+    file: "src/engine/chain/answers.ts",
+    replace: [["reject(mostTelling(failures))", "reject(failures[0])"]],
+    noticed_by: {
+      file: "test/engine/providers.test.ts",
+      test: "is not drowned by those that say nothing of it",
+    },
+  },
+  {
     name: "any authorization of a token is ours",
     file: outcome,
     replace: [["digest === asked.authorization_digest)", "digest !== null)"]],

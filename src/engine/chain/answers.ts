@@ -1,10 +1,11 @@
 /**
  * Asks one after the other until one answers: the next one as soon as one failed, or has been silent for so long, when
- * the answer of either is taken. An error that `isAnswer` is one, too. Throws the first error where all fail.
+ * the answer of either is taken. An error that `isAnswer` is one, too. Throws the `mostTelling` error where all fail.
  */
 export function firstAnswer<T>(
   asks: (() => Promise<T>)[],
   isAnswer: (error: unknown) => boolean,
+  mostTelling: (errors: unknown[]) => unknown,
   patienceMilliseconds: number,
 ): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -24,7 +25,7 @@ export function firstAnswer<T>(
   function noteFailure(error: unknown): void {
     failures.push(error)
     if (isAnswer(error)) reject(error)
-    else if (failures.length === asks.length) reject(failures[0])
+    else if (failures.length === asks.length) reject(mostTelling(failures))
     else askNext()
   }
 
@@ -35,9 +36,16 @@ export function firstAnswer<T>(
   })
 }
 
-/** What all answer, without those that are silent so long after the first answer. Throws the first error where all fail. */
-export async function timelyAnswers<T>(asked: Promise<T>[], patienceMilliseconds: number): Promise<T[]> {
-  await Promise.any(asked).catch(({ errors }: AggregateError) => Promise.reject(errors[0]))
+/**
+ * What all answer, without those that are silent so long after the first answer. Throws the `mostTelling` error where all
+ * fail.
+ */
+export async function timelyAnswers<T>(
+  asked: Promise<T>[],
+  mostTelling: (errors: unknown[]) => unknown,
+  patienceMilliseconds: number,
+): Promise<T[]> {
+  await Promise.any(asked).catch(({ errors }: AggregateError) => Promise.reject(mostTelling(errors)))
   const patience = Promise.withResolvers<null>()
   const timer = setTimeout(patience.resolve, patienceMilliseconds, null)
   const inTime = asked.map((answer) => {

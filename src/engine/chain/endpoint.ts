@@ -1,5 +1,6 @@
 import { BaseError, HttpRequestError, http, RpcRequestError } from "viem"
 import type { Places } from "../../platform/places.ts"
+import { saysForgotten } from "./old-state.ts"
 import { isRevert, rawMessage } from "./rpc.ts"
 import { classifySendError, type SendVerdict } from "./send-errors.ts"
 
@@ -72,6 +73,19 @@ export function judge(error: unknown): Judgement {
   if (outcome !== "unclear") return "answer"
   if (unknownCodes.includes(refusal.code)) return "unknown"
   return limitCodes.includes(refusal.code) ? "limited" : "trouble"
+}
+
+/**
+ * Of the errors of several providers, the one that says most of the question itself: that it is too much, that it is not
+ * known, or about a state that is forgotten. Any other tells of the provider alone, and the first is as good as each.
+ */
+export function mostTelling(errors: unknown[]): unknown {
+  return (
+    errors.find((error) => saysTooMuch(rawMessage(error))) ??
+    errors.find((error) => judge(error) === "unknown") ??
+    errors.find((error) => saysForgotten(rawMessage(error))) ??
+    errors[0]
+  )
 }
 
 /** What a node answers, or `otherwise` where it does not know the question. */

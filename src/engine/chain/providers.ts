@@ -2,7 +2,15 @@ import { custom, type Hex, type Transport } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { createPlaces, type Places } from "../../platform/places.ts"
 import { firstAnswer, timelyAnswers } from "./answers.ts"
-import { createEndpoint, type Endpoint, judge, type Question, sendMethod, verdictOf } from "./endpoint.ts"
+import {
+  createEndpoint,
+  type Endpoint,
+  judge,
+  mostTelling,
+  type Question,
+  sendMethod,
+  verdictOf,
+} from "./endpoint.ts"
 import { rawMessage } from "./rpc.ts"
 import { bestVerdict, type SendVerdict } from "./send-errors.ts"
 
@@ -77,7 +85,8 @@ export function createProviders(
   async function request(question: Question): Promise<unknown> {
     rankWhenDue(question)
     const asks = targetsOf(question).map((provider) => () => ask(provider, question, times))
-    return await firstAnswer(asks, (error) => judge(error) === "answer", patience_milliseconds)
+    const isAnswer = (error: unknown) => judge(error) === "answer"
+    return await firstAnswer(asks, isAnswer, mostTelling, patience_milliseconds)
   }
 
   /** Bytes for a private pool go nowhere else, whoever sends them. */
@@ -93,14 +102,14 @@ export function createProviders(
 
   async function askAll(question: Question): Promise<unknown[]> {
     const asked = awake(providers, now()).map((provider) => ask(provider, question, times))
-    return await timelyAnswers(asked, patience_milliseconds)
+    return await timelyAnswers(asked, mostTelling, patience_milliseconds)
   }
 
   async function send(raw: Hex): Promise<SendVerdict> {
     const targets = privatePool ? [privatePool] : awake(providers, now())
     const verdicts = targets.map((provider) => sendTo(provider, raw, times))
     const taken = Promise.any(verdicts.map(async (verdict) => requireTaken(await verdict)))
-    const best = timelyAnswers(verdicts, patience_milliseconds).then(bestVerdict)
+    const best = timelyAnswers(verdicts, mostTelling, patience_milliseconds).then(bestVerdict)
     return await Promise.race([taken.catch(() => best), best])
   }
 
@@ -227,10 +236,10 @@ function byHealth(providers: Provider[], now: number): Provider[] {
   return providers.toSorted((one, other) => place(one) - place(other))
 }
 
-/** Those that are not at rest; all of them where all are. */
+/** Those that are not at rest; all of them where none of those can be asked now. */
 function awake(providers: Provider[], now: number): Provider[] {
   const well = providers.filter((provider) => !isAtRest(provider, now))
-  return well.length > 0 ? well : providers
+  return well.some(({ limited_until }) => limited_until <= now) ? well : providers
 }
 
 function isAtRest({ rested_until, is_silent }: Provider, now: number): boolean {
