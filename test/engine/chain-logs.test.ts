@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, numberToHex, pad } from "viem"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { createLogRanges } from "../../src/engine/chain/log-ranges.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { createProviders } from "../../src/engine/chain/providers.ts"
 import { createRpc } from "../../src/engine/chain/rpc.ts"
@@ -36,7 +37,33 @@ describe("a search of a collection's logs", () => {
     const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 1n }, [5n, 980n])
     const found = await searchCollectionLogs(chain, searchFrom(1_000n, 5), (logs) => logs.length > 0)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual([980n])
-    expect(asked).toHaveLength(4)
+    expect(asked).toHaveLength(5)
+  })
+
+  test("asks once where the newest blocks have enough", async () => {
+    const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 1n }, [5n, 995n])
+    await searchCollectionLogs(chain, searchFrom(1_000n, 5), (logs) => logs.length > 0)
+    expect(asked).toEqual([{ first: 991n, last: 1_000n }])
+  })
+
+  test("learns once how many blocks its provider takes, and reads no more of them than it needs", async () => {
+    const { chain, asked } = startChain({ log_range_blocks: 10_000, lowest_allowed: 0n, most_blocks: 10 }, [
+      99_995n,
+    ])
+    const search = () => searchCollectionLogs(chain, searchFrom(100_000n, null), (logs) => logs.length > 0)
+    for (const questions of [11, 12]) {
+      expect((await search()).map(({ blockNumber }) => blockNumber)).toEqual([99_995n])
+      expect(asked).toHaveLength(questions)
+    }
+  })
+
+  test("comes to ask for as many blocks as the setting says once its provider takes them again", async () => {
+    const { chain, limits } = startChain({ log_range_blocks: 100, lowest_allowed: 0n, most_blocks: 10 }, [])
+    await searchCollectionLogs(chain, searchFrom(100n, null), () => false)
+    expect(chain.log_ranges.size()).toBeLessThanOrEqual(11n)
+    limits.most_blocks = Infinity
+    await searchCollectionLogs(chain, searchFrom(5_000n, null), () => false)
+    expect(chain.log_ranges.size()).toBe(100n)
   })
 
   test("goes down to the first block where the deployment is not known", async () => {
@@ -89,10 +116,8 @@ type Range = { first: bigint; last: bigint }
 type Limits = { log_range_blocks: number; lowest_allowed: bigint; most_blocks?: number; most_logs?: number }
 
 /** A provider that has one issuance in each of some blocks, and refuses ranges as public ones do. */
-function startChain(
-  { log_range_blocks, lowest_allowed, most_blocks = Infinity, most_logs = Infinity }: Limits,
-  blocks: bigint[],
-) {
+function startChain({ log_range_blocks, lowest_allowed, ...most }: Limits, blocks: bigint[]) {
+  const limits = { most_blocks: Infinity, most_logs: Infinity, ...most }
   const asked: Range[] = []
   const server = Bun.serve({
     port: 0,
@@ -108,6 +133,7 @@ function startChain(
         range.first >= lowest_allowed &&
         range.last - range.first < log_range_blocks &&
         range.last >= range.first
+      const { most_blocks, most_logs } = limits
       const refusal = (message: string, data?: string) =>
         Response.json({ jsonrpc: "2.0", id, error: { code: -32_602, message, data } })
       if (!isTaken) return refusal("range refused")
@@ -143,7 +169,7 @@ function startChain(
     log_range_blocks,
   }
   const rpc = createRpc(config, createProviders(config).transport)
-  return { chain: { config, rpc }, asked, close }
+  return { chain: { config, rpc, log_ranges: createLogRanges(config) }, asked, limits, close }
 }
 
 function issuanceIn(block: bigint) {

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { effects } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { createLogRanges } from "../../src/engine/chain/log-ranges.ts"
 import { type Effect, effectsIn } from "../../src/engine/jobs/job.ts"
 import { relayClaims } from "../../workers/jobs/relay-claims.ts"
 import { judgeAuthorization, type Watch } from "../../workers/watches/authorization-outcome.ts"
@@ -34,7 +35,7 @@ test("whoever was quicker to claim a unit is found without reading what came bef
   if (!effect) throw new Error("the claim waits for its lane")
   const { chain, ranges } = watched(hand.chain)
   expect(await relayClaims.earlier?.(chain, read, effect)).toBeNull()
-  expect(ranges.size).toBe(4)
+  expect(ranges.size).toBe(1)
 })
 
 test("what outdid an authorization is found without reading what came before", async () => {
@@ -57,7 +58,7 @@ test("what outdid an authorization is found without reading what came before", a
     is: "ended",
     output: { outcome: "superseded", transaction_hash },
   })
-  expect(ranges.size).toBe(4)
+  expect(ranges.size).toBe(1)
 })
 
 /** A chain whose logs are asked for by two blocks, and the ranges that were asked for. */
@@ -67,6 +68,6 @@ function watched(chain: ConnectedChain): { chain: ConnectedChain; ranges: Set<un
     ranges.add(query.fromBlock)
     return chain.rpc.getContractEvents(query)
   }
-  const config = { ...chain.config, log_range_blocks: 2 }
-  return { chain: { ...chain, config, rpc: { ...chain.rpc, getContractEvents } }, ranges }
+  const log_ranges = createLogRanges({ log_range_blocks: 2 })
+  return { chain: { ...chain, log_ranges, rpc: { ...chain.rpc, getContractEvents } }, ranges }
 }

@@ -94,6 +94,28 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
+  test("is found although its provider answers few questions a second, each of few blocks", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
+    await hand.mine(300)
+    await send(hand, claim)
+    await hand.mine(60)
+    const { rpc } = hand.chain
+    let left = 0
+    const getLogs = (async (query) => {
+      if (left-- <= 0) throw new Error("too many requests")
+      if (Number(query?.toBlock) - Number(query?.fromBlock) >= 10)
+        throw new Error("eth_getLogs is limited to a 10 range")
+      return await rpc.getLogs(query)
+    }) as typeof rpc.getLogs
+    const limited = { ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } }
+    for (let second = 0; second < 20; second++) {
+      left = 6
+      await watch(limited).catch(() => {})
+    }
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  }, 60_000)
+
   test("whose use a reorganization puts into a block that was read before is found all the same", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { client } = hand.stage.anvil

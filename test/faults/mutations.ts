@@ -314,11 +314,20 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a range of logs that is too much is asked for again as it was",
-    file: "src/engine/chain/logs.ts",
-    replace: [["if (first === last || ", "if (first <= last || "]],
+    file: "src/engine/chain/log-ranges.ts",
+    replace: [["if (asked === 1n || ", "if (asked >= 1n || "]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "through a provider that answers few blocks at a time",
+    },
+  },
+  {
+    name: "as few blocks of logs are asked for as providers once took",
+    file: "src/engine/chain/log-ranges.ts",
+    replace: [["if (asked === size)", "if (asked === 0n)"]],
+    noticed_by: {
+      file: "test/engine/chain-logs.test.ts",
+      test: "comes to ask for as many blocks as the setting says once its provider takes them again",
     },
   },
   {

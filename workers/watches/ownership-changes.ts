@@ -2,7 +2,7 @@ import { type Address, type GetLogsReturnType, getAbiItem } from "viem"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { inParts } from "../../src/engine/chain/logs.ts"
+import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
 import { reach } from "../../src/engine/chain/rpc.ts"
 import type { Move } from "./follow-owners.ts"
 
@@ -20,17 +20,28 @@ type OwnershipChange = {
   move: Move | null
 }
 
-/** What happened to the tokens of some contracts, in the order of the chain. Throws `ChainUnreachable`. */
+/**
+ * What happened to the tokens of some contracts, in the order of the chain; null where final blocks have more of it than
+ * providers answer at once: read fewer of them. Throws `ChainUnreachable`.
+ */
 export async function readOwnershipChanges(
   chain: ConnectedChain,
   addresses: readonly Address[],
   span: Span,
+): Promise<OwnershipChange[] | null> {
+  if (!span.is_final) return await inChunks(addresses, (some) => changesByBlock(chain, some, span))
+  return await chain.log_ranges.ask(span, (range) =>
+    inChunks(addresses, (some) => changesInRange(chain, some, range)),
+  )
+}
+
+async function inChunks(
+  addresses: readonly Address[],
+  changesOfSome: (some: Address[]) => Promise<OwnershipChange[]>,
 ): Promise<OwnershipChange[]> {
   const changes: OwnershipChange[] = []
-  for (let first = 0; first < addresses.length; first += addressesAtOnce) {
-    const some = addresses.slice(first, first + addressesAtOnce)
-    changes.push(...(await (span.is_final ? changesInRange : changesByBlock)(chain, some, span)))
-  }
+  for (let first = 0; first < addresses.length; first += addressesAtOnce)
+    changes.push(...(await changesOfSome(addresses.slice(first, first + addressesAtOnce))))
   return changes
 }
 
@@ -40,13 +51,10 @@ const addressesAtOnce = 500
 async function changesInRange(
   chain: ConnectedChain,
   address: Address[],
-  span: Span,
+  { first, last }: BlockRange,
 ): Promise<OwnershipChange[]> {
-  const query = { address, events: ownershipEvents }
-  const logs = await inParts(span, ({ first, last }) =>
-    chain.rpc.getLogs({ ...query, fromBlock: first, toBlock: last }),
-  )
-  return logs.map(changeOf)
+  const query = { address, events: ownershipEvents, fromBlock: first, toBlock: last }
+  return (await reach(() => chain.rpc.getLogs(query))).map(changeOf)
 }
 
 /** By the hash of each block: a provider that follows another fork, or is behind, has no such block. */

@@ -58,13 +58,12 @@ export async function watchAuthorizations(
 
   // Asked for a range, a node that is behind may leave out what it does not have.
   const final = head - surelyHeld(chain) + 1n
-  const rangeSize = BigInt(chain.config.log_range_blocks)
   for (let first = from; first <= deepest; ) {
-    const last = first <= final ? least(first + rangeSize - 1n, final) : first + blocksAtOnce - 1n
+    const last =
+      first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + blocksAtOnce - 1n
     const is_doubtful = first === from && read.is_lost
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
-    await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
-    first = span.last + 1n
+    first = await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
   }
   await findLostOwners(context, chain, deepest)
   return "at work"
@@ -73,12 +72,14 @@ export async function watchAuthorizations(
 /** A round of one chain. */
 type Round = Asker & { checkpoint: Checkpoint; told: readonly ToldUse[]; contracts: Contracts }
 
-async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<void> {
+/** Answers from where to go on: from the same block again where so many are more than providers answer at once. */
+async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<bigint> {
   const { context, chain, checkpoint, told, contracts } = round
   const since = performance.now()
   const block = await chain.headers.at(span.last)
   const addresses = [...contracts.values()].map(({ address }) => address)
   const all = await readOwnershipChanges(chain, addresses, span)
+  if (all === null) return span.first
   const changes = byToken(all)
   const moves = all.flatMap(({ move }) => move ?? [])
   const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
@@ -115,6 +116,7 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<v
   }
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
+  return span.last + 1n
 }
 
 type Judged = { watch: Watch; verdict: Verdict }

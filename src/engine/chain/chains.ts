@@ -27,6 +27,7 @@ import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
+import { createLogRanges, type LogRanges } from "./log-ranges.ts"
 import { createProviders, type Providers } from "./providers.ts"
 import { createRpc, type Rpc, reach } from "./rpc.ts"
 import { createSigners, type Signer } from "./signers.ts"
@@ -37,6 +38,7 @@ export type ConnectedChain = Chain & {
   rpc: Rpc
   providers: Providers
   headers: HeaderChain
+  log_ranges: LogRanges
   generations: Generations
   signers: Signer[]
   /** The address of `AUTHORIZER_KEY`; null where it is unset. */
@@ -76,6 +78,7 @@ function createChain(
     rpc,
     providers,
     headers: createHeaderChain(rpc, chain),
+    log_ranges: createLogRanges(chain),
     generations,
     signers,
     authorizer_address: authorizer?.address ?? null,

@@ -1,9 +1,9 @@
 import type { Address, ContractEventArgs, ContractEventName, GetContractEventsReturnType } from "viem"
 import type { ConnectedChain } from "./chains.ts"
 import { collectionAbi } from "./contracts.generated.ts"
-import { saysTooMuch } from "./endpoint.ts"
 import { most } from "./extremes.ts"
-import { ChainUnreachable, reach } from "./rpc.ts"
+import type { BlockRange } from "./log-ranges.ts"
+import { reach } from "./rpc.ts"
 
 /** Which logs of one collection are wanted. */
 type CollectionSearch<Name extends CollectionEventName> = {
@@ -23,7 +23,7 @@ type CollectionLog<Name extends CollectionEventName> = GetContractEventsReturnTy
   Name
 >[number]
 
-/** How many ranges are asked for at the same time. */
+/** How many ranges are asked for at the same time, once one was answered. */
 const rangesAtOnce = 4n
 
 /**
@@ -31,7 +31,7 @@ const rangesAtOnce = 4n
  * as soon as what was found is enough, and may then have found more. Throws `ChainUnreachable`.
  */
 export async function searchCollectionLogs<Name extends CollectionEventName>(
-  chain: Pick<ConnectedChain, "config" | "rpc">,
+  chain: Pick<ConnectedChain, "config" | "rpc" | "log_ranges">,
   search: CollectionSearch<Name>,
   isEnough: (found: CollectionLog<Name>[]) => boolean,
 ): Promise<CollectionLog<Name>[]> {
@@ -40,24 +40,36 @@ export async function searchCollectionLogs<Name extends CollectionEventName>(
 
 /** The same for whatever is asked of a range of blocks, oldest first. */
 export async function searchRanges<Log>(
-  chain: Pick<ConnectedChain, "config">,
+  chain: Pick<ConnectedChain, "config" | "log_ranges">,
   search: { deployed_block: number | null; newest_block: bigint },
   logsIn: (range: BlockRange) => Promise<Log[]>,
   isEnough: (found: Log[]) => boolean,
 ): Promise<Log[]> {
-  const size = BigInt(chain.config.log_range_blocks)
   const lowest = lowestBlock(chain, search)
   const found: Log[] = []
-  for (let last = search.newest_block; last >= lowest; last -= size * rangesAtOnce) {
-    const lasts = Array.from({ length: Number(rangesAtOnce) }, (_, index) => last - size * BigInt(index))
-    const ranges = lasts
-      .filter((each) => each >= lowest)
-      .map((each) => ({ first: most(each - size + 1n, lowest), last: each }))
-    const logs = await Promise.all(ranges.map(logsIn))
-    for (const ofRange of logs) found.push(...ofRange.reverse())
+  // Most is found in the newest range, and one question is enough to learn that it is too wide.
+  let atOnce = 1n
+  for (let last = search.newest_block; last >= lowest; ) {
+    const ranges = rangesDown({ first: lowest, last }, chain.log_ranges.size(), atOnce)
+    const answers = await Promise.all(
+      ranges.map(async (range) => ({ range, logs: await chain.log_ranges.ask(range, logsIn) })),
+    )
+    for (const { range, logs } of answers) {
+      if (logs === null) break
+      found.push(...logs.reverse())
+      last = range.first - 1n
+    }
     if (isEnough(found)) break
+    atOnce = answers.some(({ logs }) => logs === null) ? 1n : rangesAtOnce
   }
   return found
+}
+
+/** So many ranges of a size at the most, from the end of blocks down. */
+function rangesDown({ first, last }: BlockRange, size: bigint, count: bigint): BlockRange[] {
+  return Array.from({ length: Number(count) }, (_, index) => last - size * BigInt(index))
+    .filter((each) => each >= first)
+    .map((each) => ({ first: most(each - size + 1n, first), last: each }))
 }
 
 /**
@@ -71,36 +83,14 @@ export function lowestBlock(
   return BigInt(Math.max((deployed_block ?? 0) - config.finality_depth, 0))
 }
 
-/** Both ends are part of it. */
-export type BlockRange = { first: bigint; last: bigint }
-
-/** A collection's logs of one event in a range of blocks that providers take, oldest first. Throws `ChainUnreachable`. */
+/** A collection's logs of one event in a range of blocks, oldest first. Throws `ChainUnreachable`. */
 export async function logsOf<Name extends CollectionEventName>(
   { rpc }: Pick<ConnectedChain, "rpc">,
   { address, event_name, args }: Pick<CollectionSearch<Name>, "address" | "event_name" | "args">,
-  range: BlockRange,
+  { first, last }: BlockRange,
 ): Promise<CollectionLog<Name>[]> {
   const query = { address, abi: collectionAbi, eventName: event_name, args }
-  return await inParts(range, ({ first, last }) =>
+  return await reach(() =>
     rpc.getContractEvents<typeof collectionAbi, Name>({ ...query, fromBlock: first, toBlock: last }),
   )
-}
-
-/**
- * What is asked of a range of blocks, in halves, and halves of those, where that is more than providers answer: fewer
- * blocks than `log_range_blocks`, or fewer logs than there are. Throws `ChainUnreachable`.
- */
-export async function inParts<Log>(
-  range: BlockRange,
-  logsIn: (part: BlockRange) => Promise<Log[]>,
-): Promise<Log[]> {
-  const { first, last } = range
-  try {
-    return await reach(() => logsIn(range))
-  } catch (error) {
-    if (first === last || !(error instanceof ChainUnreachable) || !saysTooMuch(error.message)) throw error
-  }
-  const middle = (first + last) / 2n
-  const older = await inParts({ first, last: middle }, logsIn)
-  return older.concat(await inParts({ first: middle + 1n, last }, logsIn))
 }
