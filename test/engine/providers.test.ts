@@ -438,13 +438,16 @@ describe("too many requests", () => {
     expect(health()[0]).toMatchObject({ state: "healthy", troubled_seconds: 0, said: null })
   })
 
-  test("is not what such words mean under the status 400, nor is it trouble", async () => {
-    const words = "You can make eth_getLogs requests with up to a 10 block range."
-    const wide = startProvider(refuses(-32_600, words, 400))
-    const { client, health } = clientOf([wide])
-    await client.getBlockNumber().catch(() => {})
-    expect(health()[0]?.state).toBe("healthy")
-  })
+  test.each([400, 429])(
+    "is not what such words mean under the status %d, nor is it trouble",
+    async (status) => {
+      const words = "You can make eth_getLogs requests with up to a 10 block range."
+      const wide = startProvider(refuses(-32_600, words, status))
+      const { client, health } = clientOf([wide])
+      await client.getBlockNumber().catch(() => {})
+      expect(health()[0]?.state).toBe("healthy")
+    },
+  )
 })
 
 describe("several providers", () => {

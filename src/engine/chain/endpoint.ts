@@ -62,10 +62,10 @@ type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 
 /** Judges what an endpoint threw: an answer is what is known to be one. */
 export function judge(error: unknown): Judgement {
-  if (statusOf(error) === 429) return "limited"
   const refusal = refusalOf(error)
   if (refusal && isRevert(refusal)) return "answer"
   if (saysTooMuch(rawMessage(error))) return "elsewhere"
+  if (statusOf(error) === 429) return "limited"
   if (!refusal) return "trouble"
   const outcome = classifySendError(rawMessage(refusal))
   if (outcome === "wait") return "elsewhere"
@@ -126,7 +126,7 @@ export function verdictOf(error: unknown): SendVerdict {
   return { outcome, said }
 }
 
-/** Whether a provider says that it does not answer so many blocks, or logs, at once: also under the code of a rate limit. */
+/** Whether a provider says that it does not answer so many blocks, or logs, at once: also under the code or status of a rate limit. */
 export function saysTooMuch(words: string): boolean {
   return tooMuch.test(words)
 }
