@@ -1,12 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import type { Address, Hex } from "viem"
+import { type Address, type Hex, numberToHex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { actorEvents, actors, chips, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
+import { readOwnershipChanges } from "../../workers/watches/ownership-changes.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
@@ -338,6 +339,38 @@ test("a token that moved on the fork that came while owners were asked for anew 
   expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
+test("a chain of fast blocks is read two seconds of them at a time, others four blocks", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 80 })
+  await issuedUnit(hand)
+  await watch(hand)
+  for (const [block_time_seconds, together] of [
+    [0.25, 8],
+    [2, 4],
+  ] as const) {
+    await hand.mine(30)
+    const { rpc, mostAtOnce } = countedLogs(hand)
+    const config = { ...hand.chain.config, block_time_seconds }
+    await watch({ ...hand, chain: { ...hand.chain, config, rpc } })
+    expect(mostAtOnce()).toBe(together)
+  }
+}, 30_000)
+
+test("many collections are asked for at the same time, by sixteen questions at the most", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+  const { address } = await issuedUnit(hand)
+  const transaction_hash = await claimBeside(hand, address, accountAt(6).address)
+  await outwaitNewestBlock()
+  const { number: newest } = await hand.chain.headers.follow()
+  const others = Array.from({ length: 10_000 }, (_, index) => numberToHex(index + 1, { size: 20 }))
+  for (const is_final of [true, false]) {
+    const { rpc, mostAtOnce } = countedLogs(hand)
+    const span = { first: newest, last: newest, is_final, is_doubtful: false }
+    const changes = await readOwnershipChanges({ ...hand.chain, rpc }, [...others, address as Address], span)
+    expect(changes).toMatchObject([{ serial: 1n, transaction_hash }])
+    expect(mostAtOnce()).toBe(16)
+  }
+}, 30_000)
+
 test("a chain that was never read, as in a back-up from that time, is read from its oldest collection on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await issuedUnit(hand)
@@ -422,6 +455,19 @@ test("a serial that only the chain has is taken up at the confirmation depth, an
 
 type Move = { eventName: string; args: { from: Address } }
 type Payload = { to: Address; data: Hex }
+
+/** The same chain, and for how many logs it was asked at the same time. */
+function countedLogs({ chain: { rpc } }: ByHand) {
+  let [open, most] = [0, 0]
+  const getLogs = (async (query) => {
+    open += 1
+    most = Math.max(most, open)
+    return await rpc.getLogs(query).finally(() => {
+      open -= 1
+    })
+  }) as typeof rpc.getLogs
+  return { rpc: { ...rpc, getLogs }, mostAtOnce: () => most }
+}
 
 /** A round of the watch, which asks for the newest block also where nothing is open. */
 async function watch({ world, chain }: ByHand): Promise<void> {

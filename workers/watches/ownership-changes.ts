@@ -1,4 +1,4 @@
-import { type Address, type GetLogsReturnType, getAbiItem } from "viem"
+import { type Address, type GetLogsReturnType, getAbiItem, type Hex } from "viem"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -29,49 +29,54 @@ export async function readOwnershipChanges(
   addresses: readonly Address[],
   span: Span,
 ): Promise<OwnershipChange[] | null> {
-  if (!span.is_final) return await inChunks(addresses, (some) => changesByBlock(chain, some, span))
-  return await chain.log_ranges.ask(span, (range) =>
-    inChunks(addresses, (some) => changesInRange(chain, some, range)),
+  const chunks = chunksOf(addresses)
+  if (!span.is_final) {
+    // By the hash of each block: a provider that follows another fork, or is behind, has no such block.
+    const headers = await askEach(numbersIn(span), (number) => chain.headers.at(number))
+    return await changesIn(
+      chain,
+      headers.flatMap(({ hash: blockHash }) => chunks.map((address) => ({ address, blockHash }))),
+    )
+  }
+  return await chain.log_ranges.ask(span, ({ first, last }) =>
+    changesIn(
+      chain,
+      chunks.map((address) => ({ address, fromBlock: first, toBlock: last })),
+    ),
   )
 }
 
-async function inChunks(
-  addresses: readonly Address[],
-  changesOfSome: (some: Address[]) => Promise<OwnershipChange[]>,
-): Promise<OwnershipChange[]> {
-  const changes: OwnershipChange[] = []
-  for (let first = 0; first < addresses.length; first += addressesAtOnce)
-    changes.push(...(await changesOfSome(addresses.slice(first, first + addressesAtOnce))))
-  return changes
+type Where = { address: Address[] } & ({ blockHash: Hex } | { fromBlock: bigint; toBlock: bigint })
+
+async function changesIn({ rpc }: ConnectedChain, places: Where[]): Promise<OwnershipChange[]> {
+  const logs = await askEach(places, (where) =>
+    reach(() => rpc.getLogs({ ...where, events: ownershipEvents })),
+  )
+  return logs.flat().map(changeOf)
+}
+
+/** What is answered to each, in their order. */
+async function askEach<One, Answer>(all: One[], ask: (one: One) => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = []
+  for (let first = 0; first < all.length; first += questionsAtOnce)
+    answers.push(...(await Promise.all(all.slice(first, first + questionsAtOnce).map(ask))))
+  return answers
+}
+
+/** So that whoever has many collections keeps up with fast blocks, and asks no provider all at the same time. */
+const questionsAtOnce = 16
+
+function chunksOf(addresses: readonly Address[]): Address[][] {
+  return Array.from({ length: Math.ceil(addresses.length / addressesAtOnce) }, (_, index) =>
+    addresses.slice(index * addressesAtOnce, (index + 1) * addressesAtOnce),
+  )
 }
 
 /** As many addresses as providers take in one question. */
 const addressesAtOnce = 500
 
-async function changesInRange(
-  chain: ConnectedChain,
-  address: Address[],
-  { first, last }: BlockRange,
-): Promise<OwnershipChange[]> {
-  const query = { address, events: ownershipEvents, fromBlock: first, toBlock: last }
-  return (await reach(() => chain.rpc.getLogs(query))).map(changeOf)
-}
-
-/** By the hash of each block: a provider that follows another fork, or is behind, has no such block. */
-async function changesByBlock(
-  chain: ConnectedChain,
-  address: Address[],
-  { first, last }: Span,
-): Promise<OwnershipChange[]> {
-  const numbers = Array.from({ length: Number(last - first) + 1 }, (_, index) => first + BigInt(index))
-  const changes = await Promise.all(
-    numbers.map(async (number) => {
-      const { hash } = await chain.headers.at(number)
-      const query = { address, events: ownershipEvents, blockHash: hash }
-      return (await reach(() => chain.rpc.getLogs(query))).map(changeOf)
-    }),
-  )
-  return changes.flat()
+function numbersIn({ first, last }: BlockRange): bigint[] {
+  return Array.from({ length: Number(last - first) + 1 }, (_, index) => first + BigInt(index))
 }
 
 const ownershipEvents = [

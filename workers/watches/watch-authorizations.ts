@@ -24,8 +24,9 @@ import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } fro
 import { singleUse } from "./single-use.ts"
 import { restateUse, type ToldUse, toldUses } from "./told-uses.ts"
 
-/** How many blocks are asked for at the same time while they may still be replaced. */
-const blocksAtOnce = 4n
+/** How many blocks are read together while they may still be replaced: those of so many seconds, and no fewer than that. */
+const secondsTogether = 2
+const leastTogether = 4
 
 /**
  * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles the
@@ -58,9 +59,10 @@ export async function watchAuthorizations(
 
   // Asked for a range, a node that is behind may leave out what it does not have.
   const final = head - surelyHeld(chain) + 1n
+  const { block_time_seconds } = chain.config
+  const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   for (let first = from; first <= deepest; ) {
-    const last =
-      first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + blocksAtOnce - 1n
+    const last = first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + together - 1n
     const is_doubtful = first === from && read.is_lost
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
     first = await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
