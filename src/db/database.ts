@@ -38,9 +38,10 @@ export type Work<T> = (tx: Queries) => Promise<T>
 /**
  * `serializable`, unless said otherwise: as if works ran one after the other. `read committed` is for a work in which
  * each thing is decided by one statement, a compare-and-set or an insert that a constraint refuses; it may see what
- * others have committed meanwhile, and Postgres commits it together with others.
+ * others have committed meanwhile, and Postgres commits it together with others. `read committed alone` is the same in
+ * a database transaction of its own: for a work that holds a row for which others wait, those of its own group too.
  */
-export type Isolation = "serializable" | "read committed"
+export type Isolation = "serializable" | "read committed" | "read committed alone"
 
 /** The database cannot answer now; the same request may succeed later. */
 export class DatabaseUnavailable extends Error {

@@ -66,9 +66,9 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
     async transaction(work, isolation = "serializable") {
       assertNoOpenScope()
       return await whileOpen(() =>
-        isolation === "serializable"
-          ? runUntilCommitted(pool, oneAtATime, work, isolation)
-          : runTogether(work),
+        isolation === "read committed"
+          ? runTogether(work)
+          : runUntilCommitted(pool, oneAtATime, work, isolation),
       )
     },
     async close() {
@@ -144,7 +144,7 @@ function createTurnstile(): Turnstile {
 /** Throws the driver's error; then nothing was committed, unless the connection was lost while committing. */
 async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): Promise<T> {
   return await onConnection(pool, async (client, tx) => {
-    const begun = sendAhead(client, `begin isolation level ${isolation}`)
+    const begun = sendAhead(client, `begin isolation level ${isolation.replace(" alone", "")}`)
     const ended = await runInScope(work, tx)
     await begun
     if ("error" in ended) throw causeOf(client, ended.error)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { events } from "../../src/db/event-schema.ts"
+import { eventFeeds, events } from "../../src/db/event-schema.ts"
+import { numberEvents } from "../../src/engine/events/numbering.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { inTurn } from "../../src/platform/context.ts"
@@ -170,6 +171,47 @@ describe.each(engines)("on $name the feed of events", (engine) => {
       const answer = await ask(service, `GET /v1/events?after=${after}`, { as: customer.key })
       expect([answer.status, answer.fields]).toEqual([400, ["after"]])
     }
+  })
+
+  /** Events of a customer, told together. */
+  async function tellSome({ caller: { organization_id } }: Customer, count: number): Promise<void> {
+    await inTurn(service.context, null, async (turn) => {
+      for (let number = 0; number < count; number++)
+        await recordEvent(turn, {
+          ...{ type: "unit.created", organization_id, unit_id: newId(), collection_id: null },
+          ...{ is_test: false, data: {}, endpoint_id: null },
+        })
+    })
+  }
+
+  test("gives no position twice, however many organizations read theirs at the same time", async () => {
+    const customers = await Promise.all(Array.from({ length: 5 }, () => createCustomer(service)))
+    await Promise.all(customers.map((customer) => eventsOf(customer)))
+    for (let round = 1; round <= 5; round++) {
+      for (const [index, customer] of customers.entries()) await tellSome(customer, 5 - index)
+      await Promise.all(customers.map((customer) => eventsOf(customer)))
+      const [feed] = await service.context.db.read.select().from(eventFeeds)
+      const rows = await service.context.db.read.select({ position: events.position }).from(events)
+      const positions = rows.flatMap(({ position }) => position ?? [])
+      expect(new Set(positions).size).toBe(rows.length)
+      expect(Math.max(...positions)).toBe(Number(feed?.last_position))
+    }
+  })
+
+  test("is numbered in few steps where much waits, and up to where it was asked for while more is told", async () => {
+    const customer = await createCustomer(service)
+    await tellSome(customer, 1_600)
+    const { db } = service.context
+    let steps = 0
+    const transaction: typeof db.transaction = async (work, isolation) => {
+      const done = await db.transaction(work, isolation)
+      steps += 1
+      if (steps < 10) await tellSome(customer, 1)
+      return done
+    }
+    const context = { ...service.context, db: { ...db, transaction } }
+    const numbered = await numberEvents(context, customer.caller.organization_id)
+    expect([steps, numbered]).toEqual([3, 1_602])
   })
 
   test("is written with what it tells or not at all", async () => {

@@ -1,5 +1,5 @@
 import { and, asc, eq, isNull, type SQL, sql } from "drizzle-orm"
-import type { Database } from "../../db/database.ts"
+import { type Database, Outrun } from "../../db/database.ts"
 import { eventFeeds, events } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -15,11 +15,19 @@ import { queueForEndpoints } from "./webhook-queue.ts"
 export async function numberEvents(context: Context, organizationId: string | null): Promise<number> {
   const { db } = context
   const asked = { organization_id: organizationId ?? undefined }
+  if ((await someUnnumbered(db.read, asked)).length === 0) return 0
   let numbered = 0
-  while ((await someUnnumbered(db.read, asked)).length > 0)
-    numbered += await inTurn(context, null, (turn) => numberSome(db, turn, asked), "read committed")
-  return numbered
+  for (let limit = leastAtOnce; ; limit = Math.min(2 * limit, mostAtOnce)) {
+    const step = (turn: Turn) => numberSome(db, turn, { ...asked, limit })
+    const some = await inTurn(context, null, step, "read committed alone")
+    numbered += some
+    // All that was there when it began has its position; whoever goes on telling is not waited for.
+    if (some < limit) return numbered
+  }
 }
+
+/** Each step reads all that has no position, so that there are few steps where there is much. */
+const [leastAtOnce, mostAtOnce] = [500, 8_000]
 
 type Asked = { organization_id: string | undefined }
 
@@ -31,7 +39,7 @@ function unnumbered({ organization_id }: Given<Asked>): SQL | undefined {
   return and(isNull(events.position), organization_id && eq(events.organization_id, organization_id))
 }
 
-async function numberSome(db: Database, turn: Turn, asked: Asked): Promise<number> {
+async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: number }): Promise<number> {
   // Whoever waited for this row sees all that was committed while it waited: it reads what is committed.
   const [feed] = await lockFeed(turn.tx, {})
   if (!feed) throw new Error("the table event_feeds has lost its row")
@@ -39,7 +47,7 @@ async function numberSome(db: Database, turn: Turn, asked: Asked): Promise<numbe
   const numbered = await numberOldest[db.engine](turn.tx, { ...asked, after })
   if (numbered.length === 0) return 0
   const until = after + numbered.length
-  await moveFeed(turn.tx, { last_position: until })
+  if ((await moveFeed(turn.tx, { after, until })).length === 0) throw new Outrun("the feed has moved on")
   const organizationIds = [...new Set(numbered.map(({ organization_id }) => organization_id))]
   await queueForEndpoints(turn, organizationIds, { after, until })
   return numbered.length
@@ -53,11 +61,13 @@ const lockFeed = query((db) =>
     .returning({ last_position: eventFeeds.last_position }),
 )
 
-const moveFeed = query((db, { last_position }: Given<{ last_position: number }>) =>
-  db.update(eventFeeds).set({ last_position }).where(eq(eventFeeds.name, "events")),
+const moveFeed = query((db, { after, until }: Given<{ after: number; until: number }>) =>
+  db
+    .update(eventFeeds)
+    .set({ last_position: until })
+    .where(and(eq(eventFeeds.name, "events"), eq(eventFeeds.last_position, after)))
+    .returning({ name: eventFeeds.name }),
 )
-
-const atOnce = 500
 
 // What depends on another commit was begun after it: the ids of transactions say so, those of clocks do not.
 const numberOldest = {
@@ -67,13 +77,13 @@ const numberOldest = {
 }
 
 function numberBy(order: SQL) {
-  return query((db, { after, ...asked }: Given<Asked & { after: number }>) => {
+  return query((db, { after, limit, ...asked }: Given<Asked & { after: number; limit: number }>) => {
     const oldest = db
       .select({ id: events.id, number: sql<number>`row_number() over (order by ${order})`.as("number") })
       .from(events)
       .where(unnumbered(asked))
       .orderBy(asc(order))
-      .limit(atOnce)
+      .limit(limit)
       .as("oldest")
     return db
       .update(events)
