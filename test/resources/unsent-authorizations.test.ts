@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { claims, transfers } from "../../src/db/schema.ts"
+import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { getClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
@@ -11,6 +12,7 @@ import {
   claim,
   claimedUnit,
   issuedUnit,
+  openEffect,
   replaceChip,
   sessionOf,
   transfer,
@@ -130,14 +132,26 @@ describe.each(engines)("on $name a chip replacement", (engine) => {
   test("counts against the quota of chips, while it is open too", async () => {
     const maker = await createCaller(service, { quota_chips: 3 })
     const [one, other] = [await issuedUnit(service, maker), await issuedUnit(service, maker)]
-    const open = await replaceChip(service, one.unit.id, { is_test: true }, maker)
+    const replace = ({ unit }: typeof one) => replaceChip(service, unit.id, { is_test: true }, maker)
+    const open = await replace(one)
     expect(open.status).toBe("prepared")
-    expect(await refusal(replaceChip(service, other.unit.id, { is_test: true }, maker))).toBe(
-      "quota.exceeded",
-    )
+    expect(await refusal(replace(other))).toBe("quota.exceeded")
     await settle(service, open.id, { transaction_hash: `0x${"bb".repeat(32)}` })
-    expect(await refusal(replaceChip(service, other.unit.id, { is_test: true }, maker))).toBe(
-      "quota.exceeded",
-    )
+    expect(await refusal(replace(other))).toBe("quota.exceeded")
+  })
+
+  test("counts once against it, and no more where it has failed", async () => {
+    const maker = await createCaller(service, { quota_chips: 4 })
+    const [one, other] = [await issuedUnit(service, maker), await issuedUnit(service, maker)]
+    const replace = ({ unit }: typeof one) => replaceChip(service, unit.id, { is_test: true }, maker)
+    await settle(service, (await replace(one)).id, { transaction_hash: `0x${"bb".repeat(32)}` })
+    for (let time = 0; time < 3; time++) {
+      const { id } = await replace(other)
+      const effect = await openEffect(service, id)
+      const error = { code: "chip_replacement.reverted", message: "It reverted." } as const
+      await service.turn((turn) => settleEffect(turn, String(effect?.id), { error }))
+    }
+    expect((await replace(other)).status).toBe("prepared")
+    expect(await refusal(replace(one))).toBe("quota.exceeded")
   })
 })

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from "drizzle-orm"
+import { and, eq, gt, inArray, sql } from "drizzle-orm"
 import type { AnyStateMachine, ContextFrom, StateValueFrom } from "xstate"
 import { chipReplacementMachine } from "../../../machines/chip-replacement.ts"
 import { claimMachine } from "../../../machines/claim.ts"
@@ -190,11 +190,11 @@ async function projectChipReplacement(
   await updateReplacement(turn.tx, { id, status, ...outcomeOf(turn, context) })
   const { unit_id, previous_chip_id, chip_id } = context
   const reserved = { chip_id, seen_for: id, reserved_for: null }
-  if (status === "failed") await releaseChip(turn.tx, reserved)
+  if (status === "failed" && (await releaseChip(turn.tx, reserved)).length > 0)
+    await giveBackChip(turn.tx, { unit_id })
   if (status !== "confirmed") return
   await retireChip(turn.tx, { chip_id: previous_chip_id, unit_id, at: turn.at })
   await releaseChip(turn.tx, { ...reserved, unit_id, paired_at: turn.at })
-  await countPairedChip(turn.tx, { unit_id })
   await send(turn, unit_id, { type: "CHIP_REPLACED", chip_id })
 }
 
@@ -244,7 +244,8 @@ const releaseChip = query((db, { chip_id, seen_for, ...changed }: Given<Released
   db
     .update(chips)
     .set(changed)
-    .where(and(eq(chips.chip_id, chip_id), eq(chips.reserved_for, seen_for))),
+    .where(and(eq(chips.chip_id, chip_id), eq(chips.reserved_for, seen_for)))
+    .returning({ chip_id: chips.chip_id }),
 )
 
 const retireChip = query((db, given: Given<{ chip_id: string; unit_id: string; at: Date }>) =>
@@ -254,11 +255,11 @@ const retireChip = query((db, given: Given<{ chip_id: string; unit_id: string; a
     .where(and(eq(chips.chip_id, given.chip_id), eq(chips.unit_id, given.unit_id))),
 )
 
-/** Where chips are counted at all, because a quota limits them. */
-const countPairedChip = query((db, { unit_id }: Given<{ unit_id: string }>) =>
+/** A chip that a replacement reserved counts from then on. Where chips are counted at all, because a quota limits them. */
+const giveBackChip = query((db, { unit_id }: Given<{ unit_id: string }>) =>
   db
     .update(usageCounts)
-    .set({ used: sql`${usageCounts.used} + 1` })
+    .set({ used: sql`${usageCounts.used} - 1` })
     .where(
       and(
         inArray(
@@ -266,6 +267,7 @@ const countPairedChip = query((db, { unit_id }: Given<{ unit_id: string }>) =>
           db.select({ id: units.organization_id }).from(units).where(eq(units.id, unit_id)),
         ),
         eq(usageCounts.quota, "chips"),
+        gt(usageCounts.used, 0),
       ),
     ),
 )
