@@ -4,10 +4,12 @@ import fc from "fast-check"
 import { chips, sessionTokens, taps } from "../../src/db/schema.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Caller } from "../../src/platform/caller.ts"
+import { inTurn } from "../../src/platform/context.ts"
 import { hashOf } from "../../src/platform/credentials.ts"
 import { newId } from "../../src/platform/ids.ts"
 import type { ChipView } from "../../src/resources/chips/service.ts"
 import { updateCollection } from "../../src/resources/collections/service.ts"
+import { holdToQuota } from "../../src/resources/quotas/service.ts"
 import { presentCurrentSessionToken } from "../../src/resources/session-tokens/present.ts"
 import {
   expireSessionToken,
@@ -33,6 +35,7 @@ import {
   setOrganization,
   type TestService,
 } from "../harness/services.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 describe.each(engines)("on $name", (engine) => {
   const start = new Date("2026-03-31T23:59:00.000Z")
@@ -165,6 +168,23 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(tap({ chip_id, e: emitSun(tag, 1).e }))).toBe("unit.not_found")
       expect(await refusal(tap({ chip_id, e: "0".repeat(32) }))).toBe("chip.invalid_e_value")
       expect(await rowOf(chip_id)).toMatchObject({ counter: 0, scan_count: 0 })
+    })
+
+    test("beyond a quota, and nothing is written that would undo what others of its group did", async () => {
+      const { organization_id: id } = await createCaller(service)
+      const quotas = { quota_units: null, quota_collections: null, quota_chips: null }
+      const written: string[] = []
+      const db = watchedDatabase(service.context.db, ({ text }) => {
+        if (!text.startsWith("select")) written.push(text)
+      })
+      const hold = () =>
+        inTurn({ ...service.context, db }, null, (turn) =>
+          holdToQuota(turn, { id, ...quotas, quota_taps_per_month: 1 }, "taps_per_month", 1),
+        )
+      await hold()
+      written.splice(0)
+      expect(await refusal(hold())).toBe("quota.exceeded")
+      expect(written).toEqual([])
     })
 
     test("beyond the taps of a calendar month, which starts anew at midnight UTC", async () => {

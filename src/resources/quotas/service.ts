@@ -1,4 +1,4 @@
-import { and, count, eq, gte, isNotNull, lte, or, sql } from "drizzle-orm"
+import { and, count, eq, gte, inArray, isNotNull, lte, or, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { chips, collections, type OrganizationRow, taps, units } from "../../db/schema.ts"
@@ -48,12 +48,11 @@ async function hold(
   if (limit === null) return
   const period = { organization_id: organization.id, quota, since: startOf(quota, turn.at) }
   const most = limit - use.adding
-  if ((await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
   const [known] = await usageOf(turn.tx, period)
-  if (!known) {
-    await insertCount(turn.tx, { ...period, used: await countOf(turn.tx, period) })
-    if ((await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
-  }
+  if (!known) await insertCount(turn.tx, { ...period, used: await countOf(turn.tx, period) })
+  // Who writes nothing before it is refused undoes nothing of others.
+  const mayFit = !known || known.used <= most
+  if (mayFit && (await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
   throw new ApiError(
     "quota.exceeded",
     `This organization has used its ${quota.replaceAll("_", " ")}: ${limit}. Ask the operator for more.`,
@@ -132,5 +131,12 @@ const countTaps = query((db, given: Given<Of & { since: Date }>) =>
   db
     .select({ rows: count() })
     .from(taps)
-    .where(and(eq(taps.organization_id, given.organization_id), gte(taps.created_at, given.since))),
+    .where(
+      and(
+        eq(taps.organization_id, given.organization_id),
+        // Whatever it is: the index by time has it first.
+        inArray(taps.is_test, [true, false]),
+        gte(taps.created_at, given.since),
+      ),
+    ),
 )
