@@ -402,6 +402,33 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect((await tryOut()).status).toBe(201)
   })
 
+  test("about a unit whose last one failed wait with it, and are looked at no sooner", async () => {
+    const customer = await createCustomer(service)
+    const endpoint = await endpointFor(customer, receiver(() => new Response("", { status: 500 })).url)
+    const unit_id = newId()
+    await tellAbout(customer, unit_id)
+    await workUntil(async () => (await noted(endpoint)).length === 1)
+    await tellAbout(customer, unit_id, 1)
+    await tellAbout(customer, newId(), 2)
+    await followEvents(service.context)
+    const [failed, behind, other] = (await queued(endpoint)).sort((one, two) => one.position - two.position)
+    expect(failed?.attempts).toBe(1)
+    expect(behind?.due_at).toEqual(failed?.due_at)
+    expect(other?.due_at).toEqual(new Date(0))
+  })
+
+  test("that are about to be deleted are not sent again", async () => {
+    const customer = await createCustomer(service)
+    const endpoint = await endpointFor(customer, receiver().url)
+    await become(customer, endpoint, "paused")
+    await tellAbout(customer, newId())
+    service.advance(90 * 24 * 3_600_000 - 30 * 60_000)
+    const young = await tellAbout(customer, newId(), 1)
+    await replay(customer, endpoint, { created_after: "2020-01-01T00:00:00Z" })
+    await followReplays(service.context)
+    expect((await queued(endpoint)).map(({ event_id }) => event_id)).toEqual([young])
+  })
+
   test("that were missed are sent again on request", async () => {
     const customer = await createCustomer(service)
     const before = await tellAbout(customer, newId())
@@ -514,7 +541,8 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await followEvents(service.context)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
     await replay(customer, endpoint, { created_after: late.toISOString() })
-    const step = (seen: WebhookEndpointRow) => service.behind.turn((turn) => queueReplayStep(turn, seen))
+    const step = (seen: WebhookEndpointRow) =>
+      service.behind.turn((turn) => queueReplayStep(turn, seen, new Date(0)))
     const seen = async () => {
       const [replaying] = await replayingEndpoints(service.context.db.read, {})
       if (replaying?.id !== endpoint.id) throw new Error("another endpoint is sent events again")

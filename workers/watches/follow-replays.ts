@@ -2,6 +2,7 @@ import type { Turn } from "../../src/db/turn.ts"
 import { queueReplayStep, replayingEndpoints } from "../../src/engine/events/webhook-queue.ts"
 import { retryingEndpoints, retryStep } from "../../src/engine/events/webhook-retries.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
+import { keptSince } from "./reap-events.ts"
 
 /**
  * Queues what webhook endpoints are sent again, and has tried at once what waits for them, one step of each in turn, so
@@ -9,6 +10,7 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
  * quicker, they go on.
  */
 export async function followReplays(context: Context): Promise<"more" | undefined> {
+  const kept = keptSince(context)
   let isMore = false
   const take = async (step: (turn: Turn) => Promise<boolean>) => {
     if (await inTurn(context, null, step, "read committed")) isMore = true
@@ -16,6 +18,9 @@ export async function followReplays(context: Context): Promise<"more" | undefine
   for (const endpoint of await retryingEndpoints(context.db.read, {}))
     await take((turn) => retryStep(turn, endpoint))
   for (const endpoint of await replayingEndpoints(context.db.read, {}))
-    await take((turn) => queueReplayStep(turn, endpoint))
+    await take((turn) => queueReplayStep(turn, endpoint, new Date(kept.getTime() + clearance)))
   return isMore ? "more" : undefined
 }
+
+/** Whoever deletes what is too old may be at it, unseen, and by another clock: a row for what is gone would wait for ever. */
+const clearance = 60 * 60_000

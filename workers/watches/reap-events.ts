@@ -6,8 +6,13 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
 
 /** Deletes old events and what was noted of their deliveries, in steps that hold up nobody. */
 export async function reapEvents(context: Context): Promise<void> {
-  const before = new Date(context.clock().getTime() - context.config.events_kept_days * dayMilliseconds)
+  const before = keptSince(context)
   while (await inTurn(context, null, ({ tx }) => reapSome(tx, before)));
+}
+
+/** Events from before are deleted. */
+export function keptSince({ clock, config }: Pick<Context, "clock" | "config">): Date {
+  return new Date(clock().getTime() - config.events_kept_days * dayMilliseconds)
 }
 
 /** Answers whether there may be more. What an enabled endpoint is still to be sent is kept until it was. */

@@ -60,6 +60,12 @@ async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
   if (queued.length > 0) turn.wake(webhooksQueue)
 }
 
+const lineOf = sql`coalesce(${events.unit_id}, ${events.collection_id}, ${events.id})`
+
+/** What is new waits with its line: nobody looks at it before it can go. */
+const whenLineIsDue = sql`select max(waiting.due_at) from ${webhookQueue} waiting
+  where waiting.endpoint_id = ${webhookEndpoints.id} and waiting.line = ${lineOf}`
+
 const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
   // Beside a column of times Postgres knows what the parameter is, which a cast would spoil on SQLite.
   const timeOf = (at: unknown) => sql`coalesce(${at}, ${events.created_at})`
@@ -70,10 +76,12 @@ const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
         .select({
           endpoint_id: sql`${webhookEndpoints.id}`.as("endpoint_id"),
           event_id: sql`${events.id}`.as("event_id"),
-          line: sql`coalesce(${events.unit_id}, ${events.collection_id}, ${events.id})`.as("line"),
+          line: lineOf.as("line"),
           position: sql`${events.position}`.as("position"),
           attempts: sql`0`.as("attempts"),
-          due_at: timeOf(given.due_at).as("due_at"),
+          due_at: given.status
+            ? sql`coalesce((${whenLineIsDue}), ${timeOf(given.due_at)})`.as("due_at")
+            : timeOf(given.due_at).as("due_at"),
           last_error: sql`cast(null as text)`.as("last_error"),
           created_at: timeOf(given.at).as("created_at"),
         })
@@ -109,10 +117,14 @@ export const replayingEndpoints = query((db) =>
 )
 
 /**
- * Queues some of what an endpoint is sent again, unless another worker was quicker or it was asked for anew since the
- * endpoint was read. Answers whether there may be more.
+ * Queues some of what an endpoint is sent again, nothing from before `oldest`, unless another worker was quicker or it was
+ * asked for anew since the endpoint was read. Answers whether there may be more.
  */
-export async function queueReplayStep(turn: Turn, endpoint: WebhookEndpointRow): Promise<boolean> {
+export async function queueReplayStep(
+  turn: Turn,
+  endpoint: WebhookEndpointRow,
+  oldest: Date,
+): Promise<boolean> {
   const { id, organization_id, replay_from, replay_until, replay_since } = endpoint
   const span = { after: replay_from ?? 0, until: replay_until ?? 0 }
   const [last] = await turn.tx
@@ -149,10 +161,14 @@ export async function queueReplayStep(turn: Turn, endpoint: WebhookEndpointRow):
     until,
     organization_id,
     endpoint_id: id,
-    since: replay_since ?? turn.at,
+    since: latest(replay_since ?? turn.at, oldest),
     at: turn.at,
   })
   return last !== undefined
+}
+
+function latest(one: Date, other: Date): Date {
+  return one > other ? one : other
 }
 
 const noReplay = { replay_from: null, replay_until: null, replay_since: null }
