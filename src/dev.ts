@@ -24,7 +24,9 @@ Next:
   1. Tap a jacket in the shop, and claim it:  ${service.shop_url}
   2. Follow the quick start, your key filled in:
      ${base_url}/docs#key=${api_key}
-  3. Watch every step of the demo:  bun run demo, and ${service.operator_url}/console
+  3. Or ask the API yourself, first for a collection:
+     curl ${base_url}/v1/collections -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' -d '{"name":"Autumn Jackets"}'
+  4. Watch every step of the demo:  bun run demo, and ${service.operator_url}/console
 
 The service is ready at ${base_url}
 

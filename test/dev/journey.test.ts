@@ -60,6 +60,14 @@ test.concurrent("the dev service is ready without a request to itself, whose log
   expect(await stopGently(child)).toBe(0)
 }, 60_000)
 
+test.concurrent("the request that the dev service prints is one to paste: it makes a collection", async () => {
+  const { child, greeting } = await startDev(newFolder())
+  const [request = "no request"] = /curl .+/.exec(greeting) ?? []
+  const answer = await Bun.$`sh -c ${request}`.quiet().json()
+  expect(answer).toMatchObject({ name: "Autumn Jackets", contract: { status: "deploying" } })
+  expect(await stopGently(child)).toBe(0)
+}, 60_000)
+
 describe("the demo", () => {
   test.concurrent("says how it is used", async () => {
     const child = Bun.spawn([process.execPath, join(root, "src/demo.ts"), "--help"], { stdout: "pipe" })

@@ -19,8 +19,11 @@ export function newFolder(): string {
   return folder
 }
 
+/** A development service in a process of its own, and all that it said to its user. */
+type StartedDev = { child: Bun.Subprocess; service: DevService; greeting: string }
+
 /** Starts the development service as its user does, on free ports, and waits until it is ready. */
-export async function startDev(folder: string): Promise<{ child: Bun.Subprocess; service: DevService }> {
+export async function startDev(folder: string): Promise<StartedDev> {
   const child = Bun.spawn([process.execPath, join(root, "src/dev.ts")], {
     env: {
       ...process.env,
@@ -34,13 +37,13 @@ export async function startDev(folder: string): Promise<{ child: Bun.Subprocess;
     stderr: "inherit",
   })
   children.push(child)
-  let printed = ""
+  let greeting = ""
   for await (const chunk of child.stdout) {
-    printed += new TextDecoder().decode(chunk)
-    if (printed.includes("The service is ready"))
-      return { child, service: JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) }
+    greeting += new TextDecoder().decode(chunk)
+    if (greeting.includes("nothing is lost"))
+      return { child, service: JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")), greeting }
   }
-  throw new Error(`the service ended before it was ready: ${printed}`)
+  throw new Error(`the service ended before it was ready: ${greeting}`)
 }
 
 /** The same inside the test's own process. */
