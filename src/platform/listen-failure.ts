@@ -22,5 +22,5 @@ export function listenFailure(error: unknown, { port, another, host }: Place): u
   )
 }
 
-/** A name that nobody knows is an invalid argument to Bun, or not found. */
-const wrongHost = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "ENOTFOUND"]
+/** A name that nobody knows is an invalid argument to Bun, or not found, on some machines as a file is not. */
+const wrongHost = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "ENOENT", "ENOTFOUND"]

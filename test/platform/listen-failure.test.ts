@@ -19,8 +19,11 @@ test("a port that takes rights names the right and the variable", () => {
   )
 })
 
-test("a host of a kind that the machine has not names its variable", () => {
-  expect(listenFailure(failure("EAFNOSUPPORT"), place)).toEqual(
+test.each([
+  ["a host of a kind that the machine has not", "EAFNOSUPPORT"],
+  ["a host that no file and no server of names knows", "ENOENT"],
+])("%s names its variable", (_what, code) => {
+  expect(listenFailure(failure(code), place)).toEqual(
     new StartError(
       'HOST takes an address of this machine or a name of it, not "::1"; 0.0.0.0 is all of them',
     ),
