@@ -4,6 +4,7 @@ import { learnGenerations } from "./engine/chain/generations.ts"
 import { openWorld } from "./engine/world.ts"
 import { startOperatorPort } from "./operator/port/start.ts"
 import { loadConfig, processEnvironment } from "./platform/config.ts"
+import { withFreePort } from "./platform/free-port.ts"
 import { runUntilStopped } from "./platform/run.ts"
 import { tell } from "./resources/news/tell.ts"
 
@@ -12,7 +13,7 @@ const noticeMilliseconds = 1_500
 
 // The API process: configuration, database, migrations, server. A signal lets it finish its last answers.
 await runUntilStopped(async () => {
-  const config = loadConfig(processEnvironment)
+  const config = loadConfig(await withFreePort(processEnvironment))
   const world = await openWorld(config, tell)
   const { log } = world.context
   await checkChains(config.chains, log)

@@ -6,6 +6,7 @@ import { mnemonicToAccount } from "viem/accounts"
 import { factoryAbi } from "../engine/chain/contracts.generated.ts"
 import { planDeployment } from "../engine/chain/deployment.ts"
 import { untilNextBeat } from "../platform/beat.ts"
+import { freePort } from "../platform/free-port.ts"
 import { listenFailure } from "../platform/listen-failure.ts"
 import { StartError } from "../platform/start-error.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
@@ -73,19 +74,6 @@ export async function startDevChain(options: {
     anvil.stdin.end()
     throw error
   }
-}
-
-/** A port that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject)
-    server.listen(0, "127.0.0.1", resolve)
-  })
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (!address || typeof address === "string") throw new Error("no port was given")
-  return address.port
 }
 
 const portPatienceMilliseconds = 5_000

@@ -16,6 +16,7 @@ import {
   metadataBaseUrl,
 } from "../platform/config.ts"
 import { type Context, inTurn } from "../platform/context.ts"
+import { withFreePort } from "../platform/free-port.ts"
 import { newId } from "../platform/ids.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
 import { issueApiKey } from "../resources/api-keys/service.ts"
@@ -23,7 +24,7 @@ import { tell } from "../resources/news/tell.ts"
 import { createOrganization } from "../resources/organizations/service.ts"
 import { ensurePublishableKey, listPublishableKeys } from "../resources/publishable-keys/service.ts"
 import { getCorsOrigins, replaceCorsOrigins } from "../resources/settings/service.ts"
-import { type DevChain, freePort, startDevChain } from "./chain.ts"
+import { type DevChain, startDevChain } from "./chain.ts"
 import { lockFolder } from "./data-lock.ts"
 import { hasDevEnvironment, readDevEnvironment, writeDevEnvironment } from "./environment.ts"
 import { startShop } from "./shop.ts"
@@ -49,25 +50,25 @@ type DevParts = {
 }
 
 /** Runs API, workers, database and a local chain in this one process, with everything kept in `DATA_DIR`. */
-export async function startDev(environment: Environment, parts: DevParts) {
-  const folder = dataDirOf(environment)
+export async function startDev(given: Environment, parts: DevParts) {
+  const folder = dataDirOf(given)
   const closers: (() => unknown)[] = [lockFolder(folder)]
   const stop = async () => {
     for (const close of closers.splice(0).reverse()) await close()
   }
   try {
     let isAwaited = async () => true
-    const port = environment.PORT === "0" ? String(await freePort()) : environment.PORT
+    const environment = await withFreePort(given)
     const chain = await startDevChain({
       folder,
       port: integerFrom(environment, "DEV_CHAIN_PORT", 8545, 0, 65_535),
       isAwaited: () => isAwaited(),
-      metadata_base_url: metadataBaseUrl({ ...environment, PORT: port }),
+      metadata_base_url: metadataBaseUrl(environment),
     })
     closers.push(chain.stop)
 
     const settings = settingsFor(folder, chain, environment)
-    const config = loadConfig({ ...environment, ...settings, PORT: port })
+    const config = loadConfig({ ...environment, ...settings })
     const leave = () => leaveEnvironment(folder, settings, config, environment)
     // A made-up secret is left before anything is sealed under it; one that was left goes when the database took the next.
     if (!hasDevEnvironment(folder)) leave()

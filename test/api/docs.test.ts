@@ -3,7 +3,6 @@ import { type FailureCode, failures } from "../../machines/failures.ts"
 import { createApp } from "../../src/api/app.ts"
 import { guidesFor } from "../../src/api/docs/guides.ts"
 import { routes } from "../../src/api/routes.ts"
-import { freePort } from "../../src/dev/chain.ts"
 import {
   chipDigest,
   createReceiptKey,
@@ -12,6 +11,7 @@ import {
 } from "../../src/engine/receipts/receipt.ts"
 import { loadConfig, type RateLimit } from "../../src/platform/config.ts"
 import { type ErrorCode, errorCatalogue } from "../../src/platform/errors.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { signingKey } from "../../src/resources/receipts/keys.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { type Engine, engines } from "../harness/engines.ts"

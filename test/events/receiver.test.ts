@@ -5,8 +5,8 @@ import { exampleOf } from "../../src/api/docs/event-types.ts"
 import { guidesFor } from "../../src/api/docs/guides.ts"
 import { openApiDocument } from "../../src/api/openapi/document.ts"
 import { api } from "../../src/api/routes.ts"
-import { freePort } from "../../src/dev/chain.ts"
 import { eventTypes } from "../../src/engine/events/types.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { validatorOf } from "../harness/openapi.ts"
 
 const path = join(import.meta.dir, "../../src/api/docs/receiver.js")

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Redis } from "ioredis"
-import { freePort } from "../../src/dev/chain.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "./child-process.ts"
 
 export type RedisServer = {

@@ -12,9 +12,10 @@ import {
   walletActions,
 } from "viem"
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from "viem/accounts"
-import { type DevChain, freePort, startDevChain } from "../../src/dev/chain.ts"
+import { type DevChain, startDevChain } from "../../src/dev/chain.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { loadConfig } from "../../src/platform/config.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "../harness/child-process.ts"
 import { startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { freePort } from "../../src/dev/chain.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "../harness/child-process.ts"
 
 const root = join(import.meta.dir, "../..")
@@ -85,6 +85,21 @@ test.each(notOurs)("the API ends with one line when HOST is %s", async (host) =>
     `HOST takes an address of this machine or a name of it, not "${host}"; 0.0.0.0 is all of them`,
   )
   expect(exitCode).toBe(1)
+})
+
+test("an API that picks a port of its own shows that port in every address", async () => {
+  const reader = start("src/main.ts", { PORT: "0", LOG_LEVEL: "info" }).stderr.getReader()
+  let log = ""
+  while (!log.includes("the API is listening")) {
+    const { value, done } = await reader.read()
+    if (done) throw new Error(`it ended before it listened: ${log}`)
+    log += new TextDecoder().decode(value)
+  }
+  const [, port = "none"] = /"port":(\d+)/.exec(log) ?? []
+  const base_url = `http://127.0.0.1:${port}`
+  expect(await (await fetch(`${base_url}/health`)).json()).toMatchObject({ api_base_url: base_url })
+  const refused = await (await fetch(`${base_url}/v1/units`)).json()
+  expect(refused).toMatchObject({ error: { doc_url: `${base_url}/docs/errors/auth.unauthorized` } })
 })
 
 test("an API that is asked to stop says that it is not ready before it refuses anybody, and waits for no idle connection", async () => {
