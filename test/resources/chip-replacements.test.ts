@@ -19,7 +19,16 @@ import {
   unpairedUnit,
   useOwnership,
 } from "../harness/ownership.ts"
-import { createCaller, importedChip, pair, pairedTestChip, refusal, settle } from "../harness/services.ts"
+import {
+  activeCollection,
+  createCaller,
+  importedChip,
+  newUnit,
+  pair,
+  pairedTestChip,
+  refusal,
+  settle,
+} from "../harness/services.ts"
 
 describe.each(engines)("on $name", (engine) => {
   const service = useOwnership(engine)
@@ -151,6 +160,32 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(replace(unit.id, { ...foreign.body, chip_id: "FFFFFFFFFF" }))).toBe(
         "chip.not_found",
       )
+    })
+
+    test("with a chip that is unknown, whatever stands in the way of its unit or the quota", async () => {
+      const body = { chip_id: "FFFFFFFFFF", e: "0".repeat(32) }
+      const maker = await createCaller(service, { quota_chips: 3 })
+      const collection = await activeCollection(service, maker)
+      const unpaired = await newUnit(service, maker, collection)
+      const { unit: replaced } = await issuedUnit(service, maker)
+      await replace(replaced.id, { is_test: true }, maker)
+      const { unit: claimed, session } = await issuedUnit(service, maker)
+      const { id } = await claim(service, session, claimed.id, { recipient: alice })
+      for (const unit of [unpaired, replaced, claimed])
+        expect(await refusal(replace(unit.id, body, maker))).toBe("chip.not_found")
+      await settle(service, id, { transaction_hash: "0x03" })
+      expect(await refusal(replace(claimed.id, body, maker))).toBe("chip.not_found")
+    })
+
+    test("beyond the quota, of a chip that is otherwise right", async () => {
+      const maker = await createCaller(service, { quota_chips: 1 })
+      const { unit } = await issuedUnit(service, maker)
+      const { body } = await freshChip(maker)
+      const codeWith = (body: CreateChipReplacementBody) => refusal(replace(unit.id, body, maker))
+      expect(await codeWith({ ...body, chip_id: "FFFFFFFFFF" })).toBe("chip.not_found")
+      expect(await codeWith({ ...body, chip_id: unit.chip_id ?? "" })).toBe("chip.already_paired")
+      expect(await codeWith(body)).toEqual({ fields: ["chip_id"] })
+      expect(await codeWith({ is_test: true })).toBe("quota.exceeded")
     })
 
     test("with a chip that is paired, this very one, retired or reserved", async () => {

@@ -12,7 +12,7 @@ import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { requireFree, takeEncodedChip } from "../chips/encoded-chip.ts"
-import { type EncodedChip, pairingOf } from "../chips/pairing.ts"
+import { type Pairing, pairingOf } from "../chips/pairing.ts"
 import { type ChipPlace, createTestChip } from "../chips/test-chip.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
 import {
@@ -24,6 +24,7 @@ import {
 } from "../ownership/rules.ts"
 import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
+import type { UnitView } from "../units/service.ts"
 import type { CreateChipReplacementBody } from "./model.ts"
 
 /**
@@ -36,21 +37,20 @@ export async function createChipReplacement(
   caller: Caller,
   { unit_id, body }: { unit_id: string; body: CreateChipReplacementBody },
 ): Promise<ChipReplacementRow> {
-  const { encoded } = pairingOf({ unit_id, ...body })
-  const unit = await requireReplaceable(turn.tx, caller, unit_id)
+  const found = await getUnitForCaller(turn.tx, caller, unit_id)
+  const encoded = await findEncoded(turn.tx, caller, pairingOf({ unit_id, ...body }))
+  const unit = await requireReplaceable(turn.tx, found)
   const lane_id = chains.get(unit.collection.chain_id)?.ownershipLaneId(unit.id)
   if (!lane_id)
     throw new Unavailable(`CHAINS does not have chain ${unit.collection.chain_id} of unit ${unit.id}`)
 
+  if (encoded) await requireFitting(turn.tx, unit, encoded.chip)
+  else requireTestChipOn(unit)
   await holdToQuota(turn, await organizationOf(turn.tx, caller), "chips", 1)
   const id = newId()
   const place: ChipPlace = { unit_id: null, reserved_for: id }
-  if (!encoded) requireTestChipOn(unit)
   const { chip_id } = encoded
-    ? await takeEncodedChip(turn, secret, await findReplacement(turn, unit, encoded), {
-        message: encoded,
-        place,
-      })
+    ? await takeEncodedChip(turn, secret, encoded.chip, { message: encoded.message, place })
     : await createTestChip(turn, secret, caller, place)
   const [replacement] = await insertReplacement(turn.tx, {
     id,
@@ -84,9 +84,20 @@ export const listChipReplacements = listOf(chipReplacements)
 /** Throws `chip_replacement.not_found`. */
 export const getChipReplacement = getOf(chipReplacements, "chip_replacement.not_found")
 
+/** An encoded chip of the caller's own with the value that is to prove it; null where a test chip is to be made. */
+async function findEncoded(queries: Queries, caller: Caller, { encoded: message }: Pairing) {
+  if (!message) return null
+  const [chip] = await queries
+    .select()
+    .from(chips)
+    .where(and(eq(chips.chip_id, message.chip_id), eq(chips.organization_id, caller.organization_id)))
+  if (!chip) throw new ApiError("chip.not_found")
+  return { chip, message }
+}
+
 /** An issued unit whose chip may change now. */
-async function requireReplaceable(queries: Queries, caller: Caller, unitId: string): Promise<IssuedUnit> {
-  const unit = requireIssued(await getUnitForCaller(queries, caller, unitId))
+async function requireReplaceable(queries: Queries, found: UnitView): Promise<IssuedUnit> {
+  const unit = requireIssued(found)
   if (unit.claimed) throw new ApiError("chip_replacement.locked")
   if (await hasRelayedClaim(queries, unit.id)) throw new ApiError("claim.in_progress")
   if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")
@@ -98,15 +109,10 @@ function requireTestChipOn({ is_test }: IssuedUnit): void {
     throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and takes another one")
 }
 
-/** The chip that is to take over: free, and of the kind that the unit has. */
-async function findReplacement(turn: Turn, unit: IssuedUnit, { chip_id }: EncodedChip): Promise<ChipRow> {
-  const [chip] = await turn.tx
-    .select()
-    .from(chips)
-    .where(and(eq(chips.chip_id, chip_id), eq(chips.organization_id, unit.organization_id)))
-  if (!chip) throw new ApiError("chip.not_found")
+/** The chip that is to take over must be free, and of the kind that the unit has. */
+async function requireFitting(queries: Queries, unit: IssuedUnit, chip: ChipRow): Promise<void> {
   requireFree(chip)
-  await requireNoSerial(turn, unit, chip)
+  await requireNoSerial(queries, unit, chip)
   if (chip.is_test !== unit.is_test)
     throw fieldError(
       "chip_id",
@@ -114,12 +120,11 @@ async function findReplacement(turn: Turn, unit: IssuedUnit, { chip_id }: Encode
         ? "is an encoded chip: this unit has a test chip and takes another one, with is_test true"
         : "is a test chip: this unit has an encoded chip and takes another one",
     )
-  return chip
 }
 
 /** A chip that the chain has for another unit, which a restored back-up had forgotten, would have two serials. */
-async function requireNoSerial(turn: Turn, unit: IssuedUnit, { chip_id }: ChipRow): Promise<void> {
-  const found = (await foundSerialsOf(turn.tx, unit.collection.id, [chip_id])).get(chip_id)
+async function requireNoSerial(queries: Queries, unit: IssuedUnit, { chip_id }: ChipRow): Promise<void> {
+  const found = (await foundSerialsOf(queries, unit.collection.id, [chip_id])).get(chip_id)
   if (found)
     throw new LastingRefusal(
       "chip.already_paired",
