@@ -99,4 +99,12 @@ describe.each(engines)("on $name", (engine) => {
     expect([silent.code, silent.headers.get("retry-after")]).toEqual(["transfer.owner_unknown", "5"])
     expect(silent.text).toContain("The chain did not answer in time")
   })
+
+  test("a transfer of what is being claimed has no owner yet, and is told when to ask again", async () => {
+    const { token, unit_id } = await createVisitor(service, maker)
+    const asked = { as: token, body: { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" } }
+    expect((await ask(service, `POST /v1/units/${unit_id}/claims`, asked)).status).toBe(201)
+    const refused = await ask(service, `POST /v1/units/${unit_id}/transfers`, asked)
+    expect([refused.code, refused.headers.get("retry-after")]).toEqual(["transfer.owner_unknown", "5"])
+  })
 })

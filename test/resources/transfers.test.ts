@@ -182,7 +182,7 @@ describe.each(engines)("on $name", (engine) => {
       const other = await issuedUnit(service)
       says.owner = null
       await claim(service, other.session, other.unit.id, { recipient: alice })
-      expect(await codeOf(other.session, other.unit.id)).toBe("transfer.in_progress")
+      expect(await codeOf(other.session, other.unit.id)).toBe("transfer.owner_unknown")
     })
 
     test("with the session of another chip, and for a unit of another organization", async () => {

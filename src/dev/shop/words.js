@@ -12,6 +12,7 @@ export const words = {
   "claim.in_progress": "This jacket is being claimed right now.",
   "transfer.already_to_recipient": "This address owns the jacket already.",
   "transfer.in_progress": "This jacket is being handed on right now.",
+  "transfer.owner_unknown": "We cannot see yet who owns this jacket. Try again in a minute.",
   "unit.issuance_pending": "This jacket is still being prepared. Try again in a minute.",
   "unit.not_minted": "This jacket is still being prepared. Try again in a minute.",
   "rate_limit.exceeded": "That was a little fast. Try again in a minute.",

@@ -61,12 +61,12 @@ export const ownershipErrors = {
   "transfer.in_progress": {
     status: 409,
     retryable: true,
-    title: "A claim of this unit is on its way, or this session has too many open transfers.",
+    title: "This session has too many open transfers of this unit.",
     happened:
-      "The service is sending a claim of this unit, or this session has 5 open transfers of it. Several transfers may be open: the contract lets one of them through and the others end `failed` with `transfer.superseded`.",
+      "This session has 5 open transfers of this unit. Several transfers may be open: the contract lets one of them through and the others end `failed` with `transfer.superseded`.",
     fix: "Let the owner send the transaction of an open transfer, or wait 30 minutes until they expire. Or tap again.",
     operation: "getTransfer",
-    related: ["claim.in_progress"],
+    related: ["transfer.owner_unknown", "claim.in_progress"],
   },
   "transfer.already_to_recipient": {
     status: 409,
@@ -82,8 +82,8 @@ export const ownershipErrors = {
     retryable: true,
     title: "The unit has no owner that the chain can name.",
     happened:
-      "The unit has not been claimed, so it has no owner who could hand it on, or the chain could not be read.",
-    fix: "Claim the unit first. If it is claimed, wait as many seconds as `Retry-After` says and send the request again.",
+      "The unit has not been claimed, so it has no owner who could hand it on, its claim is on its way, or the chain could not be read.",
+    fix: "Claim the unit first. If the answer has `Retry-After`, wait as many seconds and send the request again.",
     operation: "createClaim",
     related: ["claim.owner_unknown", "unit.not_minted"],
   },

@@ -40,7 +40,7 @@ export async function prepareClaim(
   body: CreateClaimBody,
 ): Promise<PreparedClaim> {
   const recipient = requireRecipient(body.recipient)
-  const unit = await requireClaimable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
+  const unit = await requireClaimable(context.db.read, caller, { unit_id: unitId, recipient, while_claiming })
   if (body.execution === "client_broadcast")
     await requireRoomFor(context.db.read, caller, unit, context.clock())
   const proof = await checkIdentityToken(context, caller, body.identity_token)
@@ -75,7 +75,7 @@ export async function createClaim(
 ): Promise<ClaimRow> {
   const { chain, proof, authorization } = prepared
   const recipient = requireRecipient(body.recipient)
-  const unit = await requireClaimable(turn.tx, caller, { unit_id, recipient, in_progress })
+  const unit = await requireClaimable(turn.tx, caller, { unit_id, recipient, while_claiming })
   if (authorization) await requireRoomFor(turn.tx, caller, unit, turn.at)
   // Claimed since the chain was asked: a repeated request will learn by whom.
   if (unit.claimed) throw new ApiError("claim.owner_unknown")
@@ -124,6 +124,7 @@ export const listClaims = listOf(claims)
 export const getClaim = getOf(claims, "claim.not_found")
 
 const in_progress = "claim.in_progress"
+const while_claiming = in_progress
 
 async function requireRoomFor(queries: Queries, caller: Caller, { id }: IssuedUnit, at: Date): Promise<void> {
   await requireRoom(queries, caller, { table: claims, unit_id: id, in_progress, at })

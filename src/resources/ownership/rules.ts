@@ -51,11 +51,11 @@ export function requireRecipient(text: string): Address {
   return address
 }
 
-/** A handing over of a unit to a recipient. */
+/** A handing over of a unit to a recipient, and what it is refused with while the service sends a claim of the unit. */
 export type HandOver = {
   unit_id: string
   recipient: Address
-  in_progress: "claim.in_progress" | "transfer.in_progress"
+  while_claiming: "claim.in_progress" | "transfer.owner_unknown"
 }
 
 /**
@@ -65,13 +65,13 @@ export type HandOver = {
 export async function requireHandable(
   queries: Queries,
   caller: Caller,
-  { unit_id, recipient, in_progress }: HandOver,
+  { unit_id, recipient, while_claiming }: HandOver,
 ): Promise<IssuedUnit> {
   const found = await getUnitForCaller(queries, caller, unit_id)
   if (found.collection && isAddressEqual(recipient, getAddress(found.collection.address)))
     throw fieldError("recipient", "must not be the collection's own address")
   const unit = requireIssued(found)
-  if (await hasRelayedClaim(queries, unit.id)) throw new ApiError(in_progress)
+  if (await hasRelayedClaim(queries, unit.id)) throw new ApiError(while_claiming)
   return unit
 }
 
@@ -115,7 +115,7 @@ function ofSession(table: AuthorizationKind["table"], isOpen: SQL) {
 
 type AuthorizationKind = {
   table: typeof claims | typeof transfers
-  in_progress: HandOver["in_progress"]
+  in_progress: "claim.in_progress" | "transfer.in_progress"
 }
 
 /** Whether a claim is on its way that the service itself sends. One that a wallet may send stands in nobody's way. */

@@ -31,7 +31,7 @@ export async function prepareTransfer(
   body: CreateTransferBody,
 ): Promise<PreparedTransfer> {
   const recipient = requireRecipient(body.recipient)
-  const unit = await requireHandable(context.db.read, caller, { unit_id: unitId, recipient, in_progress })
+  const unit = await requireHandable(context.db.read, caller, { unit_id: unitId, recipient, while_claiming })
   const asked = { table: transfers, unit_id: unit.id, in_progress, at: context.clock() } as const
   await requireRoom(context.db.read, caller, asked)
   const proof = await checkIdentityToken(context, caller, body.identity_token)
@@ -58,7 +58,7 @@ export async function createTransfer(
 ): Promise<TransferRow> {
   const { sender, proof, authorization } = prepared
   const recipient = requireRecipient(body.recipient)
-  const unit = await requireHandable(turn.tx, caller, { unit_id, recipient, in_progress })
+  const unit = await requireHandable(turn.tx, caller, { unit_id, recipient, while_claiming })
   await requireRoom(turn.tx, caller, { table: transfers, unit_id: unit.id, in_progress, at: turn.at })
   if (proof) await useIdentityToken(turn, caller, proof)
 
@@ -98,3 +98,5 @@ export const listTransfers = listOf(transfers)
 export const getTransfer = getOf(transfers, "transfer.not_found")
 
 const in_progress = "transfer.in_progress"
+/** Until the claim is done, nobody owns the unit who could hand it on. */
+const while_claiming = "transfer.owner_unknown"
