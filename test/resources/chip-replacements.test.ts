@@ -8,6 +8,7 @@ import { newId } from "../../src/platform/ids.ts"
 import type { CreateChipReplacementBody } from "../../src/resources/chip-replacements/model.ts"
 import { presentChipReplacement } from "../../src/resources/chip-replacements/present.ts"
 import { getChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { createTestTap } from "../../src/resources/taps/service.ts"
 import { getUnit, type UnitView } from "../../src/resources/units/service.ts"
 import { engines } from "../harness/engines.ts"
 import {
@@ -231,6 +232,18 @@ describe.each(engines)("on $name", (engine) => {
       const { unit } = await issuedUnit(service)
       const { body } = await freshChip()
       expect(await refusal(replace(unit.id, body))).toEqual({ fields: ["chip_id"] })
+    })
+
+    test("with a test chip that is said to be none", async () => {
+      const { unit } = await issuedUnit(service)
+      const { id, chip_id } = await replace(unit.id, { is_test: true })
+      await failSwap(id)
+      const { e } = await service.turn((turn) =>
+        createTestTap(turn, service.secret, service.caller, { chip_id }),
+      )
+      const body = { chip_id, e }
+      expect(await refusal(replace(unit.id, { ...body, is_test: false }))).toEqual({ fields: ["is_test"] })
+      expect(await replace(unit.id, body)).toMatchObject({ status: "prepared", chip_id })
     })
 
     test("when its body is of both kinds or of none", async () => {

@@ -50,6 +50,13 @@ describe.each(engines)("on $name", (engine) => {
     return row
   }
 
+  /** A test chip as a failed chip replacement leaves it, and a value that it emits. */
+  const freedTestChip = async () => {
+    const { chip_id, tag } = await importedChip(service, caller)
+    await service.turn(({ tx }) => tx.update(chips).set({ is_test: true }).where(eq(chips.chip_id, chip_id)))
+    return { chip_id, ...emitSun(tag, 1) }
+  }
+
   test("a test chip is made and paired at once, and the unit is being issued", async () => {
     const unit = await unitOf()
     const chip = presentChip(await pair(service, caller, { unit_id: unit.id.toUpperCase(), is_test: true }))
@@ -178,6 +185,29 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(pair(service, caller, { unit_id, chip_id, e: emitSun(tag, 7).e }))).toBe(
         "chip.already_scanned",
       )
+    })
+
+    test("for a test chip that is said to be none, with every entry of a bulk request that does so named", async () => {
+      const [first, second] = [await freedTestChip(), await freedTestChip()]
+      const { chip_id, tag } = await importedChip(service, caller)
+      const entry = async (chip: { chip_id: string; e: string }) => ({
+        unit_id: (await unitOf()).id,
+        is_test: false,
+        ...chip,
+      })
+      const wrong = await entry(first)
+      expect(await refusal(pair(service, caller, wrong))).toEqual({ fields: ["is_test"] })
+      const entries = [wrong, await entry({ chip_id, ...emitSun(tag, 1) }), await entry(second)]
+      await expect(bulk(entries)).rejects.toMatchObject({
+        details: {
+          fieldErrors: {
+            chips: [0, 2].map((index) => `[${index}].is_test: must be absent: the chip is a test chip`),
+          },
+        },
+      })
+      expect(await rowOf(first.chip_id)).toMatchObject({ unit_id: null, counter: 0 })
+      const { is_test: _said, ...unsaid } = wrong
+      expect(await pair(service, caller, unsaid)).toMatchObject({ is_test: true })
     })
 
     test("beyond the quota, counted in paired chips", async () => {

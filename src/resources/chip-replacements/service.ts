@@ -11,7 +11,13 @@ import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
-import { requireFree, takeEncodedChip } from "../chips/encoded-chip.ts"
+import {
+  isSaidEncoded,
+  type NamedChip,
+  requireFree,
+  saidEncoded,
+  takeEncodedChip,
+} from "../chips/encoded-chip.ts"
 import { type Pairing, pairingOf } from "../chips/pairing.ts"
 import { type ChipPlace, createTestChip } from "../chips/test-chip.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
@@ -39,6 +45,7 @@ export async function createChipReplacement(
 ): Promise<ChipReplacementRow> {
   const found = await getUnitForCaller(turn.tx, caller, unit_id)
   const encoded = await findEncoded(turn.tx, caller, pairingOf({ unit_id, ...body }))
+  if (encoded && isSaidEncoded(encoded)) throw fieldError("is_test", saidEncoded)
   const unit = await requireReplaceable(turn.tx, found)
   const lane_id = chains.get(unit.collection.chain_id)?.ownershipLaneId(unit.id)
   if (!lane_id)
@@ -85,7 +92,11 @@ export const listChipReplacements = listOf(chipReplacements)
 export const getChipReplacement = getOf(chipReplacements, "chip_replacement.not_found")
 
 /** An encoded chip of the caller's own with the value that is to prove it; null where a test chip is to be made. */
-async function findEncoded(queries: Queries, caller: Caller, { encoded: message }: Pairing) {
+async function findEncoded(
+  queries: Queries,
+  caller: Caller,
+  { encoded: message }: Pairing,
+): Promise<NamedChip | null> {
   if (!message) return null
   const [chip] = await queries
     .select()

@@ -4,6 +4,7 @@ import type { Turn } from "../../db/turn.ts"
 import type { SunMessage } from "../../engine/sun/message.ts"
 import { ApiError } from "../../platform/errors.ts"
 import type { Secret } from "../../platform/sealing.ts"
+import type { EncodedChip } from "./pairing.ts"
 import { isAhead, isOpening, lastCounter, proveMessage, provenColumns } from "./proof.ts"
 import type { ChipPlace } from "./test-chip.ts"
 
@@ -38,6 +39,16 @@ export async function takeEncodedChip(
   if (isOpening(chip, proof)) await turn.tell(turn, { opened: chip })
   return taken
 }
+
+/** A chip that a body names, with the value that is to prove it. */
+export type NamedChip = { chip: ChipRow; message: EncodedChip }
+
+/** Whether it is said to be no test chip and is one, as a failed chip replacement frees it. */
+export function isSaidEncoded({ chip, message }: NamedChip): boolean {
+  return chip.is_test && message.is_test === false
+}
+
+export const saidEncoded = "must be absent: the chip is a test chip"
 
 /** Throws `chip.already_paired` for a chip that has a unit, is retired or is reserved. */
 export function requireFree({ unit_id, retired_at, reserved_for }: ChipRow): void {

@@ -4,14 +4,20 @@ import type { PairChipBody } from "./model.ts"
 /** What is to be paired to a unit: a fresh test chip, or an encoded chip that proves itself. Ids are canonical. */
 export type Pairing = { unit_id: string; encoded: EncodedChip | null }
 
-export type EncodedChip = { chip_id: string; e: string; c: string | undefined; enc: string | undefined }
+export type EncodedChip = {
+  chip_id: string
+  e: string
+  c: string | undefined
+  enc: string | undefined
+  is_test: boolean | undefined
+}
 
 /** A body that has been checked, as what it asks for. */
 export function pairingOf(body: PairChipBody): Pairing {
-  const { chip_id, e, c, enc } = body
+  const { chip_id, e, c, enc, is_test } = body
   const unit_id = body.unit_id.toLowerCase()
   if (chip_id === undefined || e === undefined) return { unit_id, encoded: null }
-  return { unit_id, encoded: { chip_id: chip_id.toUpperCase(), e, c, enc } }
+  return { unit_id, encoded: { chip_id: chip_id.toUpperCase(), e, c, enc, is_test } }
 }
 
 /** Tells the two variants of a pairing apart. Throws `validation.failed` on every field that fits neither. */

@@ -15,7 +15,7 @@ import { bulkPairings, type ChipRow, chips, collections, type UnitRow, units } f
 import type { Turn } from "../../db/turn.ts"
 import { sendEvent } from "../../engine/actors/runtime.ts"
 import type { Caller } from "../../platform/caller.ts"
-import { ApiError } from "../../platform/errors.ts"
+import { ApiError, fieldError } from "../../platform/errors.ts"
 import { canonicalChipId } from "../../platform/fields.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
@@ -28,9 +28,9 @@ import {
   type UnitView,
   unitViewOf,
 } from "../units/service.ts"
-import { requireFree, takeEncodedChip } from "./encoded-chip.ts"
+import { isSaidEncoded, type NamedChip, requireFree, saidEncoded, takeEncodedChip } from "./encoded-chip.ts"
 import type { PairChipBody, PairChipsInBulkBody } from "./model.ts"
-import { type EncodedChip, type Pairing, pairingOf } from "./pairing.ts"
+import { type Pairing, pairingOf } from "./pairing.ts"
 import { type ChipSignals, refusalsOfChip, signalColumns } from "./signals.ts"
 import { type ChipPlace, createTestChip } from "./test-chip.ts"
 
@@ -57,6 +57,7 @@ export async function pairChip(
   body: PairChipBody,
 ): Promise<ChipView> {
   const pairings = await findPairings(turn, caller, [pairingOf(body)])
+  if (mistakenEntries(pairings).length > 0) throw fieldError("is_test", saidEncoded)
   requireActiveCollections(pairings)
   const [chip] = await pairInOrder(turn, secret, caller, { pairings, bulk_pairing_id: null })
   if (!chip) throw new Error("a pairing answered no chip")
@@ -74,6 +75,9 @@ export async function pairChipsInBulk(
   body: PairChipsInBulkBody,
 ): Promise<ChipView[]> {
   const pairings = await findPairings(turn, caller, body.chips.map(pairingOf))
+  const mistaken = mistakenEntries(pairings).map((index) => `[${index}].is_test: ${saidEncoded}`)
+  if (mistaken.length > 0)
+    throw new ApiError("validation.failed", undefined, { formErrors: [], fieldErrors: { chips: mistaken } })
   const collectionIds = new Set(pairings.map(({ unit }) => unit.collection_id))
   if (collectionIds.size > 1) throw new ApiError("chip.bulk_mixed_collections")
   const [collectionId] = collectionIds
@@ -167,7 +171,7 @@ const chipsOf = query((db, given: Given<Listed>) =>
 )
 
 /** A pairing with the rows it names. `chip` is the encoded chip; a test chip is yet to be made. */
-type FoundPairing = { unit: UnitView; encoded: { chip: ChipRow; message: EncodedChip } | null }
+type FoundPairing = { unit: UnitView; encoded: NamedChip | null }
 
 /** The rows that pairings name, all the caller's own; the first that is missing is refused. */
 async function findPairings(turn: Turn, caller: Caller, pairings: Pairing[]): Promise<FoundPairing[]> {
@@ -192,6 +196,11 @@ async function encodedChips(turn: Turn, caller: Caller, pairings: Pairing[]): Pr
   if (chipIds.length === 0) return new Map()
   const rows = await turn.tx.select().from(chips).where(own(caller, chipIds))
   return new Map(rows.map((chip) => [chip.chip_id, chip]))
+}
+
+/** The places of those whose body takes a test chip for an encoded one. */
+function mistakenEntries(pairings: FoundPairing[]): number[] {
+  return pairings.flatMap(({ encoded }, index) => (encoded && isSaidEncoded(encoded) ? [index] : []))
 }
 
 function requireActiveCollections(pairings: FoundPairing[]): void {
