@@ -83,14 +83,10 @@ export function createAnswerRequest(
     if (bucket.overfull) throw new ApiError("rate_limit.exceeded")
   }
 
-  /** Shows the tightest of the buckets; the request itself has counted in `requests`. */
-  async function countGuesses(names: string[], requests: Bucket, visit: Visit): Promise<void> {
-    let tightest = requests
-    for (const bucket of await Promise.all(names.map((name) => limits.countRefusedValue(name)))) {
-      if (bucket.remaining >= tightest.remaining) continue
-      tightest = bucket
-      holdTo(bucket, visit)
-    }
+  /** Shows the guess's bucket where it is the tighter one; the request itself has counted in `requests`. */
+  async function countGuess(name: string, requests: Bucket, visit: Visit): Promise<void> {
+    const bucket = await limits.countRefusedValue(name)
+    if (bucket.overfull || bucket.remaining < requests.remaining) holdTo(bucket, visit)
   }
 
   /** Shows the bucket only where it is full: the request itself has counted in another one. */
@@ -131,9 +127,12 @@ export function createAnswerRequest(
   ): Promise<void> {
     // Too much work for the chain, or too many streams, which no bucket counts; some of it ends in a few seconds.
     if (error instanceof ApiError && error.code === "rate_limit.exceeded") visit.headers["retry-after"] = 5
-    if (!isGuess(route, error)) return
-    await countGuesses(route.counts_refusals?.against(body) ?? [], requests, visit)
-    if (!route.moves_nothing(body)) await route.counts_refusals?.note(context, error, visit.request_id)
+    const { counts_refusals } = route
+    if (!counts_refusals || !(error instanceof ApiError)) return
+    const guessed = counts_refusals.against(error)
+    if (guessed === null) return
+    await countGuess(guessed, requests, visit)
+    if (!route.moves_nothing(body)) await counts_refusals.note(context, error, visit.request_id)
   }
 
   return async (route, request, params, visit) => {
@@ -197,10 +196,6 @@ function checkForm(route: Route, { params, query, body }: AnyInput, caller: Call
   refuse(route.checkQuery(query))
   refuse(route.checkParams(params))
   if (route.checkBody) refuse(route.checkBody(body, caller))
-}
-
-function isGuess({ counts_refusals }: Route, error: unknown): error is ApiError {
-  return counts_refusals !== null && error instanceof ApiError && error.code === counts_refusals.of
 }
 
 /** A request that has passed every check. */

@@ -38,7 +38,7 @@ export type Route = {
   alsoResponse: TSchema | null
   /** The codes of its own, beside those that any operation can answer. */
   errors: readonly ErrorCode[]
-  counts_refusals: CountedRefusals<unknown> | null
+  counts_refusals: CountedRefusals | null
   /** Whether it changes which pages may call: what is remembered of that is forgotten. */
   changes_origins: boolean
   /** Whether pages of any origin may read it: it is the same for everybody. */
@@ -57,10 +57,10 @@ type BodyCheck = (body: unknown, caller: Caller) => ReturnType<Check>
 type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE"
 type SuccessStatus = 200 | 201 | 204
 
-/** Refusals with the code `of` count against each name in the body, so that whoever guesses is told to wait. */
-export type CountedRefusals<Body> = {
-  of: ErrorCode
-  against(body: Body): string[]
+/** Refusals of a guess count against what was guessed at, so that whoever guesses is told to wait. */
+export type CountedRefusals = {
+  /** The name of what was guessed at; null for a refusal of another kind. */
+  against(refusal: ApiError): string | null
   /** Keeps what was refused, for those who look after it; not of a body that moves nothing. */
   note(context: Context, refusal: ApiError, requestId: string): Promise<void>
 }
@@ -183,7 +183,7 @@ export function writeRoute<
     /** Where one schema would say too little, such as "Expected union value", this finds the problems instead. */
     checkBody?: BodyCheck
     moves_nothing?: (body: unknown) => boolean
-    counts_refusals?: CountedRefusals<Static<Body>>
+    counts_refusals?: CountedRefusals
     changes_origins?: boolean
     /** `read committed` where each thing is decided by one statement; serializable when left out. */
     isolation?: Isolation
@@ -223,12 +223,10 @@ type WriteOf = Extract<Run, { kind: "write" }>["write"]
 type PrepareOf = Extract<Run, { kind: "write" }>["prepare"]
 
 type Given = Pick<Route, "operation" | "summary" | "method" | "path" | "credentials" | "response" | "run"> &
-  Partial<Omit<Route, "params" | "body" | "checkBody" | "counts_refusals">> & {
+  Partial<Omit<Route, "params" | "body" | "checkBody">> & {
     params?: TProperties
     body?: TSchema
     checkBody?: BodyCheck
-    // biome-ignore lint/suspicious/noExplicitAny: each body has a type of its own
-    counts_refusals?: CountedRefusals<any>
   }
 
 const noFields = Type.Object({}, { additionalProperties: false })

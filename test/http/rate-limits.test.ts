@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { clientAddress } from "../../src/http/client-address.ts"
 import { createRateLimits } from "../../src/http/rate-limits.ts"
 import { type Config, loadConfig } from "../../src/platform/config.ts"
@@ -16,6 +17,7 @@ import {
 } from "../harness/api.ts"
 import { type RedisServer, startRedis } from "../harness/redis.ts"
 import { startBeside } from "../harness/service-beside.ts"
+import { activeCollection, importedChip, newUnit } from "../harness/services.ts"
 
 const e = "0123456789ABCDEF0123456789ABCDEF"
 
@@ -202,6 +204,30 @@ describe("refused values of e", () => {
     expect(answers[2]?.headers.has("retry-after")).toBe(true)
     const { body } = await ask(limited, "POST /v1/test-helpers/taps", { as: maker.key, body: { chip_id } })
     expect((await tap(maker.key, String(body.e))).status).toBe(201)
+  })
+
+  test("of a bulk request count for their own chip alone, and not for those whose value is right", async () => {
+    const limited = start({ refused_value: { requests: 1, seconds: 600 } })
+    const collection = await activeCollection(service.behind, maker.caller)
+    const unit = async () => (await newUnit(service.behind, maker.caller, collection)).id
+    const { chip_id, tag } = await importedChip(service.behind, maker.caller)
+    const sent = { unit_id: await unit(), chip_id, ...emitSun(tag, 1) }
+    const wrong = await importedChip(service.behind, maker.caller)
+    const body = { chips: [sent, { unit_id: await unit(), chip_id: wrong.chip_id, e }] }
+    const pair = () => ask(limited, "POST /v1/chips/bulk", { as: maker.key, body })
+    expect([(await pair()).status, (await pair()).status]).toEqual([422, 429])
+    const guess = { as: maker.key, body: { ...sent, e } }
+    expect((await ask(limited, "POST /v1/chips", guess)).code).toBe("chip.invalid_e_value")
+  })
+
+  test("beyond their bucket are told to wait also with the last request of the caller's own", async () => {
+    const limited = start({
+      api_key: { requests: 2, seconds: 600 },
+      refused_value: { requests: 1, seconds: 600 },
+    })
+    const { chip_id } = await createVisitor(service, maker)
+    const tap = () => ask(limited, "POST /v1/taps", { as: maker.key, body: { chip_id, e } })
+    expect([(await tap()).status, (await tap()).status]).toEqual([422, 429])
   })
 })
 

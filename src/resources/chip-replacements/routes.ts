@@ -4,11 +4,7 @@ import { checkOf, formThen } from "../../http/validate.ts"
 import { pathId } from "../../platform/fields.ts"
 import { checkPairing } from "../chips/pairing.ts"
 import { refusedValues } from "../chips/refused-values.ts"
-import {
-  type CreateChipReplacementBody,
-  chipReplacementResource,
-  createChipReplacementBody,
-} from "./model.ts"
+import { chipReplacementResource, createChipReplacementBody } from "./model.ts"
 import { presentChipReplacement } from "./present.ts"
 import { createChipReplacement, getChipReplacement, listChipReplacements } from "./service.ts"
 
@@ -25,7 +21,7 @@ export const chipReplacementRoutes: Route[] = [
     idempotent: true,
     body: createChipReplacementBody,
     checkBody: formThen(checkOf(createChipReplacementBody), checkPairing),
-    counts_refusals: refusedValues((body: CreateChipReplacementBody) => [body]),
+    counts_refusals: refusedValues,
     status: 201,
     response: chipReplacementResource,
     errors: [

@@ -7,18 +7,10 @@ import { type Context, inTurn } from "../../platform/context.ts"
 import type { ApiError } from "../../platform/errors.ts"
 import { ValueRefused } from "./proof.ts"
 
-type Value = { chip_id?: string | undefined; e?: string | undefined }
-
-/** A value of `e` that is not from its chip counts against the chip. `givenIn` finds the chips in a body. */
-export function refusedValues<Body>(givenIn: (body: Body) => readonly Value[]): CountedRefusals<Body> {
-  return {
-    of: "chip.invalid_e_value",
-    against: (body) =>
-      givenIn(body)
-        .filter(({ e }) => e !== undefined)
-        .map(({ chip_id }) => String(chip_id).toUpperCase()),
-    note: noteRefusal,
-  }
+/** A value of `e` that is not from its chip counts against that chip. */
+export const refusedValues: CountedRefusals = {
+  against: (refusal) => (refusal instanceof ValueRefused ? refusal.chip_id : null),
+  note: noteRefusal,
 }
 
 /** In a database transaction of its own: that of the request is undone. */

@@ -7,7 +7,6 @@ import {
   chipListItem,
   chipsInOrder,
   observedChipResource,
-  type PairChipBody,
   type PairChipsInBulkBody,
   type PairedChipResource,
   pairChipBody,
@@ -32,7 +31,7 @@ export const chipRoutes: Route[] = [
     idempotent: true,
     body: pairChipBody,
     checkBody: formThen(checkOf(pairChipBody), checkPairing),
-    counts_refusals: refusedValues((body: PairChipBody) => [body]),
+    counts_refusals: refusedValues,
     status: 201,
     response: pairedChipResource,
     errors: [
@@ -62,7 +61,7 @@ export const chipRoutes: Route[] = [
     checkBody: formThen(checkOf(pairChipsInBulkBody), (body: PairChipsInBulkBody) =>
       checkPairings(body.chips),
     ),
-    counts_refusals: refusedValues(({ chips }: PairChipsInBulkBody) => chips),
+    counts_refusals: refusedValues,
     status: 201,
     response: pairedChips,
     errors: [

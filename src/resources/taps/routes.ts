@@ -7,7 +7,6 @@ import { refusedValues } from "../chips/refused-values.ts"
 import { currentKey, ensureReceiptKey, signingKey } from "../receipts/keys.ts"
 import { receiptOf } from "../receipts/service.ts"
 import {
-  type CreateTapBody,
   createPublishedTapBody,
   createTapBody,
   createTestTapBody,
@@ -42,7 +41,7 @@ export const tapRoutes: Route[] = [
     body: createTapBody,
     checkBody: (body, { kind }) => (kind === "publishable_key" ? checkPublishedTap : checkTap)(body),
     moves_nothing: isDryRun,
-    counts_refusals: refusedValues((body: CreateTapBody) => [body]),
+    counts_refusals: refusedValues,
     status: 201,
     alsoStatus: 200,
     response: tapResponse,
