@@ -9,7 +9,7 @@ import { connectRedis, sayWhenAway } from "../platform/redis.ts"
 export type RateLimits = {
   /** A request of a known caller: a publishable key is shared by many, so it counts for each client address. */
   countRequest(caller: Caller, clientAddress: () => string): Promise<Bucket>
-  /** A credential that nobody ever had, or that was revoked. */
+  /** A credential that nobody ever had, of whatever kind or of none, or one that was revoked. */
   countFailedCredential(clientAddress: string): Promise<Bucket>
   /** A guess at what only the thing of this name can know. */
   countRefusedValue(name: string): Promise<Bucket>

@@ -181,6 +181,18 @@ describe("failed credentials", () => {
     expect([answer.status, answer.headers.has("retry-after")]).toEqual([429, true])
   })
 
+  test("count where they are of no kind that there is, too", async () => {
+    const limited = start({ failed_credential: { requests: 2, seconds: 600 } })
+    const tokens = ["nonsense", "eyJhbGciOiJub25lIn0.e30.", "sk_live_4711"]
+    const answers: Answer[] = []
+    for (const as of tokens) answers.push(await ask(limited, "GET /v1/units", { as }))
+    expect(answers.map(({ code }) => code)).toEqual([
+      "auth.unauthorized",
+      "auth.unauthorized",
+      "rate_limit.exceeded",
+    ])
+  })
+
   test("do not shut out who shares the address, nor a session that has ended", async () => {
     const limited = start({ failed_credential: { requests: 1, seconds: 600 } })
     const { token } = await createVisitor(service, maker)

@@ -30,6 +30,7 @@ export function createAuthenticate(context: Context): Authenticate {
   return async (request, requestId, accepted, onUnknown) => {
     const token = bearerToken(request)
     const kind = kindOf(token)
+    if (!kind) await onUnknown()
     if (!kind || !accepted.includes(kind)) throw wrongKind(kind, accepted)
     const caller =
       kind === "session_token"
