@@ -374,15 +374,17 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(latest).toMatchObject({ event_id: eventId, attempt: 1, status: "delivered" })
   })
 
-  test("are only of the types that are asked for, and a test reaches its endpoint alone", async () => {
+  test("are only of the types that are asked for, and a test has an address and reaches its endpoint alone", async () => {
     const customer = await createCustomer(service)
     const [narrow, wide] = [receiver(), receiver()]
     const endpoint = await endpointFor(customer, narrow.url, { event_types: ["claim.claimed"] })
     await endpointFor(customer, wide.url)
     await tellAbout(customer, newId())
     const path = `/v1/webhook-endpoints/${endpoint.id}`
-    const { status, body } = await ask(service, `POST ${path}/tests`, { as: customer.key })
+    const { status, body, headers } = await ask(service, `POST ${path}/tests`, { as: customer.key })
     expect(status).toBe(201)
+    const told = await ask(service, `GET ${headers.get("location")}`, { as: customer.key })
+    expect([told.status, told.body]).toEqual([200, body])
     await workUntil(() => narrow.received.length > 0 && wide.received.length > 0)
     expect(narrow.received.map(({ id }) => id)).toEqual([String(body.id)])
     expect(wide.received.length).toBe(1)

@@ -256,8 +256,9 @@ function successOf(
   route: Route,
   { status, response, value }: { status: number; response: TSchema; value: unknown },
 ): Response {
-  const isOfOne = (path: string) => path.startsWith(`${route.path}/{`) && path.endsWith("}")
-  const hasAddress = status === 201 && routes.some(({ path }) => isOfOne(path))
+  const isOfOne = ({ path, response: shown }: Route) =>
+    path.endsWith("}") && (path.startsWith(`${route.path}/{`) || shown === response)
+  const hasAddress = status === 201 && routes.some(isOfOne)
   return {
     description: statusWords[status] ?? "",
     headers: headersOf([

@@ -158,7 +158,7 @@ export const webhookEndpointRoutes: Route[] = [
     errors: [...errors, "webhook_endpoint.paused"],
     async write(turn, { caller, params }) {
       const event = await createWebhookTest(turn, caller, params.webhook_endpoint_id)
-      return { body: eventBody(event) }
+      return { body: eventBody(event), location: `/v1/events/${event.id}` }
     },
   }),
   listRoute({
