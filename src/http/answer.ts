@@ -2,7 +2,7 @@ import type { Turn } from "../db/turn.ts"
 import { createOpenWorkLimit, type WithinOpenWork } from "../engine/actors/open-work.ts"
 import type { Caller, CredentialKind } from "../platform/caller.ts"
 import { type Context, inTurn } from "../platform/context.ts"
-import { ApiError } from "../platform/errors.ts"
+import { ApiError, TooSoon } from "../platform/errors.ts"
 import { readBody } from "./body.ts"
 import { clientAddress } from "./client-address.ts"
 import type { CorsOrigins } from "./cors.ts"
@@ -95,6 +95,14 @@ export function createAnswerRequest(
     if (bucket.overfull) holdTo(bucket, visit)
   }
 
+  /** Shows as full what no bucket counts, such as refreshes of one collection or what waits for the chain. */
+  function showFull(refusal: ApiError, requests: Bucket, visit: Visit): void {
+    // Too much work for the chain, or too many streams: some of it ends in a few seconds.
+    const milliseconds_until_reset = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000
+    const full = { ...requests, remaining: 0, milliseconds_until_reset, overfull: true }
+    Object.assign(visit.headers, headersOf(full, context.clock()))
+  }
+
   /** Finds out who asks and counts the request, or refuses it by no more than its credential and origin. */
   async function admit(
     route: Route,
@@ -125,8 +133,7 @@ export function createAnswerRequest(
     { route, body, requests }: { route: Route; body: unknown; requests: Bucket },
     visit: Visit,
   ): Promise<void> {
-    // Too much work for the chain, or too many streams, which no bucket counts; some of it ends in a few seconds.
-    if (error instanceof ApiError && error.code === "rate_limit.exceeded") visit.headers["retry-after"] = 5
+    if (error instanceof ApiError && error.code === "rate_limit.exceeded") showFull(error, requests, visit)
     const { counts_refusals } = route
     if (!counts_refusals || !(error instanceof ApiError)) return
     const guessed = counts_refusals.against(error)

@@ -714,6 +714,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const refused = await rotate("5")
     expect([refused.status, refused.code]).toEqual([429, "rate_limit.exceeded"])
     expect(refused.headers.get("retry-after")).toBe(String(24 * 60 * 60 - 60))
+    expect(refused.headers.get("x-ratelimit-remaining")).toBe("0")
     expect((await rotate("1")).body).toEqual(first.body)
     await tellAbout(customer, newId())
     await workUntil(() => received.length === 1)

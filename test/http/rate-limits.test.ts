@@ -161,6 +161,18 @@ describe("a caller", () => {
     expect((await from("203.0.113.8")).status).toBe(400)
   })
 
+  test("is shown as full what is refused for its pace by the operation itself, and when it is free again", async () => {
+    const { id } = await activeCollection(service.behind, maker.caller)
+    const refresh = () =>
+      ask(service, `POST /v1/collections/${id}/metadata-refreshes`, { as: maker.key, body: {} })
+    expect((await refresh()).status).toBe(201)
+    service.advance(20_000)
+    const { status, headers } = await refresh()
+    const shown = ["remaining", "reset"].map((name) => Number(headers.get(`x-ratelimit-${name}`)))
+    const free = Math.ceil(service.context.clock().getTime() / 1_000) + 40
+    expect([status, ...shown, headers.get("retry-after")]).toEqual([429, 0, free, "40"])
+  })
+
   test("without a credential is told of no bucket", async () => {
     for (const question of ["GET /health", "GET /v1/units", "GET /nothing"] as const)
       expect((await ask(service, question)).headers.has("x-ratelimit-limit")).toBe(false)
