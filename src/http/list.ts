@@ -87,7 +87,10 @@ export function bound(description: string) {
   })
 }
 
-/** Throws `validation.failed` on the field for a day or hour that no calendar has. */
+/**
+ * The first whole millisecond that is not before it: what is stored is on the same side of both. Throws
+ * `validation.failed` on the field for a day or hour that no calendar has.
+ */
 export function instantOf(text: string | undefined, field: string): Date | undefined {
   if (text === undefined) return undefined
   const instant = new Date(text)
@@ -96,8 +99,12 @@ export function instantOf(text: string | undefined, field: string): Date | undef
     instant.getUTCFullYear() > 0 &&
     instant.toISOString().slice(0, 19) === text.slice(0, 19)
   if (!isReal) throw fieldError(field, instantRule)
-  return instant
+  const isBetween = /\.\d{3}\d*[1-9]/.test(text)
+  return isBetween ? new Date(Math.min(instant.getTime() + 1, lastMillisecond)) : instant
 }
+
+/** Years of five digits are written in a way that Postgres does not read. */
+const lastMillisecond = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const defaultLimit = 50
 

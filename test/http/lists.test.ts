@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { cursorFor, positionOf } from "../../src/http/cursor.ts"
+import { instantOf } from "../../src/http/list.ts"
 import { newId } from "../../src/platform/ids.ts"
 import {
   type Answer,
@@ -137,6 +138,30 @@ describe("a list", () => {
     const counted = async (query: string) => (await list(`taps?is_test=true&${query}`, owner.key)).body.taps
     expect(await counted(`created_after=2000-01-01T00:00:00.5${zone}`)).toHaveLength(1)
     expect(await counted(`created_before=2000-01-01T00:00:00${zone}`)).toEqual([])
+  })
+
+  test("of taps is bounded by what is finer than a millisecond, too", async () => {
+    const owner = await createCustomer(service)
+    service.advance(367)
+    await createVisitor(service, owner)
+    const at = service.context.clock().toISOString()
+    const counted = async (bound: string, digits: string) => {
+      const time = at.replace("Z", `${digits}Z`)
+      return (await list(`taps?is_test=true&${bound}=${time}`, owner.key)).body.taps as unknown[]
+    }
+    for (const digits of ["", "000000"]) {
+      expect(await counted("created_after", digits)).toHaveLength(1)
+      expect(await counted("created_before", digits)).toHaveLength(0)
+    }
+    for (const digits of ["5", "0005", "000001"]) {
+      expect(await counted("created_after", digits)).toHaveLength(0)
+      expect(await counted("created_before", digits)).toHaveLength(1)
+    }
+  })
+
+  test("is bounded by no later year than can be written with four digits", () => {
+    const last = instantOf("9999-12-31T23:59:59.9999Z", "created_before")
+    expect(last?.toISOString()).toBe("9999-12-31T23:59:59.999Z")
   })
 
   test("of taps leaves test chips out unless they are asked for", async () => {
