@@ -99,7 +99,7 @@ const METADATA_BYTES = 8 * 1_024
 
 /** Text of several lines, which may be empty. */
 export const description = Type.String({
-  pattern: `^(?:${printable}|[\\n\\t]){0,${DESCRIPTION_LENGTH}}$`,
+  pattern: `^(?:${printable}|[\\n\\r\\t]){0,${DESCRIPTION_LENGTH}}$`,
   description: "What it is, for everybody to read: at most 2,000 characters, shown by its token.",
   "x-message": `must have at most ${DESCRIPTION_LENGTH} characters, none of them a control character but line breaks and tabs, or half a surrogate pair`,
   "x-shown": { maxLength: DESCRIPTION_LENGTH },

@@ -237,6 +237,11 @@ describe("what a unit shows in public", () => {
     expect([status, fields]).toEqual([400, [field as string]])
   })
 
+  test.each(["\n", "\r\n", "\r", "\t"])("keeps %j in a description", async (between) => {
+    const description = `Waxed cotton.${between}Made in Porto.`
+    expect((await create({ description })).body).toMatchObject({ description })
+  })
+
   test("takes the most that is allowed", async () => {
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`name ${index}`, index]))
     expect((await create({ description: "🧥".repeat(2_000), metadata })).status).toBe(201)
