@@ -216,10 +216,11 @@ function isReadableFromAnywhere(request: Request): boolean {
   return readableFromAnywhere.some((expression) => expression.test(path))
 }
 
-/** The methods of the path that a request names. Its host may be anything, so the path is cut out by hand. */
+/** The methods of the path that a request names, each once. Its host may be anything, so the path is cut out by hand. */
 function methodsAt(addresses: readonly Address[], request: Request): string[] {
   const path = pathOf(request)
-  return addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+  const methods = addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+  return [...new Set(methods)]
 }
 
 function pathOf(request: Request): string {

@@ -106,6 +106,13 @@ describe("transport and headers", () => {
     expect(answer.headers.get("allow")).toBe("POST")
   })
 
+  test("another method than the two operations of an address have: 405 and their one, once", async () => {
+    const answer = await refused("request.method_not_allowed", () =>
+      ask(service, "DELETE /v1/events/stream", { as: maker.key }),
+    )
+    expect(answer.headers.get("allow")).toBe("GET")
+  })
+
   test("HEAD of an operation: 405 without body", async () => {
     const answer = await ask(service, "HEAD /v1/publishable-keys", { as: other.key })
     expect([answer.status, answer.text]).toEqual([405, ""])
