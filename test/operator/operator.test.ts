@@ -187,6 +187,14 @@ describe("usage", () => {
     }
   })
 
+  test("is one document for whoever reads JSON and asks for it, of all commands or of one", async () => {
+    for (const words of [["--help"], ["chips", "import", "-h"]]) {
+      const { code, stderr, document } = await operator(...words)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+      expect(document).toEqual({ usage: (await runPlain({}, ...words)).stdout })
+    }
+  })
+
   test("of a topic says what its commands take, also where nothing follows it", async () => {
     const asked = await runPlain({}, "chips", "--help")
     expect(asked).toMatchObject({ code: 0, stderr: "" })

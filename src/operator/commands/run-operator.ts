@@ -29,7 +29,8 @@ export async function runOperator(
   const rest = words.filter((word) => !["--json", "--help", "-h"].includes(word))
   try {
     if (isHelp || words.length === 0) {
-      terminal.print(usage(rest))
+      const text = usage(rest)
+      terminal.print(isJson ? `${JSON.stringify({ usage: text }, null, 2)}\n` : text)
       return 0
     }
     let exitCode = 0
