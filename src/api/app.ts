@@ -33,7 +33,7 @@ export function createApp(
   mounted: readonly Route[] = routes,
   stopping: AbortSignal = new AbortController().signal,
 ) {
-  const limits = createRateLimits(context.config, context.log)
+  const limits = createRateLimits(context)
   const origins = createCorsOrigins(context)
   const authenticate = createAuthenticate(context)
   const answerRequest = createAnswerRequest(context, { limits, authenticate, origins, stopping })

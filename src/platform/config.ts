@@ -38,7 +38,7 @@ export type Config = {
   log_level: LogLevel
 }
 
-/** So many in a window of so many seconds, which begins with the first of them. */
+/** So many requests at once, and as many again evenly in so many seconds. */
 export type RateLimit = { requests: number; seconds: number }
 
 /**
@@ -199,7 +199,10 @@ export function isOnThisMachine({ api_base_url }: Pick<Config, "api_base_url">):
   return isLoopback(new URL(api_base_url).hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** 200 in 2 seconds is 100 a second with bursts of 200. No fewer answers are kept than an API key may ask for. */
+/**
+ * 200 at once, and as many again evenly in 2 seconds, is 100 a second with bursts of 200. No fewer answers are kept than
+ * an API key may ask for.
+ */
 const rateLimitDefaults = {
   api_key: { variable: "RATE_LIMIT_API_KEY", text: "200/2" },
   session_token: { variable: "RATE_LIMIT_SESSION_TOKEN", text: "20/4" },

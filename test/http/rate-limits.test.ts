@@ -1,10 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import type { Redis } from "ioredis"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { clientAddress } from "../../src/http/client-address.ts"
-import { createRateLimits } from "../../src/http/rate-limits.ts"
+import { createRateLimits, type RateLimits } from "../../src/http/rate-limits.ts"
 import { type Config, loadConfig } from "../../src/platform/config.ts"
 import { newCredential } from "../../src/platform/credentials.ts"
+import { newId } from "../../src/platform/ids.ts"
 import type { Log } from "../../src/platform/log.ts"
+import { connectWaitingRedis } from "../../src/platform/redis.ts"
 import {
   type Answer,
   ask,
@@ -49,7 +53,7 @@ describe("answers that are kept", () => {
     expect((await keyed(limited, "kept-2")).status).toBe(201)
     const refused = await keyed(limited, "kept-3")
     expect([refused.status, refused.code]).toEqual([429, "rate_limit.exceeded"])
-    expect(Number(refused.headers.get("retry-after"))).toBeWithin(590, 601)
+    expect(refused.headers.get("retry-after")).toBe("300")
     expect((await keyed(limited, "kept-1")).text).toBe(first.text)
     const plain = await ask(limited, "POST /v1/collections", { as: maker.key, body: { name: "n" } })
     expect(plain.status).toBe(201)
@@ -72,6 +76,25 @@ describe("answers that are kept", () => {
     for (let time = 2; time <= 7; time++) expect((await unit(`bytes-${time}`)).status).toBe(201)
     expect((await unit("bytes-8")).code).toBe("rate_limit.exceeded")
   })
+
+  test("may be larger than what is left of their bytes, and what they took too much of comes back first", async () => {
+    const { limits, advance } = limitsOnClock({ kept_answer: { requests: 4, seconds: 600 } })
+    const allBytes = 64 * 1024 * 1.024
+    await limits.countKeptAnswer("large", 2 * allBytes)
+    const owing = await limits.keptAnswers("large")
+    expect([owing.overfull, owing.remaining]).toEqual([true, 0])
+    expect(owing.milliseconds_until_next).toBeWithin(600_000, 600_100)
+    advance(599_000)
+    expect((await limits.keptAnswers("large")).overfull).toBe(true)
+    advance(1_100)
+    expect((await limits.keptAnswers("large")).overfull).toBe(false)
+  })
+
+  test("are waited for as long as both they and their bytes need", async () => {
+    const { limits } = limitsOnClock({ kept_answer: { requests: 4, seconds: 600 } })
+    for (let time = 1; time <= 4; time++) await limits.countKeptAnswer("many", 16 * 1024 * 1.024 + 1)
+    expect((await limits.keptAnswers("many")).milliseconds_until_next).toBeWithin(149_999, 150_001)
+  })
 })
 
 test("the address of a chip may be opened only so often by each client", async () => {
@@ -80,7 +103,7 @@ test("the address of a chip may be opened only so often by each client", async (
   expect([(await open()).status, (await open()).status]).toEqual([200, 200])
   const refused = await open()
   expect(refused.status).toBe(429)
-  expect(Number(refused.headers.get("retry-after"))).toBeWithin(590, 601)
+  expect(refused.headers.get("retry-after")).toBe("300")
   expect(await refused.json()).toMatchObject({ error: { code: "rate_limit.exceeded" } })
   expect((await ask(limited, "GET /v1/settings", { as: maker.key })).status).toBe(200)
 })
@@ -92,7 +115,7 @@ test("what tokens show may be read only so often by each client, whatever taps i
   expect([(await read()).status, (await read()).status]).toEqual([404, 404])
   const refused = await read()
   expect(refused.status).toBe(429)
-  expect(Number(refused.headers.get("retry-after"))).toBeWithin(590, 601)
+  expect(refused.headers.get("retry-after")).toBe("300")
   expect(refused.headers.get("access-control-allow-origin")).toBe(origin)
   expect((await fetch(`${limited.base_url}/t/0123456789`)).status).toBe(200)
 })
@@ -101,17 +124,17 @@ describe("a caller", () => {
   test("is told of its bucket with every answer, refusals too", async () => {
     const limited = start({ api_key: { requests: 3, seconds: 600 } })
     const now = service.context.clock().getTime() / 1000
-    for (const [question, remaining] of [
-      ["GET /v1/settings", 2],
-      ["GET /v1/units/1", 1],
-      ["GET /v1/units?x=1", 0],
+    for (const [question, remaining, seconds] of [
+      ["GET /v1/settings", 2, 200],
+      ["GET /v1/units/1", 1, 400],
+      ["GET /v1/units?x=1", 0, 600],
     ] as const) {
       const { headers } = await ask(limited, question, { as: maker.key })
       expect([headers.get("x-ratelimit-limit"), headers.get("x-ratelimit-remaining")]).toEqual([
         "3",
         `${remaining}`,
       ])
-      expect(Number(headers.get("x-ratelimit-reset"))).toBeWithin(now + 590, now + 602)
+      expect(Number(headers.get("x-ratelimit-reset"))).toBe(now + seconds)
       expect(headers.has("retry-after")).toBe(false)
     }
   })
@@ -122,16 +145,29 @@ describe("a caller", () => {
     const answer = await ask(limited, "POST /v1/units", { as: maker.key, body: "{bad" })
     expect([answer.status, answer.code]).toEqual([429, "rate_limit.exceeded"])
     expect(answer.headers.get("x-ratelimit-remaining")).toBe("0")
-    expect(Number(answer.headers.get("retry-after"))).toBeWithin(590, 601)
+    expect(answer.headers.get("retry-after")).toBe("600")
   })
 
-  test("goes on when the time it was told is over", async () => {
-    const limited = start({ api_key: { requests: 1, seconds: 1 } })
-    await ask(limited, "GET /v1/settings", { as: maker.key })
-    const { headers } = await ask(limited, "GET /v1/settings", { as: maker.key })
-    expect(headers.get("retry-after")).toBe("1")
-    await Bun.sleep(1_050)
-    expect((await ask(limited, "GET /v1/settings", { as: maker.key })).status).toBe(200)
+  test("goes on when the time it was told is over, and as often as its bucket has filled again", async () => {
+    const limited = start({ api_key: { requests: 20, seconds: 120 } })
+    const get = () => ask(limited, "GET /v1/settings", { as: maker.key })
+    const statuses = async (times: number) => {
+      const answers: number[] = []
+      for (let time = 1; time <= times; time++) answers.push((await get()).status)
+      return answers
+    }
+    expect(await statuses(20)).toEqual(Array(20).fill(200))
+    const { headers } = await get()
+    expect(headers.get("retry-after")).toBe("6")
+    expect(headers.get("x-ratelimit-reset")).toBe(`${service.context.clock().getTime() / 1_000 + 120}`)
+    service.advance(5_999)
+    expect((await get()).headers.get("retry-after")).toBe("1")
+    service.advance(1)
+    expect(await statuses(2)).toEqual([200, 429])
+    service.advance(60_000)
+    expect(await statuses(11)).toEqual([...Array(10).fill(200), 429])
+    service.advance(3_600_000)
+    expect(await statuses(21)).toEqual([...Array(20).fill(200), 429])
   })
 
   test("has a bucket of its own for each key and each session", async () => {
@@ -176,6 +212,68 @@ describe("a caller", () => {
   test("without a credential is told of no bucket", async () => {
     for (const question of ["GET /health", "GET /v1/units", "GET /nothing"] as const)
       expect((await ask(service, question)).headers.has("x-ratelimit-limit")).toBe(false)
+  })
+})
+
+describe("a bucket", () => {
+  const limit = fc.record({
+    requests: fc.integer({ min: 1, max: 8 }),
+    seconds: fc.integer({ min: 1, max: 100 }),
+  })
+  /** As a part of the limit's seconds. */
+  const pause = fc.oneof(
+    { weight: 3, arbitrary: fc.constant(0) },
+    { weight: 1, arbitrary: fc.constant("as told" as const) },
+    { weight: 2, arbitrary: fc.integer({ min: 1, max: 110 }).map((hundredths) => hundredths / 100) },
+  )
+
+  test("lets through its burst and what has come back, however the requests are spread", async () => {
+    await fc.assert(
+      fc.asyncProperty(limit, fc.array(pause, { maxLength: 80, size: "max" }), async (metadata, pauses) => {
+        const { limits, advance, passed } = limitsOnClock({ metadata })
+        const milliseconds = metadata.seconds * 1_000
+        const through: number[] = []
+        let told = 0
+        for (const each of pauses) {
+          advance(each === "as told" ? Math.ceil(told) : each * milliseconds)
+          const { overfull, milliseconds_until_next } = await limits.countPage("metadata", "client")
+          if (each === "as told" && told > 0) expect(overfull).toBe(false)
+          if (!overfull) through.push(passed())
+          told = milliseconds_until_next
+        }
+        through.forEach((first, from) => {
+          through.slice(from).forEach((last, further) => {
+            const most = metadata.requests * (1 + (last - first) / milliseconds)
+            expect(further + 1).toBeLessThan(most + 1e-3)
+          })
+        })
+      }),
+    )
+  })
+
+  test("is full again when it says so, and then holds its burst and no more", async () => {
+    await fc.assert(
+      fc.asyncProperty(limit, fc.nat({ max: 15 }), async (metadata, before) => {
+        const { limits, advance } = limitsOnClock({ metadata })
+        const count = () => limits.countPage("metadata", "client")
+        let reset = 0
+        for (let time = 0; time < before; time++) reset = (await count()).milliseconds_until_reset
+        advance(reset)
+        for (let left = metadata.requests - 1; left >= 0; left--)
+          expect(await count()).toMatchObject({ overfull: false, remaining: left })
+        expect(await count()).toMatchObject({ overfull: true, remaining: 0 })
+      }),
+    )
+  })
+
+  test("is one of a hundred thousand at most that are kept, the latest ones", async () => {
+    const { limits } = limitsOnClock({ failed_credential: { requests: 1, seconds: 99_999 } })
+    const isOver = async (client: string) => (await limits.countFailedCredential(client)).overfull
+    expect([await isOver("first"), await isOver("first")]).toEqual([false, true])
+    for (let other = 0; other < 50_000; other++) await limits.countFailedCredential(`one ${other}`)
+    expect([await isOver("later"), await isOver("later")]).toEqual([false, true])
+    for (let other = 0; other < 50_000; other++) await limits.countFailedCredential(`two ${other}`)
+    expect([await isOver("first"), await isOver("later")]).toEqual([false, true])
   })
 })
 
@@ -269,10 +367,15 @@ test("a refused value of e shows the caller's own bucket where that is as tight 
 
 describe("several processes", () => {
   let redis: RedisServer
+  let connection: Redis
   beforeAll(async () => {
     redis = await startRedis()
+    connection = connectWaitingRedis(redis.url)
   })
-  afterAll(() => redis.stop())
+  afterAll(async () => {
+    connection.disconnect()
+    await redis.stop()
+  })
 
   test("share their buckets in Redis; while it is away each counts for itself, and no request fails", async () => {
     const processes = [1, 2].map(() =>
@@ -296,8 +399,64 @@ describe("several processes", () => {
     expect((await get(two)).headers.get("x-ratelimit-remaining")).toBe("2")
   }, 20_000)
 
+  test("let no more through together than one bucket has, however they come", async () => {
+    const metadata = { requests: 10, seconds: 6_000 }
+    const both = [await inRedis({ metadata }), await inRedis({ metadata })] as const
+    const counts = Array.from({ length: 20 }, () => both.map((limits) => limits.countPage("metadata", "all")))
+    const passed = (await Promise.all(counts.flat())).filter(({ overfull }) => !overfull)
+    expect(passed.map(({ remaining }) => remaining).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    for (const limits of both) limits.close()
+  })
+
+  test("decide in Redis as one does in memory", async () => {
+    const metadata = { requests: 6, seconds: 60_000 }
+    const shared = await inRedis({ metadata })
+    const waits = fc.array(fc.constantFrom(0, 0, 0, 1_000, 5_000, 10_000, 70_000), {
+      maxLength: 40,
+      size: "max",
+    })
+    let client = 0
+    await fc.assert(
+      fc.asyncProperty(waits, async (steps) => {
+        const { limits, advance } = limitsOnClock({ metadata })
+        client += 1
+        for (const seconds of steps) {
+          advance(seconds * 1_000)
+          await letPass(`metadata:${client}`, seconds)
+          const here = await limits.countPage("metadata", `${client}`)
+          const there = await shared.countPage("metadata", `${client}`)
+          expect([there.overfull, there.remaining]).toEqual([here.overfull, here.remaining])
+          expect(there.milliseconds_until_next).toBeCloseTo(here.milliseconds_until_next, -5)
+        }
+      }),
+      { numRuns: 20 },
+    )
+    shared.close()
+  })
+
+  test("keep a bucket in Redis until it is full, and one from before its clock was set back no longer", async () => {
+    const shared = await inRedis({ metadata: { requests: 2, seconds: 6_000 } })
+    const count = () => shared.countPage("metadata", "kept")
+    await count()
+    expect(await connection.pttl("service-api:bucket:metadata:kept")).toBeWithin(2_900_000, 3_000_001)
+    await count()
+    expect(await connection.pttl("service-api:bucket:metadata:kept")).toBeWithin(5_900_000, 6_000_001)
+    expect((await count()).overfull).toBe(true)
+    await letPass("metadata:kept", -3_600)
+    expect(await count()).toMatchObject({ overfull: false, remaining: 1 })
+    shared.close()
+  })
+
+  test("count for themselves where Redis does not answer in time", async () => {
+    const shared = await inRedis({ metadata: { requests: 1, seconds: 600 } })
+    const isOver = async () => (await shared.countPage("metadata", "unanswered")).overfull
+    await connection.client("PAUSE", 600_000, "WRITE")
+    expect([await isOver(), await isOver()]).toEqual([false, true])
+    await connection.client("UNPAUSE")
+    shared.close()
+  })
+
   test("say once that Redis is away, and what that means", async () => {
-    const { rate_limits } = service.context.config
     const warned: string[] = []
     const heard = Promise.withResolvers<void>()
     const warn = (_fields: object, message: string) => {
@@ -305,11 +464,31 @@ describe("several processes", () => {
       heard.resolve()
     }
     const log: Log = { debug() {}, info() {}, warn, error() {} }
-    const limits = createRateLimits({ rate_limits, redis_url: "redis://127.0.0.1:1" }, log)
+    const config = { ...service.context.config, redis_url: "redis://127.0.0.1:1" }
+    const limits = createRateLimits({ ...service.context, config, log })
     await heard.promise
     limits.close()
     expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
   }, 10_000)
+
+  /** The limits of a process that has found Redis: its own clock stands still. */
+  async function inRedis(changed: Partial<Config["rate_limits"]>): Promise<RateLimits> {
+    const { limits } = limitsOnClock(changed, redis.url)
+    const name = newId()
+    const deadline = performance.now() + 10_000
+    while (performance.now() < deadline) {
+      await limits.countRefusedValue(name)
+      if (await connection.exists(`service-api:bucket:refused_value:${name}`)) return limits
+      await Bun.sleep(20)
+    }
+    throw new Error("no bucket is kept in Redis")
+  }
+
+  /** What was taken of a bucket in Redis was taken so much longer ago. */
+  async function letPass(bucket: string, seconds: number): Promise<void> {
+    const key = `service-api:bucket:${bucket}`
+    if (await connection.exists(key)) await connection.hincrby(key, "at", -seconds * 1_000_000)
+  }
 
   async function all(answers: Promise<Answer>[]): Promise<number[]> {
     return (await Promise.all(answers)).map(({ status }) => status)
@@ -354,6 +533,20 @@ describe("the address of a client", () => {
       expect(clientAddress(new Request("http://x", { headers }), peer, proxies)).toBe(client)
     })
 })
+
+/** Limits without HTTP, on a clock of their own that stands still. */
+function limitsOnClock(changed: Partial<Config["rate_limits"]>, redis_url: string | null = null) {
+  const { rate_limits } = loadConfig({ SERVICE_SECRET: service.behind.secret.current })
+  const config = { ...service.context.config, redis_url, rate_limits: { ...rate_limits, ...changed } }
+  let now = 0
+  return {
+    limits: createRateLimits({ ...service.context, config, steadyClock: () => now }),
+    advance(milliseconds: number) {
+      now += milliseconds
+    },
+    passed: () => now,
+  }
+}
 
 function start(limits: Partial<Config["rate_limits"]>, settings: Partial<Config> = {}): HttpService {
   const { rate_limits } = loadConfig({ SERVICE_SECRET: service.behind.secret.current })

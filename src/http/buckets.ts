@@ -1,0 +1,131 @@
+import type { Redis } from "ioredis"
+import type { RateLimit } from "../platform/config.ts"
+
+/**
+ * The buckets of one limit, one for each key. A full one has as many points as the limit has requests; what is taken
+ * comes back evenly, as many in the limit's seconds.
+ */
+type Buckets = {
+  /** Takes a point, or nothing where there is none. */
+  count(key: string): Promise<Bucket>
+  /** Takes nothing; overfull when there is no point for the next one. */
+  look(key: string): Promise<Bucket>
+  /** Takes these points even where they are not there: what is owed comes back first. */
+  charge(key: string, points: number): Promise<void>
+}
+
+/** How full a bucket is. `overfull` when this very count is one too many, and how long until one is not. */
+export type Bucket = {
+  limit: number
+  remaining: number
+  milliseconds_until_reset: number
+  milliseconds_until_next: number
+  overfull: boolean
+}
+
+/** Makes the buckets of a named limit: in Redis, by its clock; in memory where there is none, or it does not answer. */
+export function createBuckets(
+  redis: Redis | null,
+  steadyClock: () => number,
+): (name: string, limit: RateLimit) => Buckets {
+  const ask = redis && askingRedis(redis)
+  return (name, limit) => {
+    const inMemory = takeInMemory(limit, steadyClock)
+    return bucketsOf(limit, ask ? takeInRedis(ask, name, limit, inMemory) : inMemory)
+  }
+}
+
+/** Takes points where no more than `most` are taken then, and answers how many were taken before. */
+type Take = (key: string, points: number, most: number) => number | Promise<number>
+
+function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
+  const most = requests + leastPart
+  const millisecondsFor = (points: number) => (points * seconds * 1_000) / requests
+  const bucketOf = (taken: number, missing: number): Bucket => ({
+    limit: requests,
+    remaining: Math.max(0, Math.floor(most - taken)),
+    milliseconds_until_reset: millisecondsFor(taken),
+    milliseconds_until_next: millisecondsFor(Math.max(0, missing)),
+    overfull: missing > 0,
+  })
+  return {
+    async count(key) {
+      const taken = await take(key, 1, most)
+      const missing = taken + 1 - most
+      return bucketOf(missing > 0 ? taken : taken + 1, missing)
+    },
+    async look(key) {
+      const taken = await take(key, 0, most)
+      return bucketOf(taken, taken + 1 - most)
+    },
+    async charge(key, points) {
+      await take(key, points, Number.MAX_SAFE_INTEGER)
+    },
+  }
+}
+
+/** Of a point: by so much may be off what has come back in parts. */
+const leastPart = 1e-6
+
+function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => number): Take {
+  const milliseconds = seconds * 1_000
+  let recent = new Map<string, { taken: number; at: number }>()
+  let earlier = recent
+  let since = steadyClock()
+  return (key, points, most) => {
+    const now = steadyClock()
+    // What nothing was taken of for so long is full again, as one is that nobody knows.
+    if (now - since >= milliseconds || recent.size >= mostRecent) {
+      earlier = recent
+      recent = new Map()
+      since = now
+    }
+    const bucket = recent.get(key) ?? earlier.get(key)
+    const taken = bucket ? Math.max(0, bucket.taken - ((now - bucket.at) * requests) / milliseconds) : 0
+    if (points > 0 && taken + points <= most) recent.set(key, { taken: taken + points, at: now })
+    return taken
+  }
+}
+
+/** Besides as many earlier ones: no more is kept of a limit, from however many addresses somebody asks. */
+const mostRecent = 50_000
+
+function takeInRedis(ask: AskRedis, name: string, { requests, seconds }: RateLimit, otherwise: Take): Take {
+  return async (key, points, most) => {
+    try {
+      return Number(await ask(`service-api:bucket:${name}:${key}`, points, most, requests, seconds))
+    } catch {
+      return await otherwise(key, points, most)
+    }
+  }
+}
+
+type AskRedis = (
+  key: string,
+  points: number,
+  most: number,
+  requests: number,
+  seconds: number,
+) => Promise<string>
+
+function askingRedis(redis: Redis): AskRedis {
+  redis.defineCommand("takeOfBucket", { numberOfKeys: 1, lua: takeOfBucket })
+  return (...given) => (redis as Redis & { takeOfBucket: AskRedis }).takeOfBucket(...given)
+}
+
+/** What `takeInMemory` does. A bucket from the future is of the time before Redis's clock was set back. */
+const takeOfBucket = `
+local points, most, requests, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local time = redis.call("TIME")
+local now = time[1] * 1000000 + time[2]
+local bucket = redis.call("HMGET", KEYS[1], "taken", "at")
+local taken = 0
+if bucket[1] and tonumber(bucket[2]) <= now then
+  taken = math.max(0, bucket[1] - (now - bucket[2]) * requests / (seconds * 1000000))
+end
+if points > 0 and taken + points <= most then
+  redis.call("HSET", KEYS[1], "taken", taken + points, "at", now)
+  redis.call("PEXPIRE", KEYS[1], math.ceil((taken + points) * seconds * 1000 / requests))
+end
+return string.format("%.17g", taken)
+`
