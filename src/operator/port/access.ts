@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto"
 import { Hono, type HonoRequest, type MiddlewareHandler } from "hono"
 import { getCookie, setCookie } from "hono/cookie"
-import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible"
+import { createBuckets } from "../../http/buckets.ts"
 import { networkOf } from "../../http/client-address.ts"
 import { isLoopback } from "../../platform/config.ts"
 import type { Context } from "../../platform/context.ts"
@@ -21,10 +21,10 @@ type Access = {
  * Who may use the operator port. With `OPERATOR_TOKEN`: who presents it as a bearer token, or has logged in with it.
  * Without: whoever is on this machine, but no page of another site.
  */
-export function createAccess({ config, clock }: Context): Access {
+export function createAccess({ config, clock, steadyClock }: Context): Access {
   const token = config.operator_token
 
-  const wrongTokens = new RateLimiterMemory({ points: mostWrongTokens, duration: 60 })
+  const wrongTokens = createBuckets(null, steadyClock)("wrong_token", mostWrongTokens)
 
   const loginPages = new Hono<{ Bindings: { peer: string } }>()
     .get("/login", (c) => c.html(loginPage("")))
@@ -32,13 +32,14 @@ export function createAccess({ config, clock }: Context): Access {
       const given = new URLSearchParams(await c.req.text()).get("token") ?? ""
       if (token === null) return c.redirect("/console", 303)
       const client = networkOf(c.env.peer)
-      const wait = secondsToWait(await wrongTokens.get(client))
-      if (wait > 0) {
+      const { overfull, milliseconds_until_next } = await wrongTokens.look(client)
+      if (overfull) {
+        const wait = Math.ceil(milliseconds_until_next / 1_000)
         c.header("retry-after", String(wait))
         return c.html(loginPage(`Too many wrong tokens: wait ${wait} seconds.`), 429)
       }
       if (!isSame(given.trim(), token)) {
-        await wrongTokens.penalty(client)
+        await wrongTokens.count(client)
         return c.html(loginPage("This is not the token."), 403)
       }
       const until = String(clock().getTime() + sessionSeconds * 1000)
@@ -69,13 +70,8 @@ export function createAccess({ config, clock }: Context): Access {
 }
 
 const sessionSeconds = 12 * 3600
-/** In a minute, of one client; then not even the right one is looked at. */
-const mostWrongTokens = 10
-
-function secondsToWait(count: RateLimiterRes | null): number {
-  if (!count || count.consumedPoints < mostWrongTokens) return 0
-  return Math.max(1, Math.ceil(count.msBeforeNext / 1_000))
-}
+/** Of one client; then not even the right one is looked at. */
+const mostWrongTokens = { requests: 10, seconds: 60 }
 
 function isSame(one: string, other: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest()
