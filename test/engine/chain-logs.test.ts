@@ -57,6 +57,13 @@ describe("a search of a collection's logs", () => {
     }
   })
 
+  test("misses nothing where one range of those asked for at the same time has too much", async () => {
+    const blocks = [95n, 85n, 74n, 73n, 72n, 65n]
+    const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n, most_logs: 2 }, blocks)
+    const found = await searchCollectionLogs(chain, searchFrom(99n, null), () => false)
+    expect(found.map(({ blockNumber }) => blockNumber)).toEqual(blocks)
+  })
+
   test("comes to ask for as many blocks as the setting says once its provider takes them again", async () => {
     const { chain, limits } = startChain({ log_range_blocks: 100, lowest_allowed: 0n, most_blocks: 10 }, [])
     await searchCollectionLogs(chain, searchFrom(100n, null), () => false)

@@ -322,6 +322,21 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a range of logs that is too much is passed over",
+    file: "src/engine/chain/logs.ts",
+    replace: [["if (logs === null) break", "if (logs === null) continue"]],
+    noticed_by: {
+      file: "test/engine/chain-logs.test.ts",
+      test: "misses nothing where one range of those asked for at the same time has too much",
+    },
+  },
+  {
+    name: "many collections are asked for one part after the other",
+    file: "workers/watches/ownership-changes.ts",
+    replace: [["const questionsAtOnce = 16", "const questionsAtOnce = 1"]],
+    noticed_by: { file: depths, test: "many collections are asked for at the same time" },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],
