@@ -1568,7 +1568,7 @@ export interface components {
              * @description What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`.
              * @enum {string}
              */
-            verdict: "accepted" | "already_scanned" | "not_an_address" | "no_values" | "wrong_parameter" | "mirroring_off" | "wrong_offset" | "truncated_mirror" | "plain_mirror" | "counter_mirror_missing" | "lrp" | "lower_case" | "unknown_chip" | "uid_only" | "uid_missing" | "factory_key" | "master_key_on_tag" | "key_of_another_derivation" | "keys_swapped" | "wrong_key_slot" | "wrong_key_version" | "wrong_key_set" | "wrong_meta_key" | "wrong_file_key" | "other_chip" | "mac_missing" | "mac_input" | "mac_half" | "enc_missing" | "wire_off" | "wire_unreadable" | "file_writable" | "not_file_settings" | "settings_differ";
+            verdict: "accepted" | "already_scanned" | "not_an_address" | "no_values" | "wrong_parameter" | "mirroring_off" | "wrong_offset" | "truncated_mirror" | "plain_mirror" | "counter_mirror_missing" | "lrp" | "lower_case" | "unknown_chip" | "uid_only" | "uid_missing" | "factory_key" | "master_key_on_tag" | "key_of_another_derivation" | "keys_swapped" | "wrong_key_slot" | "wrong_key_version" | "wrong_key_set" | "wrong_meta_key" | "wrong_file_key" | "other_chip" | "mac_missing" | "mac_input" | "mac_half" | "enc_missing" | "enc_not_ordered" | "wire_off" | "wire_unreadable" | "file_writable" | "not_file_settings" | "settings_differ";
             /** @description The checks in their order, up to the first that fails; after `case` and `key_version` it goes on. */
             checks: {
                 /**

@@ -418,6 +418,11 @@ describe("each seeded mistake is named:", () => {
       "enc_missing",
       () => asked((url) => url.replace(/&enc=[^&]*/, ""), { mac: false, tamper: true }),
     ],
+    [
+      "encrypted content that was not ordered",
+      "enc_not_ordered",
+      () => asked((url) => url.replace("&c=", "&enc=00112233445566778899AABBCCDDEEFF&c=")),
+    ],
   ]
   for (const [name, verdict, play] of mistakes)
     test(`${name}: ${verdict}`, () => {

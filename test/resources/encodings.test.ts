@@ -388,6 +388,20 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(await theirs(scanned)).toMatchObject({ verdict: "unknown_chip", opened_with: null })
   })
 
+  test("without encrypted content is told so where an address has some, as a tap with it is refused", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const tag = played(line)
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
+    const enc = "00112233445566778899AABBCCDDEEFF"
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const url = readAddress(tag, 2).replace("&c=", `&enc=${enc}&c=`)
+    expect((await judge({ url, file_settings: null })).verdict).toBe("enc_not_ordered")
+    const body = { ...messageOf(tag, 2), enc }
+    await expect(service.turn((turn) => createTap(turn, service.secret, caller, body))).rejects.toMatchObject(
+      { code: "chip.invalid_e_value" },
+    )
+  })
+
   test("is accepted before it is paired and after it was retired, where a tap finds no unit, and its text says so", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const chip_id = line?.chip_id ?? ""

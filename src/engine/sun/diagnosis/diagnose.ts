@@ -65,16 +65,8 @@ export function diagnose(question: TapQuestion): Diagnosis {
   uid = opening.uid
   passed("meta_key", `e opens to the UID and to read ${opening.counter}`)
 
-  if (isContentMissing(expected, message))
-    return end(
-      {
-        check: "file_content",
-        verdict: "enc_missing",
-        detail: "the address has no enc, though the chip was ordered with it",
-      },
-      expected.chip_id,
-      expected.keys,
-    )
+  const content = judgeContent(expected, message)
+  if (content) return end({ ...content, check: "file_content" }, expected.chip_id, expected.keys)
   const mac = judgeMac(question, expected, url, message, opening)
   if (mac.verdict) return end({ ...mac, check: "file_key" }, expected.chip_id, mac.candidate)
   passed("file_key", mac.detail)
@@ -195,8 +187,13 @@ function needsMac({ uid }: ExpectedTag, { c }: SunMessage): boolean {
   return uid === null && c !== undefined
 }
 
-function isContentMissing({ mac_input }: ExpectedTag, { enc }: SunMessage): boolean {
-  return mac_input.includes("{enc}") && enc === undefined
+/** Whether `enc` is there exactly where the chip was ordered with it; null where it is. */
+function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Finding, "check"> | null {
+  const isOrdered = mac_input.includes("{enc}")
+  if (isOrdered === (enc !== undefined)) return null
+  return isOrdered
+    ? { verdict: "enc_missing", detail: "the address has no enc, though the chip was ordered with it" }
+    : { verdict: "enc_not_ordered", detail: "the address has an enc that the chip was not ordered with" }
 }
 
 /** No such chip: at least which keys made the address can be said. */

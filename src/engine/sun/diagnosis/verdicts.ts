@@ -53,6 +53,8 @@ export const verdictAdvice = {
     "Repair the software that plays the tag: it sends the wrong half of the MAC; c is its bytes 1, 3, 5 … 15.",
   enc_missing:
     "Write the NDEF file and the file settings of the manifest: the tag gives no encrypted file content (enc), so the service cannot know whether it was opened.",
+  enc_not_ordered:
+    "Write the NDEF file and the file settings of the manifest (ndef_hex, file_settings_hex): the tag gives encrypted file content (enc) that it was not ordered with, so c does not vouch for it and the service refuses the tap.",
   wire_off:
     "Switch the wire on as enable_tag_tamper of the write order does: SetConfiguration, option 07h, authenticated with slot 0. At delivery it is off. Then read the tag again.",
   wire_unreadable:
