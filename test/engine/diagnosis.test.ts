@@ -494,6 +494,14 @@ describe("each seeded mistake is named:", () => {
       () => asked((url) => url.replace("?e=", "?picc_data=")),
     ],
     [
+      "the value of e stands under another name: E",
+      () => asked((url) => url.replace("?e=", "?E=").replace("&c=", "&C=")),
+    ],
+    [
+      "UID and read counter stand in clear (UID=…), e is missing",
+      () => asked(() => `https://tap.example/t/${chip_id}?UID=04112233445566&ctr=00003D`),
+    ],
+    [
       "UID and read counter stand in clear (uid=…), e is missing",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&ctr=00003D`),
     ],
@@ -508,6 +516,18 @@ describe("each seeded mistake is named:", () => {
   ]
   test.each(details)("in words: %s", (told, play) => {
     expect(play().checks.at(-1)?.detail).toBe(told)
+  })
+
+  test("a value that is too short is told how many zeros its own placeholder has", () => {
+    const { advice } = asked((url) => url.slice(0, -2))
+    expect(advice).toContain("e and enc need 32, c needs 16")
+    expect(advice).not.toContain("the placeholder of e")
+  })
+
+  test("UID only is told for what it lacks: each read has other padding, so the value does change", () => {
+    const uidOnly = withSettings((settings) => ({ ...settings, counter: false }))
+    expect(readAddress(uidOnly, 5)).not.toBe(readAddress(uidOnly, 5))
+    expect(ask(uidOnly).advice).toContain("carries no counter, and an old one could be used for ever")
   })
 
   test("and every verdict that there is has a test", () => {

@@ -1,3 +1,4 @@
+import { verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
 import { eventExamplesOf } from "./event-examples.ts"
 
 /** What is sent and answered; `also` is an exchange that ends with the operation's other status. */
@@ -171,8 +172,7 @@ const tapDiagnosis = {
     { name: "address", passed: true, detail: `the address of chip ${chipId}` },
     { name: "template", passed: false, detail: "e has 30 digits instead of 32" },
   ],
-  advice:
-    "Write the NDEF file of the manifest (ndef_hex): the placeholder of e has exactly 32 zeros. If the tag is right, the address was cut on its way here.",
+  advice: verdictAdvice.truncated_mirror,
 }
 
 const createTestTap = { chip_id: chipId }

@@ -66,7 +66,7 @@ export function verifySun(
 /**
  * The UID and read counter inside `e` (datasheet §9.3.4.1: one AES-128-CBC block, zero IV, no padding), or null
  * when `e` has the wrong shape or opens to any other tag byte than C7. A tag without the counter must not
- * pass: its value never changes and could be replayed for ever.
+ * pass: an old value of it could be replayed for ever.
  */
 export function decryptPicc(metaKey: Uint8Array, e: string): { uid: Buffer; counter: number } | null {
   if (!/^[0-9A-F]{32}$/.test(e)) return null

@@ -64,9 +64,9 @@ function chipIdIn(url: URL): string | null {
 }
 
 function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
-  const names = new Map([...url.searchParams].map(([name, value]) => [name.toLowerCase(), value]))
-  const uid = [...names].find(([, value]) => isHex(value, 14))
-  if (uid && [...names].some(([, value]) => isHex(value, 6)))
+  const parameters = [...url.searchParams]
+  const uid = parameters.find(([, value]) => isHex(value, 14))
+  if (uid && parameters.some(([, value]) => isHex(value, 6)))
     return {
       verdict: "plain_mirror",
       detail: `UID and read counter stand in clear (${uid[0]}=…), e is missing`,
@@ -76,7 +76,7 @@ function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
       verdict: "counter_mirror_missing",
       detail: `only the UID stands there, in clear (${uid[0]}=…); the read counter is not mirrored`,
     }
-  const other = [...names].find(([, value]) => isHex(value, E_DIGITS))
+  const other = parameters.find(([, value]) => isHex(value, E_DIGITS))
   if (other)
     return { verdict: "wrong_parameter", detail: `the value of e stands under another name: ${other[0]}` }
   if (/[0-9A-F]{24,}/i.test(url.search))

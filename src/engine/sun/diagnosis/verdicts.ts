@@ -13,7 +13,7 @@ export const verdictAdvice = {
   wrong_offset:
     "Send the file settings of the manifest (file_settings_hex): the offsets on the tag are those of another URL template.",
   truncated_mirror:
-    "Write the NDEF file of the manifest (ndef_hex): the placeholder of e has exactly 32 zeros. If the tag is right, the address was cut on its way here.",
+    "Write the NDEF file of the manifest (ndef_hex): a placeholder has too few zeros; e and enc need 32, c needs 16. If the tag is right, the address was cut on its way here.",
   plain_mirror:
     "Send the file settings of the manifest (file_settings_hex): the tag gives UID and counter in clear, for want of an SDMMetaRead key.",
   counter_mirror_missing:
@@ -24,7 +24,7 @@ export const verdictAdvice = {
   unknown_chip:
     "Import the chip, or check the chip id in the tag's address: this organization has no chip with it.",
   uid_only:
-    "Send the file settings of the manifest (file_settings_hex): the tag encrypts its UID without the read counter (SDMOptions bit 6), so its value never changes and could be used for ever.",
+    "Send the file settings of the manifest (file_settings_hex): the tag encrypts its UID without the read counter (SDMOptions bit 6), so its value carries no counter, and an old one could be used for ever.",
   uid_missing:
     "Send the file settings of the manifest (file_settings_hex): the tag encrypts its read counter without the UID (SDMOptions bit 7).",
   factory_key:
