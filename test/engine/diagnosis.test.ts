@@ -518,6 +518,17 @@ describe("each seeded mistake is named:", () => {
     expect(play().checks.at(-1)?.detail).toBe(told)
   })
 
+  test.each(["04A9FC5FE7136Ax00000F", "04A9FC5FE7136A00000F", "04CE1A7FA5C799x000017x94EED9EE65337086"])(
+    "UID and counter in clear are known in one parameter: %s",
+    (mirrors) => {
+      const { verdict, checks } = asked(() => `https://tap.example/t/${chip_id}?m=${mirrors}`)
+      expect([verdict, checks.at(-1)?.detail]).toEqual([
+        "plain_mirror",
+        "UID and read counter stand in clear (m=…), e is missing",
+      ])
+    },
+  )
+
   test("a value that is too short is told how many zeros its own placeholder has", () => {
     const { advice } = asked((url) => url.slice(0, -2))
     expect(advice).toContain("e and enc need 32, c needs 16")

@@ -16,6 +16,9 @@ type UrlProblem = { verdict: Verdict; detail: string; chip_id: string | null }
 /** Digits of an `e` in LRP mode: 24 bytes instead of 16 (data sheet §9.3.4.2). */
 const LRP_DIGITS = 48
 
+/** UID, read counter and perhaps a MAC in one parameter; NXP's NTAG 21x and 22x part them by `x`. */
+const PLAIN_MIRRORS = /^[0-9a-f]{14}x?[0-9a-f]{6}(x[0-9a-f]{16})?$/i
+
 /** Takes an address apart: the one a tag opens, or the one it was redirected to. Null when it is no address. */
 export function readTagUrl(text: string): TagUrl | UrlProblem | null {
   if (!URL.canParse(text)) return null
@@ -66,10 +69,12 @@ function chipIdIn(url: URL): string | null {
 function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
   const parameters = [...url.searchParams]
   const uid = parameters.find(([, value]) => isHex(value, 14))
-  if (uid && parameters.some(([, value]) => isHex(value, 6)))
+  const hasCounter = parameters.some(([, value]) => isHex(value, 6))
+  const mirror = hasCounter && uid ? uid : parameters.find(([, value]) => PLAIN_MIRRORS.test(value))
+  if (mirror)
     return {
       verdict: "plain_mirror",
-      detail: `UID and read counter stand in clear (${uid[0]}=…), e is missing`,
+      detail: `UID and read counter stand in clear (${mirror[0]}=…), e is missing`,
     }
   if (uid)
     return {
