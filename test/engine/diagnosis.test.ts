@@ -487,14 +487,20 @@ describe("each seeded mistake is named:", () => {
       "the meta key on the tag is that of key set Autumn, version 2, not of key set Autumn, version 1",
       () => ask(tag({ source: versions[2] })),
     ],
-    ["c has 14 digits instead of 16", () => asked((url) => url.slice(0, -2))],
-    ["c has 18 digits instead of 16", () => asked((url) => `${url}00`)],
     [
-      "the value of e stands under another name: picc_data",
+      "c has 14 digits instead of 16; e opens with key set Autumn, version 1",
+      () => asked((url) => url.slice(0, -2)),
+    ],
+    [
+      "c has 18 digits instead of 16; e opens with key set Autumn, version 1",
+      () => asked((url) => `${url}00`),
+    ],
+    [
+      "the value of e stands under another name: picc_data; e opens with key set Autumn, version 1",
       () => asked((url) => url.replace("?e=", "?picc_data=")),
     ],
     [
-      "the value of e stands under another name: E",
+      "the value of e stands under another name: E; e opens with key set Autumn, version 1",
       () => asked((url) => url.replace("?e=", "?E=").replace("&c=", "&C=")),
     ],
     [
@@ -541,6 +547,22 @@ describe("each seeded mistake is named:", () => {
     expect(ask(uidOnly).advice).toContain("carries no counter, and an old one could be used for ever")
   })
 
+  test("keys are tried where something has the digits of e, those of the chip itself too", () => {
+    const imported = { ...candidateOf("", "", other, master), name: "its own keys", key_set_id: null }
+    const url = readAddress(tag({ source: other }), 5).replace("?e=", "?picc_data=")
+    const expected = expectedTag({ keys: imported })
+    const found = diagnose({ url, file_settings: null, expected, candidates: autumn })
+    expect(found.opened_with).toBe(imported)
+    for (const change of [
+      () => `https://tap.example/t/${chip_id}`,
+      () => chip_id,
+      (url: string) => url.replace(/(e=.{30})../, "$1"),
+    ]) {
+      const { is_tried, opened_with } = asked(change)
+      expect([is_tried, opened_with]).toEqual([false, null])
+    }
+  })
+
   test("and every verdict that there is has a test", () => {
     const tested = new Set<Verdict>(mistakes.map(([, verdict]) => verdict))
     const elsewhere: Verdict[] = ["accepted", "already_scanned", "unknown_chip"]
@@ -560,6 +582,29 @@ describe("an unknown chip", () => {
     })
     expect([found.verdict, found.opened_with?.name]).toEqual(["unknown_chip", "key set Autumn, version 1"])
   })
+
+  const renamed: [DerivingScheme, from: string, to: string, name: string][] = [
+    ["sdm-backend", `t/${chip_id}?e=`, "tag?picc_data=", "picc_data"],
+    ["boltcard", `https://tap.example/t/${chip_id}?e=`, "lnurlw://tap.example/scan?p=", "p"],
+  ]
+  test.each(renamed)(
+    "whose values have the names that %s gives them is told so, with the key set that made it",
+    (scheme, from, to, name) => {
+      const source = keySourceOf(scheme, master, 1)
+      const url = readAddress(tag({ source }), 5).replace(from, to)
+      const candidates = [...all, candidateOf(scheme, "3", source, master)]
+      const found = diagnose({ url, file_settings: null, expected: null, candidates })
+      const opener = `key set ${scheme}, version 1`
+      expect([found.verdict, found.opened_with?.name, found.is_tried]).toEqual([
+        "wrong_parameter",
+        opener,
+        true,
+      ])
+      expect(found.checks.at(-1)?.detail).toBe(
+        `the value of e stands under another name: ${name}; e opens with ${opener}`,
+      )
+    },
+  )
 
   test("that no key set opens has nobody's keys", () => {
     const strange = withKeys({ 2: Buffer.alloc(16, 9) })
@@ -624,7 +669,8 @@ function candidateOf(
     version: source.version,
     roles: source.roles,
     master: itsMaster,
-    keyAt: (slot, asked) => (source.needs_uid && !asked.uid ? null : source.keyAt(slot, asked)),
+    keyAt: (slot, asked) =>
+      source.needs_uid && !asked.uid && slot !== source.roles.meta_read ? null : source.keyAt(slot, asked),
   }
 }
 

@@ -118,11 +118,21 @@ describe("an order of tags", () => {
 test("which key opens an address is told, and 1 where none does", async () => {
   const [line] = await orderOf("opened", "--count", "1")
   const tag = encodeTag(null, line as ManifestLine)
-  const asked = (one: BoxedTag) =>
-    operator("chips", "which-key", "--organization", organization, "--url", readAddress(one, 1))
+  const ofUrl = (address: string) =>
+    operator("chips", "which-key", "--organization", organization, "--url", address)
+  const asked = (one: BoxedTag) => ofUrl(readAddress(one, 1))
   expect(await asked(tag)).toMatchObject({
     code: 0,
     printed: expect.stringContaining("opened by key set Autumn, version 1 (accepted)"),
+  })
+  const renamed = readAddress(tag, 1).replace("?e=", "?picc_data=").replace("&c=", "&cmac=")
+  expect(await ofUrl(renamed)).toMatchObject({
+    code: 0,
+    printed: "opened by key set Autumn, version 1 (wrong_parameter)\n",
+  })
+  expect(await ofUrl("https://tap.example/t/")).toMatchObject({
+    code: 1,
+    printed: "not tried: no_values, the address has no e\n",
   })
   const strange = { ...tag, keys: tag.keys.map(() => "9".repeat(32)) }
   expect(await asked(strange)).toMatchObject({

@@ -66,13 +66,17 @@ and counts nothing. Ends with 1 when a tag is not as it should be, and when ther
         return {
           document: { chip_id, verdict, key_set },
           isRefusal: key_set === null,
-          text: key_set
-            ? `opened by ${key_set.name} (${verdict})`
-            : `opened by no key that is known here (${verdict})`,
+          text: openerText(found),
         }
       },
   },
 ]
+
+function openerText({ verdict, checks, opened_with, is_tried }: Diagnosis): string {
+  if (opened_with) return `opened by ${opened_with.name} (${verdict})`
+  if (is_tried) return `opened by no key that is known here (${verdict})`
+  return `not tried: ${verdict}, ${checks.at(-1)?.detail}`
+}
 
 function scannedIn(line: string): ScannedTag {
   const [url = "", ...settings] = line.trim().split(/\s+/)

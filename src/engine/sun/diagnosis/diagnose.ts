@@ -14,6 +14,8 @@ export type Diagnosis = {
   checks: Check[]
   advice: string
   opened_with: KeyCandidate | null
+  /** Whether any key was tried: not where nothing in the address has the digits of `e`. */
+  is_tried: boolean
   /** What the chip's own key opens `e` to; null where it does not. */
   uid: Uint8Array | null
 }
@@ -26,6 +28,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
   const checks: Check[] = []
   const { expected } = question
   let uid: Uint8Array | null = null
+  let isTried = false
   const passed = (name: CheckName, detail: string) => checks.push({ name, passed: true, detail })
   const end = (found: Finding, chip_id: string | null, opened: KeyCandidate | null = null): Diagnosis => {
     if (found.check) checks.push({ name: found.check, passed: false, detail: found.detail })
@@ -35,6 +38,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
       checks,
       advice: hasEarlierKeys(checks) ? earlierKeysAdvice : verdictAdvice[found.verdict],
       opened_with: opened,
+      is_tried: isTried,
       uid,
     }
   }
@@ -46,9 +50,10 @@ export function diagnose(question: TapQuestion): Diagnosis {
       null,
     )
   passed("address", url.chip_id ? `the address of chip ${url.chip_id}` : "an address without a chip id")
-  if ("verdict" in url) return end({ ...url, check: "template" }, url.chip_id)
+  isTried = url.e !== undefined
+  if ("verdict" in url) return end(...misplaced(question, url, url))
   const problem = problemOfOthers(url)
-  if (problem) return end({ ...problem, check: "template" }, url.chip_id)
+  if (problem) return end(...misplaced(question, problem, url))
   passed("template", "the values stand where they belong and have their lengths")
 
   const message = upperCase(url)
@@ -57,7 +62,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
     checks.push({ name: "case", passed: false, detail: "the values are in lower case; tags give upper case" })
   else passed("case", "the values are in upper case")
 
-  if (!expected) return end(...unknownChip(question, url, message))
+  if (!expected) return end(...unknownChip(question, url))
   passed("chip", `chip ${expected.chip_id} is known, with ${expected.keys.name}`)
 
   const opening = judgeOpening(question, expected, message)
@@ -196,20 +201,42 @@ function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Fin
     : { verdict: "enc_not_ordered", detail: "the address has an enc that the chip was not ordered with" }
 }
 
+type Ending = [Finding, string | null, KeyCandidate | null]
+
+/** Values that do not stand where they belong: at least which keys made `e` can be said. */
+function misplaced(
+  question: TapQuestion,
+  { verdict, detail }: Omit<Finding, "check">,
+  { chip_id, e }: { chip_id: string | null; e?: string },
+): Ending {
+  const opener = e === undefined ? null : openerOf(question, chip_id, e)
+  return [{ check: "template", verdict, detail: detail + openedText(opener) }, chip_id, opener]
+}
+
 /** No such chip: at least which keys made the address can be said. */
-function unknownChip(
-  { candidates }: TapQuestion,
-  { chip_id }: TagUrl,
-  message: SunMessage,
-): [Finding, string | null, KeyCandidate | null] {
-  const opener = candidates.find((candidate) => {
+function unknownChip(question: TapQuestion, { chip_id, e }: TagUrl): Ending {
+  const opener = openerOf(question, chip_id, e)
+  const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
+  return [{ check: "chip", verdict: "unknown_chip", detail: detail + openedText(opener) }, chip_id, opener]
+}
+
+/** The keys under which `e` opens to a UID and a counter, whichever tag's they are. */
+function openerOf(
+  { expected, candidates }: TapQuestion,
+  chip_id: string | null,
+  e: string,
+): KeyCandidate | null {
+  const known = expected ? [expected.keys, ...candidates] : candidates
+  const opener = known.find((candidate) => {
     const key = candidate.keyAt(candidate.roles.meta_read, { chip_id: chip_id ?? NO_CHIP, uid: null })
-    const found = key && openedBy(key, null, message)
+    const found = key && openedBy(key, null, { e })
     return found !== null && !("problem" in found)
   })
-  const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
-  const opened = opener ? `; ${opener.name} opens it` : ""
-  return [{ check: "chip", verdict: "unknown_chip", detail: detail + opened }, chip_id, opener ?? null]
+  return opener ?? null
+}
+
+function openedText(opener: KeyCandidate | null): string {
+  return opener ? `; e opens with ${opener.name}` : ""
 }
 
 function skippedText(skipped: number, counter: number): string {

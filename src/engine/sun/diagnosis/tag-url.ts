@@ -10,8 +10,8 @@ export type TagUrl = {
   c: string | null
 }
 
-/** Why an address cannot be that of a tag in order. */
-type UrlProblem = { verdict: Verdict; detail: string; chip_id: string | null }
+/** Why an address cannot be that of a tag in order; `e` is what has the digits of that value all the same. */
+type UrlProblem = { verdict: Verdict; detail: string; e?: string }
 
 /** Digits of an `e` in LRP mode: 24 bytes instead of 16 (data sheet §9.3.4.2). */
 const LRP_DIGITS = 48
@@ -20,10 +20,10 @@ const LRP_DIGITS = 48
 const PLAIN_MIRRORS = /^[0-9a-f]{14}x?[0-9a-f]{6}(x[0-9a-f]{16})?$/i
 
 /** Takes an address apart: the one a tag opens, or the one it was redirected to. Null when it is no address. */
-export function readTagUrl(text: string): TagUrl | UrlProblem | null {
+export function readTagUrl(text: string): TagUrl | (UrlProblem & { chip_id: string | null }) | null {
   if (!URL.canParse(text)) return null
   const url = new URL(text)
-  if (!["https:", "http:"].includes(url.protocol)) return null
+  if (!["https:", "http:", "lnurlw:"].includes(url.protocol)) return null
   const chip_id = chipIdIn(url)
   const value = (name: string) => url.searchParams.get(name) ?? url.searchParams.get(`service_${name}`)
   const e = value("e")
@@ -48,7 +48,7 @@ function isHex(value: string, digits: number): boolean {
 }
 
 /** What is wrong with `c` and `enc`, if they are there. */
-export function problemOfOthers({ c, enc }: TagUrl): Omit<UrlProblem, "chip_id"> | null {
+export function problemOfOthers({ c, enc }: TagUrl): UrlProblem | null {
   if (enc !== null && !isHex(enc, ENC_DIGITS)) return wrongLength("enc", enc, ENC_DIGITS)
   if (c !== null && !isHex(c, C_DIGITS)) return wrongLength("c", c, C_DIGITS)
   if (c !== null && /^0+$/.test(c))
@@ -66,7 +66,7 @@ function chipIdIn(url: URL): string | null {
   return places.find((place) => isHex(place, 10))?.toUpperCase() ?? null
 }
 
-function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
+function problemWithout(url: URL): UrlProblem {
   const parameters = [...url.searchParams]
   const uid = parameters.find(([, value]) => isHex(value, 14))
   const hasCounter = parameters.some(([, value]) => isHex(value, 6))
@@ -83,7 +83,11 @@ function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
     }
   const other = parameters.find(([, value]) => isHex(value, E_DIGITS))
   if (other)
-    return { verdict: "wrong_parameter", detail: `the value of e stands under another name: ${other[0]}` }
+    return {
+      verdict: "wrong_parameter",
+      detail: `the value of e stands under another name: ${other[0]}`,
+      e: other[1],
+    }
   if (/[0-9A-F]{24,}/i.test(url.search))
     return {
       verdict: "wrong_offset",
@@ -92,7 +96,7 @@ function problemWithout(url: URL): Omit<UrlProblem, "chip_id"> {
   return { verdict: "no_values", detail: "the address has no e" }
 }
 
-function problemOf(e: string, text: string): Omit<UrlProblem, "chip_id"> | null {
+function problemOf(e: string, text: string): UrlProblem | null {
   if (/^0+$/.test(e) && e.length === E_DIGITS && !/[?&](service_)?c=(?!0*(&|$))/.test(text))
     return {
       verdict: "mirroring_off",
@@ -122,7 +126,7 @@ function problemOf(e: string, text: string): Omit<UrlProblem, "chip_id"> | null 
   return wrongLength("e", e, E_DIGITS)
 }
 
-function wrongLength(name: string, value: string, digits: number): Omit<UrlProblem, "chip_id"> {
+function wrongLength(name: string, value: string, digits: number): UrlProblem {
   const isShort = value.length < digits
   return {
     verdict: isShort ? "truncated_mirror" : "wrong_offset",
