@@ -200,6 +200,7 @@ describe("a tag in order", () => {
 })
 
 describe("each seeded mistake is named:", () => {
+  const zeros = Buffer.alloc(16)
   const mistakes: [string, Verdict, () => ReturnType<typeof ask>][] = [
     [
       "the master key written to the tag (nfc-developer/sdm-backend#34)",
@@ -355,7 +356,24 @@ describe("each seeded mistake is named:", () => {
       "wrong_parameter",
       () => asked((url) => url.replace("?e=", "?picc_data=").replace("&c=", "&cmac=")),
     ],
-    ["LRP switched on", "lrp", () => asked((url) => url.replace(/e=(.{16})/, "e=$1ABCDEF0123456789"))],
+    [
+      "LRP switched on",
+      "lrp",
+      () => asked((url) => url.replace(/e=[^&]*/, `e=${"0123456789ABCDEF".repeat(3)}`)),
+    ],
+    [
+      "c right behind e, as many digits as of LRP, which condemns a tag",
+      "wrong_offset",
+      () => asked((url) => url.replace("&c=", "")),
+    ],
+    [
+      "c right behind e, with the keys that every new tag has",
+      "wrong_offset",
+      () => {
+        const url = readAddress(withKeys({ 1: zeros, 2: zeros }), 5).replace("&c=", "")
+        return diagnose({ url, file_settings: null, expected: expectedTag(), candidates: all })
+      },
+    ],
     [
       "mirroring never switched on",
       "mirroring_off",
@@ -432,7 +450,6 @@ describe("each seeded mistake is named:", () => {
       expect(found.advice).toBe(verdictAdvice[verdict])
     })
 
-  const zeros = Buffer.alloc(16)
   const bothWrong: [string, Verdict, () => SoftwareTag][] = [
     ["factory zeros in all slots", "factory_key", () => withKeys({ 0: zeros, 1: zeros, 2: zeros })],
     ["both keys swapped", "keys_swapped", () => withKeys({ 1: key(2), 2: key(1) })],
@@ -514,6 +531,10 @@ describe("each seeded mistake is named:", () => {
     [
       "only the UID stands there, in clear (uid=…); the read counter is not mirrored",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566`),
+    ],
+    [
+      "c follows e without &c=; e opens with key set Autumn, version 1",
+      () => asked((url) => url.replace("&c=", "")),
     ],
     [
       "the MAC covers the text {e}&c=",

@@ -2,7 +2,7 @@ import { NXP, openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.
 import { judgeMac, macVouches } from "./judge-mac.ts"
 import { judgeSettings } from "./judge-settings.ts"
 import { judgeWire } from "./judge-wire.ts"
-import { type Guess, guesses, type KeyCandidate } from "./key-search.ts"
+import { FACTORY_KEY, type Guess, guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
 import { problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
 import { type Check, type CheckName, earlierKeysAdvice, type Verdict, verdictAdvice } from "./verdicts.ts"
@@ -209,9 +209,15 @@ function misplaced(
   { verdict, detail }: Omit<Finding, "check">,
   { chip_id, e }: { chip_id: string | null; e?: string },
 ): Ending {
-  const opener = e === undefined ? null : openerOf(question, chip_id, e)
-  return [{ check: "template", verdict, detail: detail + openedText(opener) }, chip_id, opener]
+  if (e === undefined) return [{ check: "template", verdict, detail }, chip_id, null]
+  const opener = openerOf(question, chip_id, e)
+  // c right behind e has as many digits as LRP gives, and that tag can be mended, also before it has its keys.
+  const isJoined = verdict === "lrp" && (opener !== null || openedBy(FACTORY_KEY, null, { e }) !== null)
+  const found = isJoined ? joined : { verdict, detail }
+  return [{ ...found, check: "template", detail: found.detail + openedText(opener) }, chip_id, opener]
 }
+
+const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as const
 
 /** No such chip: at least which keys made the address can be said. */
 function unknownChip(question: TapQuestion, { chip_id, e }: TagUrl): Ending {

@@ -27,7 +27,8 @@ export type Guess = {
   fileKeyOf(tag: TagIdentity): Uint8Array | null
 }
 
-const FACTORY_KEY = new Uint8Array(16)
+/** That of each slot of a new tag. */
+export const FACTORY_KEY = new Uint8Array(16)
 
 /** In whose place another key is looked for. */
 type Role = keyof SlotRoles

@@ -106,6 +106,7 @@ function problemOf(e: string, text: string): UrlProblem | null {
     return {
       verdict: "lrp",
       detail: `e has ${LRP_DIGITS} digits, as a tag gives in LRP mode; AES mode gives ${E_DIGITS}`,
+      e: e.slice(0, E_DIGITS),
     }
   if (/^0+$/.test(e) && e.length === E_DIGITS)
     return {

@@ -11,7 +11,7 @@ export const verdictAdvice = {
   mirroring_off:
     "Send the file settings of the manifest (file_settings_hex): SDM is off, so the tag gives its placeholders as they were written.",
   wrong_offset:
-    "Send the file settings of the manifest (file_settings_hex): the offsets on the tag are those of another URL template.",
+    "Write the NDEF file and the file settings of the manifest (ndef_hex, file_settings_hex): the offsets on the tag are those of another URL template.",
   truncated_mirror:
     "Write the NDEF file of the manifest (ndef_hex): a placeholder has too few zeros; e and enc need 32, c needs 16. If the tag is right, the address was cut on its way here.",
   plain_mirror:
