@@ -190,6 +190,12 @@ describe("a tag in order", () => {
     ])
   })
 
+  test("without a MAC may have other parameters that look like one", () => {
+    const mirrors = { mac: false, tamper: false }
+    const found = asked((url) => `${url}&campaign=00112233AABBCCDD`, mirrors)
+    expect(found.verdict).toBe("accepted")
+  })
+
   test("may be given by the address that it was redirected to", () => {
     const read = new URL(readAddress(tag(), 5))
     const url = `https://shop.example/?service_chip_id=${chip_id}&service_e=${read.searchParams.get("e")}&service_c=${read.searchParams.get("c")}`
@@ -355,6 +361,16 @@ describe("each seeded mistake is named:", () => {
       "values under the names of another service",
       "wrong_parameter",
       () => asked((url) => url.replace("?e=", "?picc_data=").replace("&c=", "&cmac=")),
+    ],
+    [
+      "the MAC alone under the name of another service",
+      "wrong_parameter",
+      () => asked((url) => url.replace("&c=", "&cmac=")),
+    ],
+    [
+      "an address whose & somebody wrote for a web page",
+      "wrong_parameter",
+      () => asked((url) => url.replace("&c=", "&amp;c=")),
     ],
     [
       "LRP switched on",
@@ -531,6 +547,10 @@ describe("each seeded mistake is named:", () => {
     [
       "only the UID stands there, in clear (uid=…); the read counter is not mirrored",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566`),
+    ],
+    [
+      "the value of c stands under another name: cmac; e opens with key set Autumn, version 1",
+      () => asked((url) => url.replace("&c=", "&cmac=")),
     ],
     [
       "c follows e without &c=; e opens with key set Autumn, version 1",

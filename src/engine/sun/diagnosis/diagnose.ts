@@ -4,7 +4,7 @@ import { judgeSettings } from "./judge-settings.ts"
 import { judgeWire } from "./judge-wire.ts"
 import { FACTORY_KEY, type Guess, guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
-import { problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
+import { misnamedMac, problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
 import { type Check, type CheckName, earlierKeysAdvice, type Verdict, verdictAdvice } from "./verdicts.ts"
 
 /** What was looked at, what it comes to, and what to do. `opened_with` names the keys that made the address. */
@@ -52,7 +52,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
   passed("address", url.chip_id ? `the address of chip ${url.chip_id}` : "an address without a chip id")
   isTried = url.e !== undefined
   if ("verdict" in url) return end(...misplaced(question, url, url))
-  const problem = problemOfOthers(url)
+  const problem = problemOfOthers(url) ?? (expected?.has_mac ? misnamedMac(url) : null)
   if (problem) return end(...misplaced(question, problem, url))
   passed("template", "the values stand where they belong and have their lengths")
 

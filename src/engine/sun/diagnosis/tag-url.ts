@@ -59,6 +59,14 @@ export function problemOfOthers({ c, enc }: TagUrl): UrlProblem | null {
   return null
 }
 
+/** Where the `c` that a chip was ordered with stands under another name; null where it is there, or nowhere. */
+export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
+  if (c !== null) return null
+  const other = [...new URL(text).searchParams].find(([, value]) => isHex(value, C_DIGITS))
+  if (!other) return null
+  return { verdict: "wrong_parameter", detail: `the value of c stands under another name: ${other[0]}` }
+}
+
 /** The last part of the path, or a parameter, that looks like a chip id. */
 function chipIdIn(url: URL): string | null {
   const named = url.searchParams.get("service_chip_id")
