@@ -388,6 +388,34 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(await theirs(scanned)).toMatchObject({ verdict: "unknown_chip", opened_with: null })
   })
 
+  test.each([
+    ["mac_missing", withMac],
+    ["enc_missing", withTamper],
+  ] as const)(
+    "that gives e alone is told %s, and that its taps are taken once its UID is known",
+    async (verdict, mirrors) => {
+      const [line] = await ordered(await keySet(), { count: 1 }, mirrors)
+      const tag = played(line)
+      const unit = await unitOf()
+      const alone = (read: number) => {
+        const { chip_id, e } = messageOf(tag, read)
+        return { chip_id, e }
+      }
+      const unread = pair(service, caller, { unit_id: unit.id, ...alone(1) })
+      await expect(unread).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+      await pair(service, caller, { unit_id: unit.id, ...messageOf(tag, 2) })
+      const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+      const url = readAddress(tag, 3).replace(/&.*$/, "")
+      const found = await judge({ url, file_settings: null })
+      expect(found.verdict).toBe(verdict)
+      expect(found.advice).toContain(
+        "Once the service knows its UID, a tap with e alone is taken all the same; it proves less.",
+      )
+      const { tap } = await service.turn((turn) => createTap(turn, service.secret, caller, alone(3)))
+      expect(tap).toMatchObject({ counter: 3 })
+    },
+  )
+
   test("without encrypted content is told so where an address has some, as a tap with it is refused", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const tag = played(line)

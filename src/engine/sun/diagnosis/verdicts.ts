@@ -46,13 +46,13 @@ export const verdictAdvice = {
   other_chip:
     "Look at the tag that was scanned: it says it is another one than this chip id belongs to. Two tags of the batch changed places, or one was encoded twice.",
   mac_missing:
-    "Send the file settings of the manifest (file_settings_hex): the tag gives no MAC (c), though it was ordered with one.",
+    "Send the file settings of the manifest (file_settings_hex): the tag gives no MAC (c), though it was ordered with one. Once the service knows its UID, a tap with e alone is taken all the same; it proves less.",
   mac_input:
     "Send the file settings of the manifest (file_settings_hex): SDMMACInputOffset on the tag differs, so the MAC covers other text.",
   mac_half:
     "Repair the software that plays the tag: it sends the wrong half of the MAC; c is its bytes 1, 3, 5 … 15.",
   enc_missing:
-    "Write the NDEF file and the file settings of the manifest: the tag gives no encrypted file content (enc), so the service cannot know whether it was opened.",
+    "Write the NDEF file and the file settings of the manifest: the tag gives no encrypted file content (enc), so the service cannot know whether it was opened. Once the service knows its UID, a tap with e alone is taken all the same; it proves less.",
   enc_not_ordered:
     "Write the NDEF file and the file settings of the manifest (ndef_hex, file_settings_hex): the tag gives encrypted file content (enc) that it was not ordered with, so c does not vouch for it and the service refuses the tap.",
   wire_off:
