@@ -430,6 +430,26 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     )
   })
 
+  test("is found in its address beside other numbers of ten digits, the likelier of two first", async () => {
+    const [line, other] = await ordered(await keySet(), { count: 2 })
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const [, values = ""] = readAddress(played(line), 1).split("?")
+    const asked = async (start: string) => {
+      const { chip_id, verdict, checks } = await judge({ url: `${start}&${values}`, file_settings: null })
+      return [chip_id, verdict, checks[0]?.detail]
+    }
+    const mine = line?.chip_id ?? ""
+    const told = [mine, "accepted", `the address of chip ${mine}`]
+    expect(await asked(`https://brand.example/p?sku=1234567890&chip=${mine}`)).toEqual(told)
+    expect(await asked(`https://brand.example/${mine}?other=${other?.chip_id}`)).toEqual(told)
+    const short = await judge({
+      url: `https://brand.example/p?sku=1234567890&chip=${mine}&e=00`,
+      file_settings: null,
+    })
+    expect([short.chip_id, short.verdict]).toEqual([mine, "truncated_mirror"])
+    expect((await asked("https://brand.example/p?sku=1234567890"))[0]).toBe("1234567890")
+  })
+
   test("is accepted before it is paired and after it was retired, where a tap finds no unit, and its text says so", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const chip_id = line?.chip_id ?? ""

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, inArray } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type ChipRow, chips } from "../../db/schema.ts"
 import { unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
@@ -28,8 +28,7 @@ export async function diagnoserOf(
   const sources = await keySourcesOf(queries, secret, organizationId)
   const ownSets = sources.map((source) => ({ source, candidate: candidateOf(source) }))
   return async (scanned) => {
-    const chipId = readTagUrl(scanned.url)?.chip_id
-    const chip = chipId ? await chipOf(queries, organizationId, chipId) : null
+    const chip = await chipOf(queries, organizationId, readTagUrl(scanned.url)?.chip_ids ?? [])
     if (!chip)
       return diagnose({ ...scanned, expected: null, candidates: ownSets.map(({ candidate }) => candidate) })
     const sets = [...ownSets, ...(await setsBroughtBy(queries, secret, chip, ownSets))]
@@ -66,12 +65,19 @@ async function diagnoseChip(
 
 type KnownSet = { source: NamedKeySource; candidate: KeyCandidate }
 
-async function chipOf(queries: Queries, organizationId: string, chipId: string): Promise<ChipRow | null> {
-  const [chip] = await queries
+/** The first of these that the organization has. */
+async function chipOf(
+  queries: Queries,
+  organizationId: string,
+  chipIds: readonly string[],
+): Promise<ChipRow | null> {
+  if (chipIds.length === 0) return null
+  const rows = await queries
     .select()
     .from(chips)
-    .where(and(eq(chips.chip_id, chipId), eq(chips.organization_id, organizationId)))
-  return chip ?? null
+    .where(and(inArray(chips.chip_id, [...chipIds]), eq(chips.organization_id, organizationId)))
+  const placeOf = ({ chip_id }: ChipRow) => chipIds.indexOf(chip_id)
+  return rows.toSorted((one, other) => placeOf(one) - placeOf(other))[0] ?? null
 }
 
 /** The versions that a chip has and awaits of a key set that stayed with the organization which it was moved from. */

@@ -49,11 +49,12 @@ export function diagnose(question: TapQuestion): Diagnosis {
       { check: "address", verdict: "not_an_address", detail: "it is not an address that a tag opens" },
       null,
     )
-  passed("address", url.chip_id ? `the address of chip ${url.chip_id}` : "an address without a chip id")
+  const chip_id = expected?.chip_id ?? url.chip_ids[0] ?? null
+  passed("address", chip_id ? `the address of chip ${chip_id}` : "an address without a chip id")
   isTried = url.e !== undefined
-  if ("verdict" in url) return end(...misplaced(question, url, url))
+  if ("verdict" in url) return end(...misplaced(question, url, chip_id, url.e))
   const problem = problemOfOthers(url) ?? (expected?.has_mac ? misnamedMac(url) : null)
-  if (problem) return end(...misplaced(question, problem, url))
+  if (problem) return end(...misplaced(question, problem, chip_id, url.e))
   passed("template", "the values stand where they belong and have their lengths")
 
   const message = upperCase(url)
@@ -62,7 +63,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
     checks.push({ name: "case", passed: false, detail: "the values are in lower case; tags give upper case" })
   else passed("case", "the values are in upper case")
 
-  if (!expected) return end(...unknownChip(question, url))
+  if (!expected) return end(...unknownChip(question, chip_id, url.e))
   passed("chip", `chip ${expected.chip_id} is known, with ${expected.keys.name}`)
 
   const opening = judgeOpening(question, expected, message)
@@ -207,7 +208,8 @@ type Ending = [Finding, string | null, KeyCandidate | null]
 function misplaced(
   question: TapQuestion,
   { verdict, detail }: Omit<Finding, "check">,
-  { chip_id, e }: { chip_id: string | null; e?: string },
+  chip_id: string | null,
+  e: string | undefined,
 ): Ending {
   if (e === undefined) return [{ check: "template", verdict, detail }, chip_id, null]
   const opener = openerOf(question, chip_id, e)
@@ -220,7 +222,7 @@ function misplaced(
 const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as const
 
 /** No such chip: at least which keys made the address can be said. */
-function unknownChip(question: TapQuestion, { chip_id, e }: TagUrl): Ending {
+function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Ending {
   const opener = openerOf(question, chip_id, e)
   const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
   return [{ check: "chip", verdict: "unknown_chip", detail: detail + openedText(opener) }, chip_id, opener]

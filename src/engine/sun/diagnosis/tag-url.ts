@@ -4,7 +4,8 @@ import type { Verdict } from "./verdicts.ts"
 /** What an address that a phone opened carries. Values are as they stand there. */
 export type TagUrl = {
   text: string
-  chip_id: string | null
+  /** What may be the id of its chip, the likeliest first. */
+  chip_ids: string[]
   e: string
   enc: string | null
   c: string | null
@@ -20,16 +21,16 @@ const LRP_DIGITS = 48
 const PLAIN_MIRRORS = /^[0-9a-f]{14}x?[0-9a-f]{6}(x[0-9a-f]{16})?$/i
 
 /** Takes an address apart: the one a tag opens, or the one it was redirected to. Null when it is no address. */
-export function readTagUrl(text: string): TagUrl | (UrlProblem & { chip_id: string | null }) | null {
+export function readTagUrl(text: string): TagUrl | (UrlProblem & { chip_ids: string[] }) | null {
   if (!URL.canParse(text)) return null
   const url = new URL(text)
   if (!["https:", "http:", "lnurlw:"].includes(url.protocol)) return null
-  const chip_id = chipIdIn(url)
+  const chip_ids = chipIdsIn(url)
   const value = (name: string) => url.searchParams.get(name) ?? url.searchParams.get(`service_${name}`)
   const e = value("e")
   const problem = e === null ? problemWithout(url) : problemOf(e, text)
-  if (problem) return { ...problem, chip_id }
-  return { text, chip_id, e: e ?? "", enc: value("enc"), c: value("c") }
+  if (problem) return { ...problem, chip_ids }
+  return { text, chip_ids, e: e ?? "", enc: value("enc"), c: value("c") }
 }
 
 /** Where the values stand in the address as its tag gives it; null for one that it was redirected to. */
@@ -67,11 +68,11 @@ export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
   return { verdict: "wrong_parameter", detail: `the value of c stands under another name: ${other[0]}` }
 }
 
-/** The last part of the path, or a parameter, that looks like a chip id. */
-function chipIdIn(url: URL): string | null {
+/** The parts of the path, the last first, and the parameters that look like a chip id. */
+function chipIdsIn(url: URL): string[] {
   const named = url.searchParams.get("service_chip_id")
   const places = [named ?? "", ...url.pathname.split("/").reverse(), ...url.searchParams.values()]
-  return places.find((place) => isHex(place, 10))?.toUpperCase() ?? null
+  return places.filter((place) => isHex(place, 10)).map((place) => place.toUpperCase())
 }
 
 function problemWithout(url: URL): UrlProblem {
