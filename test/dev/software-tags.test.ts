@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite"
 import { afterAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -69,6 +70,48 @@ describe("bun run chip", () => {
     const other = newFolder()
     made(other, "--mac")
     expect(run(other, "tap", "--tampered").stderr.toString()).toContain("has no wire")
+  })
+
+  test("reads the tags of a box that an earlier release made", () => {
+    const folder = newFolder()
+    made(folder, "--tamper")
+    const first = output(folder, "tap")
+    const db = new Database(join(folder, "tags.db"))
+    db.exec("alter table tags drop column broken_since")
+    db.close()
+    output(folder, "tap", "--tampered")
+    expect(output(folder, "tap", "--replay", "2")).toBe(first)
+  })
+
+  test("replays a read from before its wire broke as it was", () => {
+    const folder = newFolder()
+    made(folder, "--tamper")
+    const [first, second] = [output(folder, "tap"), output(folder, "tap")]
+    const broken = output(folder, "tap", "--tampered")
+    expect(output(folder, "tap", "--tampered", "--replay", "1")).toBe(broken)
+    expect(output(folder, "tap", "--replay", "2")).toBe(second)
+    expect(output(folder, "tap", "--replay", "3")).toBe(first)
+  })
+
+  test("keeps a broken wire broken when it is encoded anew, whose reads begin at one", () => {
+    const folder = newFolder()
+    const [source, next] = [1, 2].map((version) =>
+      keySourceOf("an10922", Buffer.alloc(16, version), version),
+    ) as [KeySource, KeySource]
+    const tag = { chip_id: "04A0B1C2D3", uid: Buffer.from("04112233445566", "hex") }
+    const play = (...line: Parameters<typeof manifestLine>) => {
+      const manifest = join(folder, "manifest.jsonl")
+      writeFileSync(manifest, `${JSON.stringify(manifestLine(...line))}\n`)
+      output(folder, "new", "--manifest", manifest)
+    }
+    const mirrors = { mac: true, tamper: true }
+    play(source, "https://tap.example/t/{chip_id}", mirrors, tag)
+    output(folder, "tap", "--skip", "4")
+    output(folder, "tap", "--tampered")
+    play(next, "https://tap.example/t/{chip_id}", mirrors, tag, [source])
+    const chip = { uid: tag.uid, metaKey: next.keyAt(2, tag), fileKey: next.keyAt(1, tag) }
+    const { enc = "" } = messageIn(output(folder, "tap"))
+    expect(tamperOf(decryptFileContent(chip, 1, enc))).toBe("opened")
   })
 
   test("plays the tags of a manifest", () => {

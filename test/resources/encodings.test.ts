@@ -142,7 +142,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect([line, second, third].map((each) => each?.chip_id)).toEqual([chip_id, chip_id, chip_id])
     expect(versionsIn(second?.previous_keys)).toEqual([1])
     expect(versionsIn(third?.previous_keys)).toEqual([1, 2])
-    const blank = { ...played(line), chip_id }
+    const blank = { ...played(line), chip_id, broken_since: null }
     for (const present of [blank, encodeTag(blank, second as ManifestLine)]) {
       const tag = encodeTag(present, third as ManifestLine)
       expect([tag.keys, tag.uid]).toEqual([played(third).keys, blank.uid])

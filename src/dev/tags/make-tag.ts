@@ -78,6 +78,7 @@ function newTag(line: ManifestLine): BoxedTag {
     keys: ownKeys(line),
     counter: 0,
     tamper: "CC",
+    broken_since: null,
   }
 }
 

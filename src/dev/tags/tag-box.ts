@@ -3,8 +3,8 @@ import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import type { SoftwareTag, TamperWire } from "./software-tag.ts"
 
-/** A tag with the chip id that stands in its address. */
-export type BoxedTag = SoftwareTag & { chip_id: string }
+/** A tag with the chip id that stands in its address, and the first read that showed its wire broken; null where none did. */
+export type BoxedTag = SoftwareTag & { chip_id: string; broken_since: number | null }
 
 /** Software tags in a file. A counter that moved has moved, whoever reads at the same time. */
 export type TagBox = {
@@ -29,10 +29,12 @@ export function openTagBox(path: string): TagBox {
     chip_id text not null primary key, uid text not null, ndef_hex text not null, file_settings_hex text not null,
     keys text not null, counter integer not null, tamper text not null
   ) strict`)
+  addBrokenSince(db)
   const upsert = db.query(`insert into tags values
-    ($chip_id, $uid, $ndef_hex, $file_settings_hex, $keys, $counter, $tamper)
+    ($chip_id, $uid, $ndef_hex, $file_settings_hex, $keys, $counter, $tamper, $broken_since)
     on conflict (chip_id) do update set ndef_hex = excluded.ndef_hex, keys = excluded.keys,
-      file_settings_hex = excluded.file_settings_hex, counter = excluded.counter`)
+      file_settings_hex = excluded.file_settings_hex, counter = excluded.counter,
+      broken_since = min(broken_since, excluded.counter + 1)`)
   const putAll = db.transaction((tags: Iterable<BoxedTag>) => {
     for (const tag of tags) upsert.run({ ...tag, keys: JSON.stringify(tag.keys) })
   })
@@ -49,13 +51,24 @@ export function openTagBox(path: string): TagBox {
       ),
     find: (chipId) => one(db.query("select * from tags where chip_id = $chipId").get({ chipId })),
     breakWire: (chipId) => {
-      db.query("update tags set tamper = 'OO' where chip_id = $chipId").run({ chipId })
+      db.query(
+        "update tags set tamper = 'OO', broken_since = counter + 1 where chip_id = $chipId and tamper <> 'OO'",
+      ).run({ chipId })
     },
     *list() {
       for (const row of db.query("select * from tags order by rowid").iterate()) yield tagOf(row as TagRow)
     },
     close: () => db.close(),
   }
+}
+
+/** Boxes of earlier releases are without it. */
+function addBrokenSince(db: Database): void {
+  const add = db.transaction(() => {
+    const found = db.query("select 1 from pragma_table_info('tags') where name = 'broken_since'").get()
+    if (!found) db.exec("alter table tags add column broken_since integer")
+  })
+  add.immediate()
 }
 
 type TagRow = Omit<BoxedTag, "keys"> & { keys: string; tamper: TamperWire }

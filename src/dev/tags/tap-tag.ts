@@ -32,7 +32,9 @@ export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { ur
     )
   const counter = replay > 0 ? tag.counter - replay + 1 : tag.counter
   if (counter < 1) throw new TapRefused(`tag ${chipId} has been read ${tag.counter} times only`)
-  const played = mistakes.wrong_key ? { ...tag, keys: tag.keys.map(otherKey) } : tag
+  const wireAtRead = tag.broken_since !== null && counter < tag.broken_since ? "CC" : tag.tamper
+  const keys = mistakes.wrong_key ? tag.keys.map(otherKey) : tag.keys
+  const played = { ...tag, keys, tamper: wireAtRead } as const
   const options = { padding: paddingOf(tag, counter), uid_only: mistakes.uid_only }
   const url = readAddress(played, counter, options)
   const cut = mistakes.truncate ? url.replace(/([?&]e=[0-9A-F]{30})[0-9A-F]{2}/, "$1") : url
