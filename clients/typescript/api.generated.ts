@@ -598,7 +598,7 @@ export interface paths {
         };
         /**
          * Watch the feed of events
-         * @description The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds of silence.
+         * @description The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds, whatever else does.
          */
         get: operations["streamEvents"];
         put?: never;

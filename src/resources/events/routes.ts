@@ -44,7 +44,7 @@ export const eventRoutes: Route[] = [
     operation: "streamEvents",
     summary: "Watch the feed of events",
     description:
-      "The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds of silence.",
+      "The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds, whatever else does.",
     path: "/v1/events/stream",
     credentials: ["api_key"],
     query: Type.Object({ ...filters, after: Type.Optional(after) }, { additionalProperties: false }),

@@ -37,7 +37,7 @@ export function streamEvents(
     try {
       // An id alone is no event: whoever is cut off before the first one goes on from here.
       yield `: the feed of events\nid: ${place.id}\n\n`
-      let silentSince = performance.now()
+      let commentedAt = performance.now()
       for (let seen = place.position; !isOver; ) {
         news = Promise.withResolvers<void>()
         const rows = await eventsAfter(context.db.read, caller, {
@@ -48,17 +48,16 @@ export function streamEvents(
         for (const row of rows) {
           if (isOver) return
           yield messageOf(row)
-          silentSince = performance.now()
         }
         seen = rows.at(-1)?.position ?? seen
+        if (performance.now() - commentedAt >= commentMilliseconds) {
+          yield ": still here\n\n"
+          commentedAt = performance.now()
+        }
         if (rows.length === pageSize) continue
-        const timer = setTimeout(wake, silentSince + silenceMilliseconds - performance.now())
+        const timer = setTimeout(wake, commentedAt + commentMilliseconds - performance.now())
         await news.promise
         clearTimeout(timer)
-        // The feed may grow all the time and have nothing for this reader.
-        if (isOver || performance.now() - silentSince < silenceMilliseconds) continue
-        yield ": still here\n\n"
-        silentSince = performance.now()
       }
     } finally {
       end()
@@ -71,7 +70,7 @@ export function streamEvents(
 
 const mostStreams = 100
 const pageSize = 100
-const silenceMilliseconds = 15_000
+const commentMilliseconds = 15_000
 
 function messageOf(row: EventRow): string {
   return `id: ${row.id}\nevent: ${row.type}\ndata: ${JSON.stringify(eventBody(row))}\n\n`
