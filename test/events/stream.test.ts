@@ -116,6 +116,12 @@ test("a stream that cannot be opened is refused as any request", async () => {
   expect((await ask(service, "GET /v1/events/stream")).code).toBe("auth.unauthorized")
   const unknown = await ask(service, `GET /v1/events/stream?after=${newId()}`, { as: customer.key })
   expect([unknown.status, unknown.fields]).toEqual([400, ["after"]])
+  for (const id of ["nope", newId()]) {
+    const headers = { "last-event-id": id }
+    const refused = await ask(service, "GET /v1/events/stream", { as: customer.key, headers })
+    expect([refused.status, refused.fields]).toEqual([400, ["after"]])
+    expect(refused.text).toContain("the header Last-Event-ID names no event")
+  }
   const { token } = await createVisitor(service, customer)
   expect((await ask(service, "GET /v1/events/stream", { as: token })).status).toBe(401)
 })

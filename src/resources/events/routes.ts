@@ -1,11 +1,13 @@
 import { Type } from "@sinclair/typebox"
+import type { Queries } from "../../db/database.ts"
 import { eventBody } from "../../engine/events/body.ts"
 import { numberEvents } from "../../engine/events/numbering.ts"
 import { flag, flagOf, listRoute } from "../../http/list.ts"
 import { type Route, readRoute, streamRoute } from "../../http/route.ts"
+import type { Caller } from "../../platform/caller.ts"
 import { collectionId, described, pathId, unitId } from "../../platform/fields.ts"
 import { eventResource, eventType } from "./model.ts"
-import { getEvent, listEvents, newestPlace, positionAfter } from "./service.ts"
+import { getEvent, listEvents, newestPlace, type Place, positionAfter, positionAfterLast } from "./service.ts"
 import { streamEvents } from "./stream.ts"
 
 const filters = {
@@ -52,12 +54,7 @@ export const eventRoutes: Route[] = [
     async open(context, caller, { query }, { last_event_id, stopping }) {
       await numberEvents(context, caller.organization_id)
       const { after, ...asked } = query
-      const from = last_event_id || after
-      const queries = context.db.read
-      const place =
-        from === undefined
-          ? await newestPlace(queries, caller)
-          : { id: from, position: await positionAfter(queries, caller, from) }
+      const place = await placeToBegin(context.db.read, caller, last_event_id, after)
       const filter = { ...asked, is_test: flagOf(asked.is_test) }
       return streamEvents(context, caller, { ...filter, place, stopping })
     },
@@ -76,3 +73,14 @@ export const eventRoutes: Route[] = [
     },
   }),
 ]
+
+async function placeToBegin(
+  queries: Queries,
+  caller: Caller,
+  lastEventId: string | null,
+  after: string | undefined,
+): Promise<Place> {
+  if (lastEventId) return { id: lastEventId, position: await positionAfterLast(queries, caller, lastEventId) }
+  if (after === undefined) return await newestPlace(queries, caller)
+  return { id: after, position: await positionAfter(queries, caller, after) }
+}

@@ -87,6 +87,23 @@ export async function positionAfter(queries: Queries, caller: Caller, after: str
   return after === "0" ? 0 : await positionOfEvent(queries, caller, canonicalId(after, "after"), "after")
 }
 
+/** The same of what a client that was cut off sends. Throws `validation.failed` on `after`, naming the header. */
+export async function positionAfterLast(
+  queries: Queries,
+  caller: Caller,
+  lastEventId: string,
+): Promise<number> {
+  if (lastEventId === "0") return 0
+  const id = parseId(lastEventId)
+  const [event] = id ? await placeOf(queries, { id, organization_id: caller.organization_id }) : []
+  if (!event?.position)
+    throw fieldError(
+      "after",
+      "the header Last-Event-ID names no event that is kept: start again with 0 there and skip what you know",
+    )
+  return event.position
+}
+
 /** A place in the feed: after this event, or at its beginning, which has the id `0`. */
 export type Place = { id: string; position: number }
 
