@@ -588,6 +588,21 @@ describe("each seeded mistake is named:", () => {
     expect(ask(uidOnly).advice).toContain("carries no counter, and an old one could be used for ever")
   })
 
+  test("what an imported tag lacks is told without a manifest, which it does not have", () => {
+    const imported = { ...autumn[0], key_set_id: null, master: null }
+    const url = readAddress(tag(), 5)
+    for (const [address, mac_input, verdict] of [
+      [url, "{e}&c=", "mac_input"],
+      [url.replace("&c=", `&enc=${"0A".repeat(16)}&c=`), "", "enc_not_ordered"],
+    ] as const) {
+      const expected = expectedTag({ keys: imported, mac_input })
+      const found = diagnose({ url: address, file_settings: null, expected, candidates: all })
+      expect(found.verdict).toBe(verdict)
+      expect(found.advice).toStartWith("Import the chip again")
+      expect(found.advice).not.toContain("manifest")
+    }
+  })
+
   test("keys are tried where something has the digits of e, those of the chip itself too", () => {
     const imported = { ...candidateOf("", "", other, master), name: "its own keys", key_set_id: null }
     const url = readAddress(tag({ source: other }), 5).replace("?e=", "?picc_data=")

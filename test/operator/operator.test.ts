@@ -626,6 +626,7 @@ describe("chips", () => {
       organization_id: organizationId,
       imported: 50,
       replaced: 0,
+      changed: 0,
       already_imported: 5_250,
     })
     expect((await storedChips()).length - before).toBe(5_300)

@@ -261,6 +261,7 @@ describe.each(engines)("a secret on $name", (engine) => {
       expect(await importChips(context, organization_id, lines)).toEqual({
         imported: 0,
         replaced: 5,
+        changed: 0,
         already_imported: 0,
       })
       expect(await unreadableChips(context)).toBe(0)

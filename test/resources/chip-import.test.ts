@@ -2,9 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { randomBytes } from "node:crypto"
 import { eq } from "drizzle-orm"
 import { chips } from "../../src/db/schema.ts"
+import { coveredText, macFor, sessionMacKey } from "../../src/engine/sun/message.ts"
+import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Caller } from "../../src/platform/caller.ts"
+import { newId } from "../../src/platform/ids.ts"
 import type { ChipLine } from "../../src/resources/chip-stock/file.ts"
 import { importChips } from "../../src/resources/chip-stock/import.ts"
+import { ChipFileError } from "../../src/resources/chip-stock/records.ts"
+import { diagnoserOf } from "../../src/resources/tap-diagnoses/service.ts"
 import { engines } from "../harness/engines.ts"
 import { createCaller, openService, type TestService } from "../harness/services.ts"
 
@@ -28,7 +33,7 @@ describe.each(engines)("an import on $name", (engine) => {
     const outcome = await importChips(service.context, caller.organization_id, lines, (...words) =>
       told.push(words),
     )
-    expect(outcome).toEqual({ imported: 5_300, replaced: 0, already_imported: 0 })
+    expect(outcome).toEqual({ imported: 5_300, replaced: 0, changed: 0, already_imported: 0 })
     expect(await storedOf(caller)).toHaveLength(5_300)
     expect(told.filter(([step]) => step === "checking").at(-1)).toEqual(["checking", 5_300, 5_300])
     expect(told.slice(-2)).toEqual([
@@ -42,7 +47,59 @@ describe.each(engines)("an import on $name", (engine) => {
     const lines = drawLines(300)
     await importChips(service.context, caller.organization_id, lines)
     const again = await importChips(service.context, caller.organization_id, lines)
-    expect(again).toEqual({ imported: 0, replaced: 0, already_imported: 300 })
+    expect(again).toEqual({ imported: 0, replaced: 0, changed: 0, already_imported: 300 })
+  })
+
+  test("changes what a chip that was never paired or tapped gives to what its diagnosis has found", async () => {
+    const { organization_id } = await createCaller(service)
+    const [line] = drawLines(1) as [ChipLine]
+    const run = (mac_input: string) =>
+      importChips(service.context, organization_id, [{ ...line, has_mac: true, mac_input }])
+    await run("")
+    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
+    const scanned = { url: addressOf(line, "{e}&c="), file_settings: null }
+    const found = await judge(scanned)
+    expect([found.verdict, found.checks.at(-1)?.detail, found.advice]).toEqual([
+      "mac_input",
+      "the MAC covers the text {e}&c=",
+      expect.stringContaining("Import the chip again with the text that its MAC covers as its mac_input"),
+    ])
+    expect(await run("{e}&c=")).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 0 })
+    expect((await judge(scanned)).verdict).toBe("accepted")
+    expect(await run("{e}&c=")).toMatchObject({ changed: 0, already_imported: 1 })
+  })
+
+  const inUse: [string, Partial<typeof chips.$inferInsert>][] = [
+    ["was paired", { paired_at: new Date() }],
+    ["is reserved", { reserved_for: newId() }],
+    ["is retired", { retired_at: new Date() }],
+    ["was tapped", { counter: 1 }],
+  ]
+  test.each(inUse)("leaves what a chip that %s gives, and refuses to change it", async (_, changes) => {
+    const { organization_id } = await createCaller(service)
+    const [line] = drawLines(1) as [ChipLine]
+    const run = (...changed: Partial<ChipLine>[]) =>
+      importChips(service.context, organization_id, [Object.assign({}, line, ...changed)])
+    await run()
+    const profile = { has_mac: true, mac_input: "{enc}&c=", tamper: true }
+    await expect(run(profile, { meta_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
+    const ofChip = eq(chips.chip_id, line.chip_id)
+    await service.context.db.transaction((tx) => tx.update(chips).set(changes).where(ofChip))
+    await expect(run(profile)).rejects.toBeInstanceOf(ChipFileError)
+    const [row] = await service.context.db.read.select().from(chips).where(ofChip)
+    expect(row).toMatchObject({ has_mac: false, mac_input: "", tamper: null })
+  })
+
+  test("gives a chip that was imported without one the status of a wire", async () => {
+    const { organization_id } = await createCaller(service)
+    const [line] = drawLines(1) as [ChipLine]
+    const run = (changes: Partial<ChipLine> = {}) =>
+      importChips(service.context, organization_id, [{ ...line, ...changes }])
+    await run()
+    const profile = { has_mac: true, mac_input: "{enc}&c=", tamper: true }
+    expect(await run(profile)).toMatchObject({ changed: 1 })
+    const [row] = await service.context.db.read.select().from(chips).where(eq(chips.chip_id, line.chip_id))
+    expect(row).toMatchObject({ has_mac: true, mac_input: "{enc}&c=", tamper: "unknown" })
   })
 
   test("beside another one of the same chips stores each once, and whoever is told otherwise may run it again", async () => {
@@ -55,9 +112,17 @@ describe.each(engines)("an import on $name", (engine) => {
     for (const each of outcomes)
       if (each.status === "rejected") expect(String(each.reason)).toContain("run this one again")
     expect(await storedOf(caller)).toHaveLength(300)
-    expect(await run()).toEqual({ imported: 0, replaced: 0, already_imported: 300 })
+    expect(await run()).toEqual({ imported: 0, replaced: 0, changed: 0, already_imported: 300 })
   })
 })
+
+/** What a phone reads of a tag whose MAC covers this text. */
+function addressOf({ chip_id, uid, meta_key, file_key }: ChipLine, macInput: string): string {
+  const chip = { uid: Buffer.from(uid, "hex"), metaKey: meta_key, fileKey: file_key }
+  const { e } = emitSun(chip, 1)
+  const c = macFor(sessionMacKey(file_key, chip.uid, 1), coveredText(macInput, { e }))
+  return `https://tap.example/t/${chip_id}?e=${e}&c=${upperHex(c)}`
+}
 
 function drawLines(count: number): ChipLine[] {
   return Array.from({ length: count }, (_, index) => ({

@@ -21,7 +21,8 @@ text of the address that c covers, with {e} and {enc} for the values, where that
 It is checked as a whole first: with one wrong line nothing is imported.
 A long file is stored in parts. If that is cut short, run the same command again: it goes on where it stopped.
 Chips that are stored alike are left as they are and counted as already_imported; a chip that is stored with
-other values refuses the file, but for keys that do not open, which are replaced.`,
+other values refuses the file, but for keys that do not open, which are replaced, and for mac, tamper and mac_input of a
+chip that was never paired or tapped, which are changed.`,
     options: { organization: true, file: true },
     plan(values) {
       const organization_id = values.required("organization")
@@ -30,7 +31,7 @@ other values refuses the file, but for keys that do not open, which are replaced
       return async ({ context }) => {
         await requireOrganization(context.db.read, organization_id)
         const lines = { [Symbol.iterator]: () => chipLines(piecesOf(file), format) }
-        const { imported, replaced, already_imported } = await importChips(
+        const { imported, replaced, changed, already_imported } = await importChips(
           context,
           organization_id,
           lines,
@@ -38,9 +39,10 @@ other values refuses the file, but for keys that do not open, which are replaced
         )
         const before = already_imported === 0 ? "" : `, ${already_imported} were imported before`
         const anew = replaced === 0 ? "" : `, the keys of ${replaced} did not open and are replaced`
+        const otherwise = changed === 0 ? "" : `, what ${changed} give is changed`
         return {
-          document: { organization_id, imported, replaced, already_imported },
-          text: `${imported} chips are imported${anew}${before}`,
+          document: { organization_id, imported, replaced, changed, already_imported },
+          text: `${imported} chips are imported${anew}${otherwise}${before}`,
         }
       }
     },

@@ -1,4 +1,4 @@
-import { and, eq, inArray, or } from "drizzle-orm"
+import { and, eq, inArray, isNull, or } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type ChipRow, chips } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -6,6 +6,7 @@ import { ChipKeysUnreadable, unwrapChipKeys, wrapChipKeys } from "../../engine/s
 import { type Context, inTurn } from "../../platform/context.ts"
 import { collectGarbage } from "../../platform/memory.ts"
 import type { Secret } from "../../platform/sealing.ts"
+import { isFree } from "../chips/encoded-chip.ts"
 import { requireOrganization } from "../organizations/service.ts"
 import type { ChipLine } from "./file.ts"
 import { ChipFileError } from "./records.ts"
@@ -19,7 +20,8 @@ type OnProgress = (step: "checking" | "storing", done: number, total: number) =>
  * alike are left as they are, while one that differs, or belongs to another organization, refuses the whole file,
  * without a word on whose it is: throws `ChipFileError` naming every such place. At last the others are stored, some
  * hundreds in one database transaction; an import that is cut short goes on there when it is run again. Stored keys that
- * do not open, their secret being lost, are replaced by the file's where all else is alike.
+ * do not open, their secret being lost, are replaced by the file's where all else is alike, and so is what a chip that was
+ * never paired or tapped was set up to give.
  * Throws `not_found.resource`.
  */
 export async function importChips(
@@ -27,19 +29,20 @@ export async function importChips(
   organizationId: string,
   lines: Iterable<ChipLine>,
   onProgress: OnProgress = () => {},
-): Promise<{ imported: number; replaced: number; already_imported: number }> {
+): Promise<{ imported: number; replaced: number; changed: number; already_imported: number }> {
   const { id } = await requireOrganization(context.db.read, organizationId)
   const total = countOf(lines)
   const fresh = await requireAlike(context, id, lines, (done) => onProgress("checking", done, total))
-  const done = { imported: 0, replaced: 0, already_imported: 0 }
+  const done = { imported: 0, replaced: 0, changed: 0, already_imported: 0 }
   for (const part of cut(lines, partSize)) {
-    const { newLines, unreadable, problems } = await compared(context, id, part)
+    const { newLines, unreadable, otherProfiles, problems } = await compared(context, id, part)
     if (problems.length > 0) throw storedMeanwhile()
-    await store(context, id, { newLines, unreadable })
+    await store(context, id, { newLines, unreadable, otherProfiles })
     collectGarbage()
     done.imported += newLines.length
     done.replaced += unreadable.length
-    done.already_imported += part.length - newLines.length - unreadable.length
+    done.changed += otherProfiles.length
+    done.already_imported += part.length - newLines.length - unreadable.length - otherProfiles.length
     if (newLines.length > 0) onProgress("storing", done.imported, fresh)
   }
   return done
@@ -72,15 +75,23 @@ async function requireAlike(
   return fresh
 }
 
-type Compared = { newLines: ChipLine[]; unreadable: ChipLine[]; problems: string[] }
+type Compared = {
+  newLines: ChipLine[]
+  unreadable: ChipLine[]
+  otherProfiles: ChipLine[]
+  problems: string[]
+}
 
-/** What of a part is not stored yet, what is stored under a secret that is gone, and what is stored otherwise. */
+/**
+ * What of a part is not stored yet, what is stored under a secret that is gone, what may still be set up otherwise, and
+ * what is stored otherwise.
+ */
 async function compared(
   { config: { service_secret: secret }, db }: Context,
   organizationId: string,
   part: ChipLine[],
 ): Promise<Compared> {
-  const found: Compared = { newLines: [], unreadable: [], problems: [] }
+  const found: Compared = { newLines: [], unreadable: [], otherProfiles: [], problems: [] }
   for (const batch of cut(part, statementSize)) {
     const rows = await storedLike(db.read, batch)
     for (const line of batch) {
@@ -92,6 +103,7 @@ async function compared(
       }
       const likeness = other ? "different" : likenessOf(secret, organizationId, row, line)
       if (likeness === "unreadable") found.unreadable.push(line)
+      if (likeness === "other profile") found.otherProfiles.push(line)
       if (likeness === "different")
         found.problems.push(
           `${line.place}: chip ${line.chip_id} or its uid is stored already, with other values or for another organization`,
@@ -104,13 +116,15 @@ async function compared(
 async function store(
   context: Context,
   organizationId: string,
-  { newLines, unreadable }: Pick<Compared, "newLines" | "unreadable">,
+  { newLines, unreadable, otherProfiles }: Omit<Compared, "problems">,
 ): Promise<void> {
   const { service_secret } = context.config
   // Wrapping the keys takes its time, in which other processes come to write to a SQLite file.
   const [anew, again] = [newLines, unreadable].map((lines) => lines.map((line) => seal(service_secret, line)))
   if (anew?.length) await inTurn(context, null, (turn) => storeChips(turn, organizationId, anew))
   if (again?.length) await inTurn(context, null, (turn) => replaceKeys(turn, organizationId, again))
+  if (otherProfiles.length > 0)
+    await inTurn(context, null, (turn) => changeProfiles(turn, organizationId, otherProfiles))
 }
 
 type SealedChip = { line: ChipLine; wrapped_keys: string }
@@ -135,27 +149,59 @@ function likenessOf(
   organizationId: string,
   row: ChipRow,
   line: ChipLine,
-): "alike" | "different" | "unreadable" {
+): "alike" | "different" | "unreadable" | "other profile" {
   const isOfSameTag =
     row.organization_id === organizationId &&
     !row.is_test &&
     row.chip_id === line.chip_id &&
     row.uid === line.uid &&
     row.key_set_id === null &&
-    row.counter >= line.counter &&
-    row.mac_input === line.mac_input &&
-    row.has_mac === line.has_mac &&
-    (row.tamper !== null) === line.tamper
-  if (!isOfSameTag) return "different"
+    row.counter >= line.counter
+  const isOfSameProfile =
+    row.mac_input === line.mac_input && row.has_mac === line.has_mac && (row.tamper !== null) === line.tamper
+  if (!isOfSameTag || !(isOfSameProfile || isUnused(row))) return "different"
   try {
     const { metaKey, fileKey } = unwrapChipKeys(secret, row.chip_id, row.wrapped_keys)
     const isSame =
       Buffer.compare(metaKey, line.meta_key) === 0 && Buffer.compare(fileKey, line.file_key) === 0
-    return isSame ? "alike" : "different"
+    if (!isSame) return "different"
+    return isOfSameProfile ? "alike" : "other profile"
   } catch (error) {
-    if (error instanceof ChipKeysUnreadable) return "unreadable"
+    if (error instanceof ChipKeysUnreadable) return isOfSameProfile ? "unreadable" : "different"
     throw error
   }
+}
+
+/** Free, never paired, and no read of it was accepted: an import stores both counters alike, and a read moves one. */
+function isUnused({ unit_id, reserved_for, retired_at, paired_at, ...chip }: ChipRow): boolean {
+  const isUnbound = [unit_id, reserved_for, retired_at, paired_at].every((value) => value === null)
+  return isUnbound && chip.counter === chip.emitted_counter
+}
+
+/** The same, as a condition on `chips`. */
+const hasNoUse = and(isFree, isNull(chips.paired_at), eq(chips.counter, chips.emitted_counter))
+
+async function changeProfiles({ tx }: Turn, organization_id: string, lines: ChipLine[]): Promise<void> {
+  for (const { chip_id, uid, ...profile } of lines) {
+    const changed = await tx
+      .update(chips)
+      .set(profileColumns(profile))
+      .where(
+        and(
+          eq(chips.chip_id, chip_id),
+          eq(chips.uid, uid),
+          eq(chips.organization_id, organization_id),
+          hasNoUse,
+        ),
+      )
+      .returning({ chip_id: chips.chip_id })
+    if (changed.length === 0)
+      throw new Error(`chip ${chip_id} was taken into use meanwhile: run this import again`)
+  }
+}
+
+function profileColumns({ mac_input, has_mac, tamper }: Pick<ChipLine, "mac_input" | "has_mac" | "tamper">) {
+  return { mac_input, has_mac, tamper: tamper ? ("unknown" as const) : null }
 }
 
 async function replaceKeys({ tx }: Turn, organization_id: string, sealed: SealedChip[]): Promise<void> {
@@ -177,7 +223,7 @@ async function storeChips(turn: Turn, organization_id: string, sealed: SealedChi
     const stored = await turn.tx
       .insert(chips)
       .values(
-        batch.map(({ line: { chip_id, uid, counter, mac_input, has_mac, tamper }, wrapped_keys }) => ({
+        batch.map(({ line: { chip_id, uid, counter, ...profile }, wrapped_keys }) => ({
           chip_id,
           organization_id,
           is_test: false,
@@ -187,9 +233,7 @@ async function storeChips(turn: Turn, organization_id: string, sealed: SealedChi
           counter,
           emitted_counter: counter,
           scan_count: 0,
-          mac_input,
-          has_mac,
-          tamper: tamper ? ("unknown" as const) : null,
+          ...profileColumns(profile),
           created_at: turn.at,
         })),
       )

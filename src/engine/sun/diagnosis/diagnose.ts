@@ -5,7 +5,14 @@ import { judgeWire } from "./judge-wire.ts"
 import { FACTORY_KEY, type Guess, guesses, type KeyCandidate } from "./key-search.ts"
 import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
 import { misnamedMac, problemOfOthers, readTagUrl, type TagUrl } from "./tag-url.ts"
-import { type Check, type CheckName, earlierKeysAdvice, type Verdict, verdictAdvice } from "./verdicts.ts"
+import {
+  type Check,
+  type CheckName,
+  earlierKeysAdvice,
+  importedAdvice,
+  type Verdict,
+  verdictAdvice,
+} from "./verdicts.ts"
 
 /** What was looked at, what it comes to, and what to do. `opened_with` names the keys that made the address. */
 export type Diagnosis = {
@@ -36,7 +43,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
       chip_id,
       verdict: found.verdict,
       checks,
-      advice: hasEarlierKeys(checks) ? earlierKeysAdvice : verdictAdvice[found.verdict],
+      advice: hasEarlierKeys(checks) ? earlierKeysAdvice : adviceOf(found.verdict, expected),
       opened_with: opened,
       is_tried: isTried,
       uid,
@@ -122,6 +129,11 @@ export function encodedTwice(found: Diagnosis): Diagnosis {
   const told: Check = { name: "meta_key", passed: false, detail: "e opens to the UID of another chip" }
   const checks = [...found.checks.slice(0, at), told]
   return { ...found, verdict: "other_chip", checks, advice: verdictAdvice.other_chip }
+}
+
+function adviceOf(verdict: Verdict, expected: ExpectedTag | null): string {
+  const advice = verdictAdvice[verdict]
+  return expected?.keys.key_set_id === null ? (importedAdvice[verdict] ?? advice) : advice
 }
 
 function hasEarlierKeys(checks: Check[]): boolean {

@@ -67,6 +67,14 @@ export const verdictAdvice = {
     "Send the file settings of the manifest (file_settings_hex): they are not those that the chip was ordered with.",
 } as const satisfies Record<string, string>
 
+/** Said instead of a chip that was encoded elsewhere and imported, which has no manifest. */
+export const importedAdvice: Partial<Record<Verdict, string>> = {
+  mac_input:
+    "Import the chip again with the text that its MAC covers as its mac_input; that is taken while it was never paired or tapped. Else the file settings of the tag have to change: SDMMACInputOffset must be where the mac_input of the import begins.",
+  enc_not_ordered:
+    "Import the chip again with what its tag gives: tamper, or a mac_input with {enc}; that is taken while it was never paired or tapped. Nothing but a MAC over it vouches for an enc, so the service refuses any other.",
+}
+
 /** Said instead where the service takes the tag as it is, and only a station would have encoded it anew. */
 export const earlierKeysAdvice =
   "The service takes the tag as it is. At the station, encode it with the manifest of its last order: it still has its earlier keys."
