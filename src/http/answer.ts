@@ -99,8 +99,9 @@ export function createAnswerRequest(
   /** Shows as full what no bucket counts, such as refreshes of one collection or what waits for the chain. */
   function showFull(refusal: ApiError, requests: Bucket, visit: Visit): void {
     // Too much work for the chain, or too many streams: some of it ends in a few seconds.
-    const milliseconds_until_reset = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000
-    const full = { ...requests, remaining: 0, milliseconds_until_reset, overfull: true }
+    const left = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000
+    const times = { milliseconds_until_reset: left, milliseconds_until_next: left }
+    const full = { ...requests, ...times, remaining: 0, overfull: true }
     Object.assign(visit.headers, headersOf(full, context.clock()))
   }
 

@@ -78,7 +78,7 @@ const statements: Record<string, number> = {
   getChipReplacement: 2,
   listChipReplacements: 2,
   revokeCurrentSessionToken: 12,
-  listEvents: 7,
+  listEvents: 6,
   getEvent: 1,
   createWebhookEndpoint: 4,
   listWebhookEndpoints: 1,
@@ -87,7 +87,7 @@ const statements: Record<string, number> = {
   createWebhookSecret: 2,
   createWebhookTest: 2,
   listWebhookDeliveries: 2,
-  createWebhookReplay: 11,
+  createWebhookReplay: 10,
   deleteWebhookEndpoint: 6,
 }
 

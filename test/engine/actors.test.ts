@@ -611,7 +611,7 @@ for (const engine of engines)
         expect(await unitIn(db, unit_id)).toMatchObject({ claimed: false })
       })
 
-      test("by a chip replacement that the chain confirmed: the new chip takes over, and counts", async () => {
+      test("by a chip replacement that the chain confirmed: the new chip takes over, and counts as before", async () => {
         const { db, context, turn, scene } = await open()
         const { organization_id } = scene
         const counted = { organization_id, quota: "chips", since: startOfTime } as const
@@ -628,7 +628,7 @@ for (const engine of engines)
         expect([old?.unit_id, old?.retired_at]).toEqual([null, later(1_000)])
         expect([paired?.unit_id, paired?.reserved_for]).toEqual([unit_id, null])
         expect(paired?.paired_at).toEqual(later(1_000))
-        expect(await db.read.select().from(usageCounts)).toEqual([{ ...counted, used: 2 }])
+        expect(await db.read.select().from(usageCounts)).toEqual([{ ...counted, used: 1 }])
       })
 
       test("by a chip replacement that failed: the reserved chip is free again", async () => {

@@ -181,7 +181,7 @@ async function sendByHand(nonce?: number): Promise<Hex> {
 }
 
 /** More than a lane sends in the blocks in which nonces are used up. */
-const burst = 24
+const burst = 64
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   for (let block = 0; block < 60; block++) {
