@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { eq, sql } from "drizzle-orm"
 import { eventFeeds, events } from "../../src/db/event-schema.ts"
 import { numberEvents } from "../../src/engine/events/numbering.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
@@ -196,6 +196,17 @@ describe.each(engines)("on $name the feed of events", (engine) => {
       expect(new Set(positions).size).toBe(rows.length)
       expect(Math.max(...positions)).toBe(Number(feed?.last_position))
     }
+  })
+
+  test("goes on where it was set back below positions that are given", async () => {
+    const customer = await createCustomer(service)
+    await tellSome(customer, 3)
+    const told = await eventsOf(customer)
+    await service.behind.turn(({ tx }) =>
+      tx.update(eventFeeds).set({ last_position: sql`${eventFeeds.last_position} - 2` }),
+    )
+    await tellSome(customer, 2)
+    expect((await readAll(customer, 2)).length).toBe(told.length + 2)
   })
 
   test("is numbered in few steps where much waits, and up to where it was asked for while more is told", async () => {

@@ -1,5 +1,5 @@
 import { and, asc, eq, isNull, type SQL, sql } from "drizzle-orm"
-import { type Database, Outrun } from "../../db/database.ts"
+import { codeOf, type Database, driverError, Outrun } from "../../db/database.ts"
 import { eventFeeds, events } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -19,7 +19,12 @@ export async function numberEvents(context: Context, organizationId: string | nu
   let numbered = 0
   for (let limit = leastAtOnce; ; limit = Math.min(2 * limit, mostAtOnce)) {
     const step = (turn: Turn) => numberSome(db, turn, { ...asked, limit })
-    const some = await inTurn(context, null, step, "read committed alone")
+    const number = () => inTurn(context, null, step, "read committed alone")
+    const some = await number().catch(async (error) => {
+      if (!isTaken(error)) throw error
+      await inTurn(context, null, ({ tx }) => bringUpFeed(tx, {}), "read committed alone")
+      return await number()
+    })
     numbered += some
     // All that was there when it began has its position; whoever goes on telling is not waited for.
     if (some < limit) return numbered
@@ -28,6 +33,20 @@ export async function numberEvents(context: Context, organizationId: string | nu
 
 /** Each step reads all that has no position, so that there are few steps where there is much. */
 const [leastAtOnce, mostAtOnce] = [500, 8_000]
+
+/** Whether a position was given already, as after a process of an earlier release set the feed back. */
+function isTaken(error: unknown): boolean {
+  return ["23505", "SQLITE_CONSTRAINT_UNIQUE"].includes(codeOf(driverError(error)))
+}
+
+const bringUpFeed = query((db) => {
+  const highest = sql`(select max(${events.position}) from ${events})`
+  return db
+    .update(eventFeeds)
+    .set({ last_position: highest })
+    .where(sql`${eventFeeds.last_position} < ${highest}`)
+    .returning({ last_position: eventFeeds.last_position })
+})
 
 type Asked = { organization_id: string | undefined }
 
