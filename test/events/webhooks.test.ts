@@ -419,6 +419,27 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(other?.due_at).toEqual(new Date(0))
   })
 
+  test("that came to wait with a failed one go as soon as that is delivered, however long it was put off", async () => {
+    const customer = await createCustomer(service)
+    let status = 500
+    const endpoint = await endpointFor(customer, receiver(() => new Response("", { status })).url)
+    const unit_id = newId()
+    const first = await tellAbout(customer, unit_id)
+    await workUntil(async () => (await noted(endpoint)).length === 1)
+    await tellAbout(customer, unit_id, 1)
+    await followEvents(service.context)
+    // As where it was tried again at once while the next one was being queued.
+    await service.behind.turn(({ tx }) =>
+      tx
+        .update(webhookQueue)
+        .set({ due_at: new Date(0) })
+        .where(eq(webhookQueue.event_id, first)),
+    )
+    status = 204
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    expect((await noted(endpoint)).length).toBe(3)
+  })
+
   test("that are about to be deleted are not sent again", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, receiver().url)

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, gt } from "drizzle-orm"
 import {
   type WebhookDeliveryRow,
   webhookDeliveries,
@@ -8,6 +8,7 @@ import {
 import { type Given, query } from "../../src/db/query.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
+import { dueAtOnce } from "../../src/engine/events/webhook-queue.ts"
 import { newId } from "../../src/platform/ids.ts"
 import type { DueDelivery } from "./due.ts"
 import { nextAttemptAt } from "./retries.ts"
@@ -43,9 +44,34 @@ async function noteAttempt(turn: Turn, endpoint_id: string, { delivery, answer }
     milliseconds,
     created_at: turn.at,
   })
-  const left = error === null ? leaveQueue(turn.tx, { endpoint_id, event_id }) : null
-  await Promise.all([noted, left])
+  const { line } = delivery
+  const left =
+    error === null
+      ? [
+          leaveQueue(turn.tx, { endpoint_id, event_id }),
+          letGo(turn.tx, { endpoint_id, line, at: turn.at, due_at: dueAtOnce }),
+        ]
+      : []
+  await Promise.all([noted, ...left])
 }
+
+/** What came to wait with an earlier attempt that has succeeded meanwhile waits for nothing any more. */
+const letGo = query(
+  (
+    db,
+    { endpoint_id, line, at, due_at }: Given<{ endpoint_id: string; line: string; at: Date; due_at: Date }>,
+  ) =>
+    db
+      .update(webhookQueue)
+      .set({ due_at })
+      .where(
+        and(
+          eq(webhookQueue.endpoint_id, endpoint_id),
+          eq(webhookQueue.line, line),
+          gt(webhookQueue.due_at, at),
+        ),
+      ),
+)
 
 const knownEndpoint = query((db, { id }: Given<{ id: string }>) =>
   db.select({ id: webhookEndpoints.id }).from(webhookEndpoints).where(eq(webhookEndpoints.id, id)),
