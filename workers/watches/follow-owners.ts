@@ -116,6 +116,7 @@ export async function askOwnersAnew(
       collection_id: collections.id,
       address: collections.address,
       serial: sql<number>`${units.serial}`.mapWith(units.serial),
+      told_by: units.owner_block,
     })
     .from(units)
     .innerJoin(collections, eq(collections.id, units.collection_id))
@@ -126,11 +127,12 @@ export async function askOwnersAnew(
       some.map(({ address, serial }) => ownerAt(chain, address as Address, serial, deepest)),
     )
     await inTurn(context, null, async (turn) => {
-      for (const [index, { collection_id, serial }] of some.entries()) {
+      for (const [index, { collection_id, serial, told_by }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, { collection_id, serial })
         const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }
-        // What a block told that is gone is no more than a guess, however high that block was.
-        if (unit) await noteSeenOwner(turn, { ...unit, owner_block: null }, seen)
+        // What a block told that is gone is no more than a guess, however high it was; but not what was told since.
+        const owner_block = unit?.owner_block === told_by ? null : (unit?.owner_block ?? null)
+        if (unit) await noteSeenOwner(turn, { ...unit, owner_block }, seen)
       }
     })
   }
