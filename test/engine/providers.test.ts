@@ -19,6 +19,7 @@ const refuses =
   (code: number, message: string, status = 200, data?: string) =>
   (call: Call) =>
     Response.json({ jsonrpc: "2.0", id: call.id, error: { code, message, data } }, { status })
+const usedUp = refuses(429, "monthly capacity limit exceeded", 429)
 const fails = (status: number) => () => new Response("", { status })
 const isSilent = () => new Promise<Response>(() => {})
 
@@ -475,17 +476,33 @@ describe("several providers", () => {
   })
 
   test("one that says something of a question is not drowned by those that say nothing of it", async () => {
-    const [usedUp, down] = [refuses(429, "monthly capacity limit exceeded", 429), fails(500)]
-    for (const [code, words] of [
-      [-32_600, "you can make eth_getLogs requests with up to a 10 block range"],
-      [-32_602, "too many arguments, want at most 1"],
-      [-32_000, "missing trie node 5f (path )"],
+    for (const [code, words, isOfAll] of [
+      [-32_600, "you can make eth_getLogs requests with up to a 10 block range", true],
+      // Another one may know it: whoever wants the word of all has to wait for that one.
+      [-32_602, "too many arguments, want at most 1", false],
     ] as const) {
-      const { client, askAll } = clientOf([usedUp, down, refuses(code, words)].map(startProvider))
+      const { client, askAll } = clientOf([usedUp, fails(500), refuses(code, words)].map(startProvider))
       for (let round = 0; round < 3; round++) {
         await expect(reach(() => gasPrice(client))).rejects.toThrow(words.toLowerCase())
-        await expect(reach(() => askAll({ method: "eth_gasPrice" }))).rejects.toThrow(words.toLowerCase())
+        const said = isOfAll ? words.toLowerCase() : /monthly capacity|http 500/
+        await expect(reach(() => askAll({ method: "eth_gasPrice" }))).rejects.toThrow(said)
       }
+    }
+  })
+
+  test("one that has forgotten a state speaks for none that is busy and may have it", async () => {
+    const { client } = clientOf([usedUp, refuses(-32_000, "missing trie node 5f (path )")].map(startProvider))
+    await expect(reach(() => gasPrice(client))).rejects.toThrow("monthly capacity limit exceeded")
+  })
+
+  test("one that lets nobody in for now is passed over for the next, whatever it calls that", async () => {
+    for (const words of [
+      "your IP is banned",
+      "eth_gasPrice is not permitted on your plan",
+      "not authorized to send",
+    ]) {
+      const { client } = clientOf([refuses(-32_000, words), says("0x10")].map(startProvider))
+      expect(await gasPrice(client)).toBe("0x10")
     }
   })
 

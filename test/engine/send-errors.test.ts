@@ -39,6 +39,8 @@ describe("words that nobody knows", () => {
     "internal error",
     "unauthorized: inactive app",
     "query returned more than 10000 results",
+    "Access denied: your IP is banned",
+    "eth_gasPrice is not permitted on your plan",
     "range 1000000 exceeds limit of 10000",
     "socket hang up",
     "",

@@ -1,6 +1,5 @@
 import { BaseError, HttpRequestError, http, RpcRequestError } from "viem"
 import type { Places } from "../../platform/places.ts"
-import { saysForgotten } from "./old-state.ts"
 import { isRevert, rawMessage } from "./rpc.ts"
 import { classifySendError, type SendVerdict } from "./send-errors.ts"
 
@@ -76,16 +75,21 @@ export function judge(error: unknown): Judgement {
 }
 
 /**
- * Of the errors of several providers, the one that says most of the question itself: that it is too much, that it is not
- * known, or about a state that is forgotten. Any other tells of the provider alone, and the first is as good as each.
+ * Of the errors of several providers, the one that says most of the question itself: that it is too much, or that it is not
+ * known. Any other tells of the provider alone, and the first is as good as each: what one has forgotten, another one that
+ * is busy may know.
  */
 export function mostTelling(errors: unknown[]): unknown {
   return (
     errors.find((error) => saysTooMuch(rawMessage(error))) ??
     errors.find((error) => judge(error) === "unknown") ??
-    errors.find((error) => saysForgotten(rawMessage(error))) ??
     errors[0]
   )
+}
+
+/** The same where all are asked, of whom one that does not know the question speaks for none of the others. */
+export function mostTellingOfAll(errors: unknown[]): unknown {
+  return errors.find((error) => saysTooMuch(rawMessage(error))) ?? errors[0]
 }
 
 /** What a node answers, or `otherwise` where it does not know the question. */

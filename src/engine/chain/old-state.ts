@@ -9,15 +9,10 @@ export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | nul
     try {
       return await ask()
     } catch (error) {
-      if (saysForgotten(rawMessage(error))) return null
+      if (forgotten.test(rawMessage(error))) return null
       throw error
     }
   })
-}
-
-/** Whether a node says that it has forgotten the state at an old block. */
-export function saysForgotten(words: string): boolean {
-  return forgotten.test(words)
 }
 
 /** In the words of geth, of its path scheme, of Nethermind, Besu, Erigon and reth, and of those who sell old states apart. */

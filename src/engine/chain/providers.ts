@@ -7,6 +7,7 @@ import {
   type Endpoint,
   judge,
   mostTelling,
+  mostTellingOfAll,
   type Question,
   sendMethod,
   verdictOf,
@@ -102,14 +103,14 @@ export function createProviders(
 
   async function askAll(question: Question): Promise<unknown[]> {
     const asked = awake(providers, now()).map((provider) => ask(provider, question, times))
-    return await timelyAnswers(asked, mostTelling, patience_milliseconds)
+    return await timelyAnswers(asked, mostTellingOfAll, patience_milliseconds)
   }
 
   async function send(raw: Hex): Promise<SendVerdict> {
     const targets = privatePool ? [privatePool] : awake(providers, now())
     const verdicts = targets.map((provider) => sendTo(provider, raw, times))
     const taken = Promise.any(verdicts.map(async (verdict) => requireTaken(await verdict)))
-    const best = timelyAnswers(verdicts, mostTelling, patience_milliseconds).then(bestVerdict)
+    const best = timelyAnswers(verdicts, mostTellingOfAll, patience_milliseconds).then(bestVerdict)
     return await Promise.race([taken.catch(() => best), best])
   }
 

@@ -41,7 +41,7 @@ const outcomes: [RegExp[], SendOutcome][] = [
   [
     [
       /already ?(known|imported|exists in)|(?<!un)known transaction|existing (tx|txn|transaction) with same hash/,
-      /same hash was already imported|ownnoncealreadyused|already in (the )?(mempool|(tx|transaction )?pool)/,
+      /same hash was already imported|ownnoncealreadyused|(?<!nonce (is )?)already in (the )?(mempool|(tx|transaction )?pool)/,
     ],
     "known",
   ],
@@ -73,8 +73,8 @@ const outcomes: [RegExp[], SendOutcome][] = [
     [
       /underpriced|could not replace|insufficient gas price to replace|replacement ?not ?allowed/,
       /gas price (is )?(too low|below)|gas price \S+ is too low|fee( cap)? too low|feetoolow/,
-      /below minimum required|below (the )?(chain|pool|configured) minimum|less than (the )?(gas price )?minimum/,
-      /replace by fee|to replace it, you need|another (tx|transaction) (which has|with) (the )?same nonce/,
+      /below minimum required|below (the )?(chain|pool|configured) minimum|gas ?price \S+ less than (the )?(gas price )?minimum/,
+      /replace by fee|to replace it, you need|another (tx|transaction) (which has|with) (the )?same nonce|same nonce (is )?already in/,
       /provided fee < |insufficient fees?\b/,
     ],
     "underpriced",
@@ -115,7 +115,8 @@ const outcomes: [RegExp[], SendOutcome][] = [
       /gas ?limit|transaction gas limit|chain ?id\b|invalid sender|invalid signature|not an eoa/,
       /oversized data|transaction type|replay-protected|publishing transactions not supported/,
       /priority ?fee per gas (is )?(higher than|exceeds) max ?fee|initcode size|gas uint64 overflow/,
-      /senderiscontract|not authorized to send|is not permitted|in blacklist|forbidden sender|is banned/,
+      /senderiscontract|sender account not authorized to send|transaction is not permitted|forbidden sender address/,
+      /address of transaction in blacklist|(sender|recipient|code) is banned/,
     ],
     "refused",
   ],
