@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import type { Address, Hex } from "viem"
+import { transactions } from "../../src/db/schema.ts"
 import type { Question } from "../../src/engine/chain/endpoint.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { inLane } from "../../src/engine/lanes/held-lane.ts"
@@ -43,6 +44,28 @@ test.each<[where: string, said: string[], voices: number, halts: boolean]>([
   expect(halt !== null).toBe(halts)
   expect(failure !== null).toBe(!halts)
   if (!halts) expect(notices[0]).toContain("or the wrong one is removed from CHAINS")
+})
+
+test("a lane halts where the chain ends far below what was final, and its nodes have no such block", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 3 })
+  await issuedUnit(hand)
+  await hand.mine(6)
+  const [, lane] = hand.lanes
+  await tickLane(lane)
+  await hand.turn(({ tx }) => tx.update(transactions).set({ block_number: 1_000 }))
+  const row = await issuingLane(hand)
+  const leased = await inLane(lane, (turn) => takeLease(turn, row.id, lane.claimant, undefined))
+  if (!leased) throw new Error("nobody else holds the lane")
+  const askAll = async ({ params }: Question) => {
+    if ((params as unknown[])[1] !== "latest") throw new ChainUnreachable("header not found")
+    return ["0x0"]
+  }
+  const chain = { ...lane.chain, providers: { ...lane.chain.providers, askAll } }
+  const head = await hand.stage.anvil.client.getBlockNumber()
+  const held = { ...lane, chain, lease: leased.lease, head, used_nonces: 0 }
+  expect((await compareWithChain(held as never, leased.row)).halt).toContain(
+    "check that its providers are right",
+  )
 })
 
 test.each([

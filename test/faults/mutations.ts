@@ -241,13 +241,15 @@ export const mutations: Mutation[] = [
   {
     name: "new blocks are asked for as a range where they are final at once",
     file: "workers/watches/watch-authorizations.ts",
-    replace: [["head - surelyHeld(chain) + 1n", "head - BigInt(chain.config.finality_depth) + 1n"]],
+    replace: [["head - surelyHeld(chain.config) + 1n", "head - BigInt(chain.config.finality_depth) + 1n"]],
     noticed_by: { file: depths, test: "a token that moved is found where each block is final" },
   },
   {
     name: "a node that is a block behind is a reorganization where blocks are final at once",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["read - deepest < surelyHeld(chain)", "read - deepest < BigInt(chain.config.finality_depth)"]],
+    replace: [
+      ["read - deepest < surelyHeld(chain.config)", "read - deepest < BigInt(chain.config.finality_depth)"],
+    ],
     noticed_by: { file: depths, test: "an owner is known still where each block is final" },
   },
   {

@@ -6,6 +6,7 @@ import { collections } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least, most } from "../../src/engine/chain/extremes.ts"
+import { surelyHeld } from "../../src/engine/chain/headers.ts"
 import { lowestBlock } from "../../src/engine/chain/logs.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { markStretch, newestMark } from "./chain-marks.ts"
@@ -37,22 +38,12 @@ export async function lastRead(
     if (block.hash === owners_block_hash) return await readSinceAsked(chain, cursor, read, deepest)
   }
   // A provider that is behind is no sign of a reorganization.
-  if (read > deepest && read - deepest < surelyHeld(chain)) return { block: deepest, is_lost: false }
+  if (read > deepest && read - deepest < surelyHeld(chain.config)) return { block: deepest, is_lost: false }
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
   log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")
   return { block, is_lost: true }
 }
-
-/**
- * A depth at which a block is final and each node has it, also one that is behind its fellows at the same address: blocks
- * may be final sooner than that.
- */
-export function surelyHeld({ config }: Pick<ConnectedChain, "config">): bigint {
-  return BigInt(Math.max(config.finality_depth, mostBlocksBehind))
-}
-
-const mostBlocksBehind = 12
 
 /** Where the block is replaced by which owners were asked for, what they were by it is lost. */
 async function readSinceAsked(

@@ -5,6 +5,7 @@ import { effects, transfers } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
+import { surelyHeld } from "../../src/engine/chain/headers.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { maxDelayMilliseconds } from "../../src/engine/lanes/turns.ts"
@@ -17,7 +18,7 @@ import {
   type Verdict,
   type Watch,
 } from "./authorization-outcome.ts"
-import { lastRead, moveCursor, noteOwnersAsked, surelyHeld } from "./chain-cursor.ts"
+import { lastRead, moveCursor, noteOwnersAsked } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
@@ -58,7 +59,7 @@ export async function watchAuthorizations(
   const from = contracts.size === 0 ? deepest : read.block + 1n
 
   // Asked for a range, a node that is behind may leave out what it does not have.
-  const final = head - surelyHeld(chain) + 1n
+  const final = head - surelyHeld(chain.config) + 1n
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   for (let first = from; first <= deepest; ) {

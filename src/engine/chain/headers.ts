@@ -189,6 +189,16 @@ export function createHeaderChain(
   }
 }
 
+/**
+ * A depth at which a block is final and each node has it, also one that is behind its fellows at the same address: blocks
+ * may be final sooner than that.
+ */
+export function surelyHeld({ finality_depth }: Pick<ChainConfig, "finality_depth">): bigint {
+  return BigInt(Math.max(finality_depth, mostBlocksBehind))
+}
+
+const mostBlocksBehind = 12
+
 /** The newest block's number, and never one below a block that was seen: a provider that is behind may tell the newest. */
 export async function newestSince({ follow }: Pick<HeaderChain, "follow">, seen: bigint): Promise<bigint> {
   return most((await follow()).number, seen)

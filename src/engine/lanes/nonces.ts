@@ -2,6 +2,7 @@ import { numberToHex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import type { LaneRow, TransactionRow } from "../../db/schema.ts"
 import { unlessUnknown } from "../chain/endpoint.ts"
+import { surelyHeld } from "../chain/headers.ts"
 import { unlessForgotten } from "../chain/old-state.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import { useUpNonce } from "../jobs/job.ts"
@@ -70,12 +71,14 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
 
 /**
  * How many transactions of the signer each provider has in a block and those before it: where blocks are final at once,
- * one that is a block behind would have fewer in its newest. In the newest ones where that state is forgotten.
+ * one that is a block behind would have fewer in its newest. In the newest ones where that state is forgotten, or where the
+ * chain ends far below.
  */
-async function countsAt({ chain, signer }: HeldLane, blockNumber: number): Promise<number[]> {
+async function countsAt({ chain, signer, head }: HeldLane, blockNumber: number): Promise<number[]> {
   const count = (block: string) =>
     chain.providers.askAll({ method: "eth_getTransactionCount", params: [signer.address, block] })
-  const then = await unlessForgotten(() => count(numberToHex(blockNumber)))
+  const endsBelow = head + surelyHeld(chain.config) < BigInt(blockNumber)
+  const then = endsBelow ? null : await unlessForgotten(() => count(numberToHex(blockNumber)))
   const counts = then ?? (await reach(() => count("latest")))
   return counts.flatMap((each) => (each === null ? [] : Number(each)))
 }
