@@ -188,7 +188,7 @@ export const mutations: BrokenRule[] = [
   {
     name: "an event that fails forgotten",
     file: "workers/webhooks/outcomes.ts",
-    replace: [["const left = error === null ? leaveQueue", "const left = endpoint_id ? leaveQueue"]],
+    replace: [["if (error !== null) return void (await noted)", ""]],
   },
   {
     name: "a place in the feed left out",

@@ -44,15 +44,13 @@ async function noteAttempt(turn: Turn, endpoint_id: string, { delivery, answer }
     milliseconds,
     created_at: turn.at,
   })
+  if (error !== null) return void (await noted)
   const { line } = delivery
-  const left =
-    error === null
-      ? [
-          leaveQueue(turn.tx, { endpoint_id, event_id }),
-          letGo(turn.tx, { endpoint_id, line, at: turn.at, due_at: dueAtOnce }),
-        ]
-      : []
-  await Promise.all([noted, ...left])
+  await Promise.all([
+    noted,
+    leaveQueue(turn.tx, { endpoint_id, event_id }),
+    letGo(turn.tx, { endpoint_id, line, at: turn.at, due_at: dueAtOnce }),
+  ])
 }
 
 /** What came to wait with an earlier attempt that has succeeded meanwhile waits for nothing any more. */
