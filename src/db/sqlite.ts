@@ -175,7 +175,7 @@ function connect(path: string): Connection {
   try {
     const connection = new Connection(path, { create: true, readwrite: true })
     connection.exec(`pragma busy_timeout = ${busyPatienceMilliseconds}`)
-    connection.exec("pragma journal_mode = wal")
+    switchToWal(connection)
     connection.exec("pragma synchronous = full")
     connection.exec("pragma foreign_keys = on")
     connection.exec(`pragma wal_autocheckpoint = ${checkpointPages}`)
@@ -183,6 +183,20 @@ function connect(path: string): Connection {
     return connection
   } catch (error) {
     throw new DatabaseUnavailable(`cannot open the database file ${path}: ${(error as Error).message}`)
+  }
+}
+
+/** Of several that open a new file at the same moment one switches, and the others are refused without a wait. */
+function switchToWal(connection: Connection): void {
+  const deadline = performance.now() + busyPatienceMilliseconds
+  for (;;) {
+    try {
+      connection.exec("pragma journal_mode = wal")
+      return
+    } catch (error) {
+      if (!codeOf(error).startsWith("SQLITE_BUSY") || performance.now() > deadline) throw error
+      Bun.sleepSync(10)
+    }
   }
 }
 
