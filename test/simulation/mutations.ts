@@ -58,7 +58,9 @@ export const mutations: BrokenRule[] = [
   {
     name: "lost blocks not looked for",
     file: look,
-    replace: [["if (!isThere) lost.push(await findTransaction(read, id))", "if (!isThere) continue"]],
+    replace: [
+      ["if (!places[index]) lost.push(await findTransaction(read, id))", "if (!places[index]) continue"],
+    ],
   },
   {
     name: "every block taken for canonical",

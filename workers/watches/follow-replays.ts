@@ -10,7 +10,7 @@ import { keptSince } from "./reap-events.ts"
  * quicker, they go on.
  */
 export async function followReplays(context: Context): Promise<"more" | undefined> {
-  const kept = keptSince(context)
+  const oldest = new Date(keptSince(context).getTime() + clearanceMilliseconds)
   let isMore = false
   const take = async (step: (turn: Turn) => Promise<boolean>) => {
     if (await inTurn(context, null, step, "read committed")) isMore = true
@@ -18,9 +18,9 @@ export async function followReplays(context: Context): Promise<"more" | undefine
   for (const endpoint of await retryingEndpoints(context.db.read, {}))
     await take((turn) => retryStep(turn, endpoint))
   for (const endpoint of await replayingEndpoints(context.db.read, {}))
-    await take((turn) => queueReplayStep(turn, endpoint, new Date(kept.getTime() + clearance)))
+    await take((turn) => queueReplayStep(turn, endpoint, oldest))
   return isMore ? "more" : undefined
 }
 
 /** Whoever deletes what is too old may be at it, unseen, and by another clock: a row for what is gone would wait for ever. */
-const clearance = 60 * 60_000
+const clearanceMilliseconds = 60 * 60_000

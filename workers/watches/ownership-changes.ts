@@ -1,5 +1,6 @@
 import { type Address, type GetLogsReturnType, getAbiItem, type Hex } from "viem"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
+import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
@@ -32,7 +33,7 @@ export async function readOwnershipChanges(
   const chunks = chunksOf(addresses)
   if (!span.is_final) {
     // By the hash of each block: a provider that follows another fork, or is behind, has no such block.
-    const headers = await askEach(numbersIn(span), (number) => chain.headers.at(number))
+    const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
     return await changesIn(
       chain,
       headers.flatMap(({ hash: blockHash }) => chunks.map((address) => ({ address, blockHash }))),
@@ -49,18 +50,10 @@ export async function readOwnershipChanges(
 type Where = { address: Address[] } & ({ blockHash: Hex } | { fromBlock: bigint; toBlock: bigint })
 
 async function changesIn({ rpc }: ConnectedChain, places: Where[]): Promise<OwnershipChange[]> {
-  const logs = await askEach(places, (where) =>
+  const logs = await someAtATime(places, questionsAtOnce, (where) =>
     reach(() => rpc.getLogs({ ...where, events: ownershipEvents })),
   )
   return logs.flat().map(changeOf)
-}
-
-/** What is answered to each, in their order. */
-async function askEach<One, Answer>(all: One[], ask: (one: One) => Promise<Answer>): Promise<Answer[]> {
-  const answers: Answer[] = []
-  for (let first = 0; first < all.length; first += questionsAtOnce)
-    answers.push(...(await Promise.all(all.slice(first, first + questionsAtOnce).map(ask))))
-  return answers
 }
 
 /** So that whoever has many collections keeps up with fast blocks, and asks no provider all at the same time. */

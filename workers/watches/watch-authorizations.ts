@@ -3,6 +3,7 @@ import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { effects, transfers } from "../../src/db/schema.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
+import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
 import { surelyHeld } from "../../src/engine/chain/headers.ts"
@@ -126,16 +127,9 @@ type Judged = { watch: Watch; verdict: Verdict }
 
 /** Those of which there is something to say. */
 async function judgeAll(asker: Asker, watched: readonly Watch[], seen: SeenInBlocks): Promise<Judged[]> {
-  const judged: Judged[] = []
-  for (let first = 0; first < watched.length; first += watchesAtOnce) {
-    const some = watched.slice(first, first + watchesAtOnce)
-    const verdicts = await Promise.all(some.map((watch) => judgeAuthorization(asker, watch, seen)))
-    for (const [index, watch] of some.entries()) {
-      const verdict = verdicts[index]
-      if (verdict) judged.push({ watch, verdict })
-    }
-  }
-  return judged
+  const judge = async (watch: Watch) => ({ watch, verdict: await judgeAuthorization(asker, watch, seen) })
+  const judged = await someAtATime(watched, watchesAtOnce, judge)
+  return judged.flatMap(({ watch, verdict }) => (verdict ? { watch, verdict } : []))
 }
 
 /** So that whoever has many is not asked about all of them at the same time. */

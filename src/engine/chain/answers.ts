@@ -59,3 +59,15 @@ export async function timelyAnswers<T>(
   clearTimeout(timer)
   return answers.flatMap((answer) => (answer ? [answer.value] : []))
 }
+
+/** What is answered to each, in their order, where no more than so many are asked at the same time. Throws the first error. */
+export async function someAtATime<One, Answer>(
+  all: readonly One[],
+  atOnce: number,
+  ask: (one: One) => Promise<Answer>,
+): Promise<Answer[]> {
+  const answers: Answer[] = []
+  for (let first = 0; first < all.length; first += atOnce)
+    answers.push(...(await Promise.all(all.slice(first, first + atOnce).map(ask))))
+  return answers
+}

@@ -1,4 +1,5 @@
 import { formatTransactionReceipt, type Hex, type RpcTransactionReceipt, type TransactionReceipt } from "viem"
+import { someAtATime } from "../chain/answers.ts"
 import { reach } from "../chain/rpc.ts"
 import { tellSubmitted } from "./broadcast.ts"
 import { type Findings, failed, join } from "./findings.ts"
@@ -57,15 +58,10 @@ async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   const settled = await settledTransactions(read, lane.lease.lane_id)
   const final: string[] = []
   const lost: WatchedTransaction[] = []
-  for (let first = 0; first < settled.length; first += settledAtOnce) {
-    const some = settled.slice(first, first + settledAtOnce)
-    const places = await Promise.all(some.map((each) => isInPlace(lane, each)))
-    for (const [index, { id, block_number }] of some.entries()) {
-      const isThere = places[index]
-      if (!isThere) lost.push(await findTransaction(read, id))
-      else if (Number(lane.head) - Number(block_number) + 1 >= lane.chain.config.finality_depth)
-        final.push(id)
-    }
+  const places = await someAtATime(settled, settledAtOnce, (each) => isInPlace(lane, each))
+  for (const [index, { id, block_number }] of settled.entries()) {
+    if (!places[index]) lost.push(await findTransaction(read, id))
+    else if (Number(lane.head) - Number(block_number) + 1 >= lane.chain.config.finality_depth) final.push(id)
   }
   if (final.length > 0) await inLane(lane, (turn) => finalizeTransactions(turn, lane.lease, final))
   return lost
