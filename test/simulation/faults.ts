@@ -78,11 +78,11 @@ export const rageSeconds = 50
 
 type Harshness = "none" | "mild" | "medium" | "harsh"
 
-/** How many faults a history has, from and to. */
+/** How many faults a history has beside its scenes, from and to. */
 const counts: Record<Harshness, [number, number]> = {
   none: [0, 0],
-  mild: [1, 6],
-  medium: [7, 16],
+  mild: [1, 4],
+  medium: [5, 16],
   harsh: [17, 45],
 }
 
@@ -99,8 +99,8 @@ export function drawFaults(seed: bigint, processes: readonly string[], providers
   const faults = Array.from({ length: count }, () =>
     drawFault(stream, kinds, { processes, providers, moods }),
   )
-  const undoing = count > 0 && stream.happens(0.5) ? drawUndoing(stream) : []
-  const drawn = [...faults, ...undoing].sort((one, other) => one.at - other.at)
+  const scenes = count > 0 ? drawScenes(streamOf(seed, "scenes")) : []
+  const drawn = [...faults, ...scenes].sort((one, other) => one.at - other.at)
   return streamOf(seed, "finality").happens(0.06) ? onInstantChain(drawn) : drawn
 }
 
@@ -114,6 +114,16 @@ function onInstantChain(faults: Fault[]): Fault[] {
   return [{ kind: "instant", at: 0 }, ...possible]
 }
 
+/** What seldom meets its moment by itself, drawn to where that moment is. Where little else is wrong, it is met. */
+function drawScenes(stream: Stream): Fault[] {
+  const ofChain = stream.happens(0.6) ? drawUndoing : drawDearness
+  return [
+    ...(stream.happens(0.9) ? ofChain(stream) : []),
+    ...(stream.happens(0.3) ? [drawRefusedCommits(stream)] : []),
+    ...(stream.happens(0.2) ? [drawTheft(stream)] : []),
+  ]
+}
+
 /**
  * A reorganization that loses what was deployed and issued, and keeps what was built on it: claims and replacements, or
  * issuances of another key. They are mined where no contract is, and succeed without any effect.
@@ -121,24 +131,62 @@ function onInstantChain(faults: Fault[]): Fault[] {
 function drawUndoing(stream: Stream): Fault[] {
   const salt = stream.word()
   const reorganize = { kind: "reorganize", depth: deepest, kept: 1, delay: 0, salt, without: 1 } as const
-  const isHasty = stream.happens(0.6)
+  const isHasty = stream.happens(0.7)
   const hasty: Fault[] = isHasty ? [{ kind: "hasty", at: 0 }] : []
-  if (stream.happens(0.4)) {
+  if (stream.happens(0.2)) {
     const at = rounded(isHasty ? stream.between(3.2, 5.4) : stream.between(6.5, 11))
     const before = rounded(at - stream.between(2, 3))
     return [...hasty, { kind: "rotate", at: before, signer: 1, pause_seconds: 0 }, { ...reorganize, at }]
   }
-  const at = rounded(isHasty ? stream.between(11, 19) : stream.between(14, 30))
-  const replace = () =>
-    ({ kind: "replace", at: rounded(at - stream.between(4, 10)), salt: stream.word() }) as const
-  return [...hasty, replace(), replace(), { ...reorganize, at }]
+  const kind = stream.pick(["rival", "replace"] as const)
+  const [least, most] = underWay[kind][isHasty ? "hasty" : "usual"]
+  const at = rounded(stream.between(least, most))
+  const comings = Array.from(
+    { length: 6 },
+    (): Fault => ({ kind, at: rounded(Math.max(0, at - stream.between(2, 7))), salt: stream.word() }),
+  )
+  return [...hasty, ...comings, { ...reorganize, at }]
+}
+
+/**
+ * When claims, or the second replacements of chips, are on their way, and what was issued is not deep yet: seconds, from
+ * and to.
+ */
+const underWay = {
+  rival: { hasty: [5, 8], usual: [13, 19] },
+  replace: { hasty: [7, 12], usual: [18.5, 25] },
+} as const
+
+/**
+ * Prices above all that the service offers while its first transactions are on their way, and then such as what was
+ * offered first does not pay; pools may have forgotten by then what was offered at the limit.
+ */
+function drawDearness(stream: Stream): Fault[] {
+  const at = rounded(stream.happens(0.7) ? stream.between(0.4, 1.9) : stream.between(2, 16))
+  const for_seconds = rounded(stream.between(8, 20))
+  const gwei = rounded(stream.between(unpayable, 12))
+  const prices = { kind: "prices", at, for_seconds, gwei, then_gwei: dearestPeace } as const
+  if (stream.happens(0.7)) return [prices]
+  const evict = () => ({ kind: "evict", at: rounded(at + stream.between(3, for_seconds)), count: 8 }) as const
+  return [prices, evict(), evict()]
+}
+
+/** A disk that fails while most is asked for. */
+function drawRefusedCommits(stream: Stream): Fault {
+  const at = rounded(stream.between(0, 10))
+  return { kind: "disk", mood: "failing", at, for_seconds: rounded(stream.between(1, 4)) }
+}
+
+/** Somebody who uses a key while the service does. */
+function drawTheft(stream: Stream): Fault {
+  return { kind: "steal", at: rounded(stream.between(1, 14)), signer: stream.below(2), is_instead: true }
 }
 
 function harshnessOf(stream: Stream): Harshness {
   const share = stream.fraction()
   if (share < 0.02) return "none"
-  if (share < 0.35) return "mild"
-  return share < 0.75 ? "medium" : "harsh"
+  if (share < 0.5) return "mild"
+  return share < 0.8 ? "medium" : "harsh"
 }
 
 type Weight = [kind: Fault["kind"], weight: number]
@@ -305,6 +353,8 @@ const rotatingSeconds = 45
 
 /** The base fee, in gwei, at which the service must get everything done: below its cap with all that is added to it. */
 export const dearestPeace = 4
+/** The least base fee, in gwei, that is above the service's cap and all that is added to it. */
+const unpayable = 7
 
 /** Below the depth at which things are final, with what is mined until a reorganization is noticed. */
 const deepest = 9

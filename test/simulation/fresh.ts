@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { tellFailure } from "./report.ts"
 
 /** What one process plays before another one takes its place: enough that it is warm, and not so much that it is full. */
-const perProcess = 500
+const perProcess = 4_000
 const tellMilliseconds = 60_000
 
 type Tally = { histories: number; failed: number; simulated_seconds: number; since: number }
