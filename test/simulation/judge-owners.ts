@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { type Address, isAddressEqual } from "viem"
 import { actors, chipReplacements, claims, transfers, units } from "../../src/db/schema.ts"
 import { eventsOf, type Judged } from "../faults/judge.ts"
@@ -145,7 +145,8 @@ async function hasCause(
     const [row] = await read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
     if (!row) return false
     // After a back-up was restored, the chain may have a later replacement, of which nobody knows any more.
-    return remains.restoration !== null || (await tokenOf(remains, row.unit_id)).moves.length > 0
+    if (remains.restoration !== null || (await tokenOf(remains, row.unit_id)).moves.length > 0) return true
+    return wereToldBlocksReplaced(remains) && (await wasClaimed(remains, row))
   }
   if (machine === "claim") {
     const [row] = await read.select().from(claims).where(eq(claims.id, id))
@@ -164,15 +165,25 @@ async function hasCause(
 }
 
 /** Whether somebody else was quicker on blocks that were replaced later, though they were deep enough to be told of. */
-function wasOutdone({ faults, asking, world }: Remains, { id, unit_id }: { id: string; unit_id: string }) {
-  const depth = world.context.config.chains[0]?.confirmation_depth ?? 0
-  const others = asking.collections
+function wasOutdone(remains: Remains, { id, unit_id }: { id: string; unit_id: string }) {
+  const others = remains.asking.collections
     .flatMap(({ claims, transfers, replacements, moves }) => [
       ...[...claims, ...transfers, ...replacements].filter((other) => other.id !== id),
       ...moves,
     ])
     .filter((other) => other.unit_id === unit_id)
-  return others.length > 0 && faults.some((fault) => fault.kind === "reorganize" && fault.depth >= depth)
+  return others.length > 0 && wereToldBlocksReplaced(remains)
+}
+
+/** Whether a claim was told of that a reorganization has taken back since. */
+async function wasClaimed({ world }: Remains, { unit_id }: { unit_id: string }): Promise<boolean> {
+  const isIts = and(eq(claims.unit_id, unit_id), eq(claims.status, "claimed"))
+  return (await world.context.db.read.select().from(claims).where(isIts)).length > 0
+}
+
+function wereToldBlocksReplaced({ faults, world }: Remains): boolean {
+  const depth = world.context.config.chains[0]?.confirmation_depth ?? 0
+  return faults.some((fault) => fault.kind === "reorganize" && fault.depth >= depth)
 }
 
 function isIn(moves: readonly Move[], { recipient }: { recipient: string }): boolean {
