@@ -35,7 +35,7 @@ chip that was never paired or tapped, which are changed.`,
           context,
           organization_id,
           lines,
-          showProgress,
+          (step, done, total) => showProgress(step, done, total, "chips"),
         )
         const before = already_imported === 0 ? "" : `, ${already_imported} were imported before`
         const anew = replaced === 0 ? "" : `, the keys of ${replaced} did not open and are replaced`

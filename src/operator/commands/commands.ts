@@ -5,6 +5,7 @@ import { chainStatus } from "./chain-status.ts"
 import { encodingChecks } from "./check-encodings.ts"
 import { chipCommands } from "./chips.ts"
 import type { Command } from "./command.ts"
+import { compareChain } from "./compare-chain.ts"
 import { encodeChips } from "./encode-chips.ts"
 import { explain } from "./explain.ts"
 import { exportCommand } from "./export-chips.ts"
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   metadataCommand,
   ...receiptKeyCommands,
   chainStatus,
+  compareChain,
   ...chainRoleCommands,
   stuck,
   retry,

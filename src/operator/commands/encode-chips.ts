@@ -43,7 +43,7 @@ are encoded anew with the newest keys of their set; one that was never paired ha
       }
       const id = orderIdOf(folder, { ...order, tags })
       const manifest = await placeOrder(context, { ...order, id, tags }, (done, total) =>
-        showProgress("registering", done, total),
+        showProgress("registering", done, total, "chips"),
       ).catch(async (refusal) => {
         if ((await countRegistered(context.db.read, id)) === 0) forgetOrder(folder)
         throw refusal

@@ -1,9 +1,9 @@
 /** On a terminal only: one line that is written over, with a bar. */
-export function showProgress(step: string, done: number, total: number): void {
+export function showProgress(step: string, done: number, total: number, things: string): void {
   if (!process.stderr.isTTY) return
   const filled = Math.round((done / total) * BAR_CELLS)
   const bar = `${"█".repeat(filled)}${"░".repeat(BAR_CELLS - filled)}`
-  process.stderr.write(`\r\u001b[K${bar} ${step} ${done} of ${total} chips${done === total ? "\n" : ""}`)
+  process.stderr.write(`\r\u001b[K${bar} ${step} ${done} of ${total} ${things}${done === total ? "\n" : ""}`)
 }
 
 const BAR_CELLS = 24

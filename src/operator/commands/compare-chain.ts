@@ -1,0 +1,65 @@
+import type { CollectionRow } from "../../db/schema.ts"
+import type { World } from "../../engine/world.ts"
+import { type Comparison, comparableCollections, compareWithChain } from "../verbs/compare-chain.ts"
+import { OperatorRefusal } from "../verbs/refusal.ts"
+import type { Command } from "./command.ts"
+import { showProgress } from "./progress.ts"
+
+export const compareChain: Command = {
+  name: "chain compare",
+  does: "what collections have on chain that nobody asked for here, as after a signer's key was leaked",
+  takes: "[--collection ID]",
+  about: `Serials, chips that units have on chain only, and owners without a claim. Ends with 1 where there are any. A unit that
+nobody has claimed and that has another chip on chain must not be claimed before the chain has its own again: a claim
+binds the one on chain for good.`,
+  options: { collection: false },
+  plan(values) {
+    const id = values.option("collection")
+    return async (world) => {
+      const rows = await comparableCollections(world.context.db.read, id)
+      if (id !== null && rows.length === 0)
+        throw new OperatorRefusal("not_found.resource", `there is no active collection ${id}`)
+      const compared = await compareAll(world, rows)
+      const unlike = compared.filter(isUnlike)
+      const unreached = rows.length - compared.length
+      return {
+        document: { compared: compared.length, not_connected: unreached, collections: unlike },
+        text: [
+          `${compared.length} collections compared${unreached > 0 ? `, ${unreached} on chains that are not in CHAINS left out` : ""}`,
+          ...unlike.flatMap(linesOf),
+        ].join("\n"),
+        isRefusal: unlike.length > 0,
+      }
+    }
+  },
+}
+
+/** One after the other: each may read a contract's events down to its deployment. */
+async function compareAll({ chains, context }: World, rows: CollectionRow[]): Promise<Comparison[]> {
+  const compared: Comparison[] = []
+  for (const [index, row] of rows.entries()) {
+    const chain = chains.get(row.chain_id)
+    if (chain) compared.push(await compareWithChain(context.db.read, chain, row))
+    showProgress("compared", index + 1, rows.length, "collections")
+  }
+  return compared
+}
+
+function isUnlike({ unasked_serials, other_chips, unasked_claims }: Comparison): boolean {
+  return unasked_serials > 0 || other_chips.length > 0 || unasked_claims.length > 0
+}
+
+function linesOf({ collection_id, unasked_serials, other_chips, unasked_claims }: Comparison): string[] {
+  return [
+    `collection ${collection_id}`,
+    ...(unasked_serials > 0 ? [`  ${unasked_serials} serials on chain that nobody asked for`] : []),
+    ...other_chips.map(
+      ({ unit_id, serial, chip_id, chip_id_on_chain }) =>
+        `  unit ${unit_id}, serial ${serial}: its chip is ${chip_id ?? "none"}, and ${chip_id_on_chain} on chain`,
+    ),
+    ...unasked_claims.map(
+      ({ unit_id, serial, owner }) =>
+        `  unit ${unit_id}, serial ${serial}: ${owner ?? "somebody"} has it, by no claim of this service`,
+    ),
+  ]
+}

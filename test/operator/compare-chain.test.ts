@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { type Address, concatHex, encodeFunctionData, type Hex, numberToHex } from "viem"
+import { chips, units } from "../../src/db/schema.ts"
+import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { parseValues } from "../../src/operator/commands/command.ts"
+import { compareChain } from "../../src/operator/commands/compare-chain.ts"
+import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+
+// A thief has a key with all roles for a while: `operator chain compare` must name what was done with it, and no more.
+
+const thief = "0x00000000000000000000000000000000000bad01"
+let running: RunningWorkers
+let factory: Address
+let admin: Address
+
+beforeAll(async () => {
+  running = await openEngine()
+  const { client } = running.stage.anvil
+  factory = running.context.config.chains[0]?.factory_address as Address
+  admin = await client.readContract({ address: factory, abi: factoryAbi, functionName: "admin" })
+}, 60_000)
+afterAll(async () => {
+  await running.close()
+})
+
+test("what a thief did with a signer's key is named by unit, and a replacement of the brand's own is not", async () => {
+  const { unit_id: rebound, collection_id, address } = await issuedUnit(running)
+  const replaced = await anotherUnit(running, collection_id)
+  const taken = await anotherUnit(running, collection_id)
+  await replaceChip(replaced)
+  expect(await compare(collection_id)).toEqual({ compared: 1, not_connected: 0, collections: [] })
+
+  await setThiefsRoles(15n)
+  const chip_id = await chipOf(rebound)
+  const call = (functionName: string, ...args: unknown[]) =>
+    send(thief, address, encodeFunctionData({ abi: collectionAbi, functionName, args } as never))
+  await call("replaceChip", 1n, Number.parseInt(chip_id, 16), 0xbadbadbad)
+  await call("claim", 3n, thief)
+  await call("issue", 4n, concatHex([numberToHex(0xbad, { size: 5 })]), false)
+  await setThiefsRoles(0n)
+  await until(async () => (await unitOf(taken)).claimed)
+
+  expect(await compare(collection_id)).toEqual({
+    compared: 1,
+    not_connected: 0,
+    collections: [
+      {
+        collection_id,
+        unasked_serials: 1,
+        other_chips: [{ unit_id: rebound, serial: 1, chip_id, chip_id_on_chain: "0BADBADBAD" }],
+        unasked_claims: [{ unit_id: taken, serial: 3, owner: expect.stringMatching(new RegExp(thief, "i")) }],
+      },
+    ],
+  })
+}, 60_000)
+
+async function compare(collection_id: string) {
+  const values = parseValues(compareChain, ["--collection", collection_id])
+  const output = await compareChain.plan(values)(running.stage.world)
+  return "document" in output ? output.document : null
+}
+
+async function replaceChip(unit_id: string): Promise<void> {
+  const { context, caller, turn } = running
+  const before = await chipOf(unit_id)
+  const { service_secret: secret } = context.config
+  const request = { unit_id, body: { is_test: true as const } }
+  await turn((each) => createChipReplacement(each, { secret, chains: context.chains }, caller, request))
+  await until(async () => (await chipOf(unit_id)) !== before)
+}
+
+async function setThiefsRoles(roles: bigint): Promise<void> {
+  await send(
+    admin,
+    factory,
+    encodeFunctionData({ abi: factoryAbi, functionName: "setRoles", args: [thief, roles] }),
+  )
+}
+
+async function send(account: Address, to: Address, data: Hex): Promise<void> {
+  const { client } = running.stage.anvil
+  await client.impersonateAccount({ address: account })
+  await client.setBalance({ address: account, value: 10n ** 18n })
+  const hash = await client.sendTransaction({ account, to, data, gas: 500_000n, chain: null })
+  await until(async () => (await client.getTransactionReceipt({ hash }).catch(() => null)) !== null)
+  expect((await client.getTransactionReceipt({ hash })).status).toBe("success")
+}
+
+async function unitOf(id: string) {
+  const [row] = await running.context.db.read.select().from(units).where(eq(units.id, id))
+  if (!row) throw new Error(`there is no unit ${id}`)
+  return row
+}
+
+async function chipOf(unitId: string): Promise<string> {
+  const [row] = await running.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
+  if (!row) throw new Error(`unit ${unitId} has no chip`)
+  return row.chip_id
+}
