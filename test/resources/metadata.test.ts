@@ -154,7 +154,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect((await get(contract)).status).toBe(404)
   })
 
-  test("is exported as files that say what the service answers, with the pictures beside them", async () => {
+  test("is exported as files that say what the service answers where contracts lead, and with a base nothing that ends with the service", async () => {
     const { collection, contract, path } = await issued({ name: "Jacket 1" })
     await service.behind.turn(({ tx }) =>
       tx.update(collections).set({ next_serial: 8 }).where(eq(collections.id, collection.id)),
@@ -172,8 +172,12 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
       expect(fileOf(`${address}/7`)).toBe(await (await get(path)).text())
       expect(fileOf(`${address}.json`)).toBe(await (await get(contract)).text())
       expect(fileOf(`${address}/7.svg`)).toBe(await (await get(`${path}/image.svg`)).text())
+      expect(fileOf(`${address}/index.html`)).toBe(fileOf(`${address}.json`))
       await run("--base", "ipfs://bafy/")
       expect(JSON.parse(fileOf(`${address}/7`)).image).toBe(`ipfs://bafy/31337/${address}/7.svg`)
+      expect(JSON.parse(fileOf(`${address}/index.html`)).image).toBe(`ipfs://bafy/31337/${address}.svg`)
+      for (const name of [`${address}/7`, `${address}.json`, `${address}/index.html`])
+        expect(fileOf(name)).not.toContain(base())
       expect(() =>
         metadataCommand.plan(
           parseValues(metadataCommand, ["--collection", "x", "--out", out, "--base", "no"]),

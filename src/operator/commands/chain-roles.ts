@@ -39,7 +39,8 @@ key may be elsewhere; nothing is sent.`,
     freeze-metadata-base    pause    resume    announce-release    cancel-release`,
     about: `The admin's key may be elsewhere; nothing is sent. Overlap: so long hold authorizations of the authorizer
 before, at most 168 hours, 24 unless told; 0, for a stolen key, ends them at once. The present authorizer can be named
-again only to end them sooner: a later end would let a stolen key's hold again.`,
+again only to end them sooner: a later end would let a stolen key's hold again. The metadata base is one for the
+collections of all brands: what cannot be read below it is lost to wallets, for good once it is frozen.`,
     argument: "ACT",
     options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
     plan(values) {

@@ -2,16 +2,30 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { exportedCollection, exportedTokens } from "../../resources/metadata/export.ts"
 import { drawCollection, drawToken } from "../../resources/metadata/picture.ts"
-import { presentCollectionDocument, presentToken } from "../../resources/metadata/present.ts"
+import {
+  type CollectionDocument,
+  presentCollectionDocument,
+  presentToken,
+  type TokenDocument,
+} from "../../resources/metadata/present.ts"
 import { type Command, UsageError } from "./command.ts"
 
 export const metadataCommand: Command = {
   name: "metadata export",
   does: "writes what the tokens of a collection show as files",
   takes: "--collection ID --out DIR [--base URL]",
-  about: `For a store that keeps files by their content: DIR/CHAIN_ID/ADDRESS/SERIAL holds what the service answers for a token,
-DIR/CHAIN_ID/ADDRESS.json the collection's document, and SERIAL.svg beside a token the picture of one that has none. With --base pictures are named where the
-folder will be, such as ipfs://…; without it, at this service. Cut short, run it again.`,
+  about: `For a store that keeps files by their content, or a web host: DIR/CHAIN_ID/ADDRESS/SERIAL holds what the service
+answers for a token, DIR/CHAIN_ID/ADDRESS.json the collection's document, and SERIAL.svg beside a token the picture of one
+that has none. contractURI leads to the folder DIR/CHAIN_ID/ADDRESS, for which stores and hosts answer the index.html in
+it: that is the collection's document again. Cut short, run it again.
+
+With --base pictures are named where the folder will be, such as ipfs://…, and the service's own pages are left out;
+without it, both are named at this service. The address of a folder by its content follows from what is in it, so it takes
+two exports: store the first, then export again with its address as --base, and store that.
+
+The base that a factory names is one for the collections of all brands. Export each of them, of all organizations, into
+the same DIR before "chain call set-metadata-base" and "freeze-metadata-base": what is not in that folder, such as what is
+issued later, cannot be read any more, for good once the base is frozen.`,
   options: { collection: true, out: true, base: false },
   plan(values) {
     const base = values.option("base")
@@ -34,7 +48,7 @@ folder will be, such as ipfs://…; without it, at this service. Cut short, run 
           writeFileSync(join(folder, `${serial}.svg`), drawToken(token))
           if (pictures) document.image = `${pictures}/${serial}.svg`
         }
-        writeFileSync(join(folder, `${serial}`), JSON.stringify(document))
+        writeFileSync(join(folder, `${serial}`), fileOf(document, base))
         tokens++
       }
       const document = presentCollectionDocument(config.metadata_base_url, found.collection)
@@ -42,8 +56,15 @@ folder will be, such as ipfs://…; without it, at this service. Cut short, run 
         writeFileSync(`${folder}.svg`, drawCollection(found.collection))
         if (pictures) document.image = `${pictures}.svg`
       }
-      writeFileSync(`${folder}.json`, JSON.stringify(document))
+      for (const file of [`${folder}.json`, join(folder, "index.html")])
+        writeFileSync(file, fileOf(document, base))
       return { document: { tokens, folder }, text: `what ${tokens} tokens show is in ${folder}` }
     }
   },
+}
+
+/** What is read elsewhere outlives the pages of this service. */
+function fileOf(document: TokenDocument | CollectionDocument, base: string | null): string {
+  const pages = { external_url: undefined, external_link: undefined }
+  return JSON.stringify(base === null ? document : { ...document, ...pages })
 }

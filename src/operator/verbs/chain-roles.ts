@@ -129,11 +129,14 @@ export async function setAuthorizer(
 
 export function setMetadataBase(chain: ConnectedChain, base: string): FactoryCall {
   const data = encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [base] })
-  return callOf(chain, data, `says that metadata is below ${base}`)
+  return callOf(chain, data, `says that the metadata of all brands is below ${base}`)
 }
 
 const plainCalls = {
-  freezeBaseURI: ["admin", "keeps the base of the metadata for good"],
+  freezeBaseURI: [
+    "admin",
+    "keeps the base of the metadata of all brands for good: what is not there can never be read",
+  ],
   pause: ["guardian or admin", "stops all keys and authorizers in all collections"],
   resume: ["admin", "lets all keys and authorizers go on"],
   announceRelease: ["admin", "frees plain transfers in all collections, for good, in seven days"],
