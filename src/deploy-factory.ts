@@ -19,7 +19,7 @@ import { unlessUnknown } from "./engine/chain/endpoint.ts"
 import publicChains from "./engine/chain/public-chains.json"
 import { rolesIn } from "./engine/chain/roles.ts"
 import { rawMessage } from "./engine/chain/rpc.ts"
-import { metadataBaseUrl, processEnvironment } from "./platform/config.ts"
+import { type Environment, metadataBaseUrl, processEnvironment } from "./platform/config.ts"
 import { ConfigError } from "./platform/config-error.ts"
 import { complain, say } from "./platform/run.ts"
 import { StartError } from "./platform/start-error.ts"
@@ -32,16 +32,24 @@ it is. The key in the file pays and becomes the admin, who can change the rest; 
 sent nothing before: the deployment is its first two transactions, which makes a second run harmless and the addresses
 the same on every chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of
 SIGNER_KEYS in the same order, which says what each may do. A guardian can pause, and cancel a release. Tokens say that
-their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of the API.`
+their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of API_BASE_URL; one of
+them is needed but on a local chain.`
 
 async function runDeployment(words: string[]): Promise<void> {
   if (words.includes("--help") || words.includes("-h")) return say(usage)
-  const { rpcUrl, account, ...parties } = parse(words)
+  const { rpcUrl, account, isBaseNamed, ...parties } = parse(words)
   const client = connect(rpcUrl, account)
   const chainId = await reach(client.getChainId())
+  if (!isBaseNamed && chainId !== localChainId)
+    throw new StartError(
+      `tokens of chain ${chainId} would say that their metadata is below ${parties.metadata_base_url}, which nobody set; give --metadata-base-url, or set METADATA_BASE_URL or API_BASE_URL`,
+    )
   const deployed = await deployContracts(client, { deployer: account.address, ...parties })
   say(JSON.stringify({ [chainId]: { ...settingsOf(chainId), rpc_urls: [rpcUrl], ...deployed } }))
 }
+
+/** Of development, whose tokens may lead to this machine. */
+const localChainId = 31_337
 
 /** What is known of a public chain; its example of a provider is not. */
 function settingsOf(chainId: number): object {
@@ -72,6 +80,7 @@ async function deployContracts(client: Client, parties: Parties): Promise<Deploy
   }
   // What is there may be of an earlier run, or of one at the same time, with other roles.
   await checkSettings(client, factory_address, parties)
+  await compareBase(client, factory_address, parties.metadata_base_url)
   if (wasThere) complain(`The factory is at ${factory_address} already.`)
   const desk = { account: client.account, address: desk_address, data: desk_data, nonce: 1 }
   if (!(await reach(client.getCode({ address: desk_address }))))
@@ -158,6 +167,20 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
   }
 }
 
+/** Told and no more: the admin may have moved it, as to a content-addressed store, and the service works with any. */
+async function compareBase(client: Client, address: Address, wanted: string): Promise<void> {
+  const factory = { address, abi: factoryAbi } as const
+  const known = await reach(client.readContract({ ...factory, functionName: "baseURI" }))
+  if (known === wanted) return
+  const isFrozen = await reach(client.readContract({ ...factory, functionName: "baseURIFrozen" }))
+  const change = isFrozen
+    ? "it is frozen, so nobody changes that"
+    : `its admin changes that with what operator chain call set-metadata-base --url ${wanted} prints`
+  complain(
+    `The factory at ${address} says that metadata is below ${known || "no address yet"}, not ${wanted}; ${change}.`,
+  )
+}
+
 /** The node's own words in one line, never with the address of the provider, which may hold a key. */
 async function reach<T>(answer: Promise<T>): Promise<T> {
   try {
@@ -169,7 +192,7 @@ async function reach<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-type Asked = Omit<Parties, "deployer"> & { account: PrivateKeyAccount; rpcUrl: string }
+type Asked = Omit<Parties, "deployer"> & { account: PrivateKeyAccount; rpcUrl: string; isBaseNamed: boolean }
 
 function parse(words: string[]): Asked {
   const values = readOptions(words)
@@ -181,16 +204,18 @@ function parse(words: string[]): Asked {
   const rpcUrl = option("rpc-url")
   if (!/^https?:\/\//.test(rpcUrl) || !URL.canParse(rpcUrl))
     throw new StartError("--rpc-url takes an http or https address")
+  const environment: Environment = {
+    ...processEnvironment,
+    ...(values["metadata-base-url"] && { METADATA_BASE_URL: values["metadata-base-url"] }),
+  }
   return {
     rpcUrl,
     account: readAccount(option("key-file")),
     authorizer: toAddress(option("authorizer")),
     signers: option("operators").split(",").map(toAddress),
     guardian: values.guardian ? toAddress(values.guardian) : null,
-    metadata_base_url: metadataBaseUrl({
-      ...processEnvironment,
-      ...(values["metadata-base-url"] && { METADATA_BASE_URL: values["metadata-base-url"] }),
-    }),
+    metadata_base_url: metadataBaseUrl(environment),
+    isBaseNamed: Boolean(environment.METADATA_BASE_URL || environment.API_BASE_URL),
   }
 }
 

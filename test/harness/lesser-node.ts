@@ -1,7 +1,7 @@
 export type Call = { id: number; method: string; params?: unknown[] }
 
-/** What a node says to a question that it does not know. */
-export type Said = { result: null } | { error: { code: number; message: string } }
+/** What a node says by itself. */
+export type Said = { result: string | null } | { error: { code: number; message: string } }
 
 /** A node that asks another one, but for what `lack` answers itself; it is null for the rest. */
 export function startLesserNode(

@@ -17,7 +17,7 @@ import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "../harness/child-process.ts"
-import { startLesserNode, withoutPending } from "../harness/lesser-node.ts"
+import { type Call, type Said, startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 
 const authorizer = privateKeyToAddress(generatePrivateKey())
 const operators = [generatePrivateKey(), generatePrivateKey()].map(privateKeyToAddress)
@@ -82,7 +82,34 @@ describe("the deployment of the factory", () => {
   }, 20_000)
 })
 
+test("a factory that has other metadata than is asked for is left as it is, and that is said", async () => {
+  const deployer = await newDeployer({ ether: "10" })
+  await deploy(deployer, { "metadata-base-url": "https://api.test/metadata" })
+  const again = await deploy(deployer, { "metadata-base-url": "https://tokens.test" })
+  expect(again.exitCode).toBe(0)
+  expect(again.complaint).toMatch(
+    "metadata is below https://api.test/metadata, not https://tokens.test; its admin",
+  )
+  expect(again.complaint).toMatch("operator chain call set-metadata-base --url https://tokens.test prints")
+  const same = await deploy(deployer, { "metadata-base-url": "https://api.test/metadata/" })
+  expect(same.complaint).not.toMatch("metadata")
+}, 20_000)
+
 describe("the deployment ends with one line", () => {
+  test("when nobody said where the metadata of a public chain's tokens is, which is not on this machine", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const node = startLesserNode(chain.rpc_url, ofAnotherChain)
+    const line = await failure(deployer, { "rpc-url": node.url })
+    expect(line).toMatch(
+      "tokens of chain 8453 would say that their metadata is below http://localhost:3000/metadata",
+    )
+    expect(line).toMatch("give --metadata-base-url, or set METADATA_BASE_URL or API_BASE_URL")
+    expect(await reader().getTransactionCount(deployer)).toBe(0)
+    const named = { "rpc-url": node.url, "metadata-base-url": "https://api.test" }
+    expect((await deploy(deployer, named)).exitCode).toBe(0)
+    await node.stop()
+  }, 20_000)
+
   test("when the chain does not answer, without saying the provider's address", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const url = `http://127.0.0.1:${await freePort()}/with-a-key`
@@ -170,6 +197,11 @@ async function newDeployer({ ether }: { ether: string }): Promise<Deployer> {
   const address = privateKeyToAddress(private_key)
   await writer().setBalance({ address, value: parseEther(ether) })
   return { file: keyFile(private_key), address, private_key }
+}
+
+/** Says that it is of a public chain. */
+function ofAnotherChain({ method }: Call): Said | null {
+  return method === "eth_chainId" ? { result: "0x2105" } : null
 }
 
 let written = 0
