@@ -116,7 +116,7 @@ function blocksOf(...languages: string[]): string[] {
   )
 }
 
-/** A module of the story, with what the guides say that the reader has: a wallet, as viem's client or in wagmi, on some chain. */
+/** A module of the story, with what the guides say that the reader has: a wallet, as viem's client or in wagmi, which knows another chain alone. */
 function storyOf(wallet: "viem" | "wagmi", index: number): string {
   const { wallets, chain, api_key } = dev.service
   const lines = blocksOf("ts", wallet).join("\n").replaceAll("end_sk_…", api_key).split("\n")
@@ -130,19 +130,23 @@ ${[...imports].join("\n")}
 const account = privateKeyToAccount("${wallets[index]?.private_key}")
 const rpc = http("${chain.rpc_url}")({})
 let chainId = "0x1"
+const known = new Set([chainId])
 const wallet = createWalletClient({
   account,
-  chain: foundry,
+  chain: mainnet,
   transport: custom({
-    async request(asked) {
-      if (asked.method === "eth_chainId") return chainId
-      if (asked.method !== "wallet_switchEthereumChain") return await rpc.request(asked)
-      chainId = asked.params[0].chainId
+    async request({ method, params }) {
+      if (method === "eth_chainId") return chainId
+      if (method === "wallet_addEthereumChain") return void known.add(params[0].chainId)
+      if (method !== "wallet_switchEthereumChain") return await rpc.request({ method, params })
+      if (!known.has(params[0].chainId)) throw { code: 4902, message: "Unrecognized chain ID" }
+      chainId = params[0].chainId
     },
   }),
 })
 const connector = mock({ accounts: [account.address] })
 const chainHere = { ...foundry, rpcUrls: { default: { http: ["${chain.rpc_url}"] } } } as const
+const chains = [mainnet, chainHere]
 const wagmiConfig = createConfig({
   chains: [mainnet, chainHere],
   connectors: [connector],
