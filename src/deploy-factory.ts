@@ -32,19 +32,16 @@ it is. The key in the file pays and becomes the admin, who can change the rest; 
 sent nothing before: the deployment is its first two transactions, which makes a second run harmless and the addresses
 the same on every chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of
 SIGNER_KEYS in the same order, which says what each may do. A guardian can pause, and cancel a release. Tokens say that
-their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of API_BASE_URL; one of
-them is needed but on a local chain.`
+their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of API_BASE_URL.`
 
 async function runDeployment(words: string[]): Promise<void> {
   if (words.includes("--help") || words.includes("-h")) return say(usage)
   const { rpcUrl, account, isBaseNamed, ...parties } = parse(words)
   const client = connect(rpcUrl, account)
   const chainId = await reach(client.getChainId())
-  if (!isBaseNamed && chainId !== localChainId)
-    throw new StartError(
-      `tokens of chain ${chainId} would say that their metadata is below ${parties.metadata_base_url}, which nobody set; give --metadata-base-url, or set METADATA_BASE_URL or API_BASE_URL`,
-    )
   const deployed = await deployContracts(client, { deployer: account.address, ...parties })
+  if (isBaseNamed || chainId !== localChainId)
+    await checkBase(client, deployed.factory_address, { wanted: parties.metadata_base_url, isBaseNamed })
   say(JSON.stringify({ [chainId]: { ...settingsOf(chainId), rpc_urls: [rpcUrl], ...deployed } }))
 }
 
@@ -80,7 +77,6 @@ async function deployContracts(client: Client, parties: Parties): Promise<Deploy
   }
   // What is there may be of an earlier run, or of one at the same time, with other roles.
   await checkSettings(client, factory_address, parties)
-  await compareBase(client, factory_address, parties.metadata_base_url)
   if (wasThere) complain(`The factory is at ${factory_address} already.`)
   const desk = { account: client.account, address: desk_address, data: desk_data, nonce: 1 }
   if (!(await reach(client.getCode({ address: desk_address }))))
@@ -167,17 +163,21 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
   }
 }
 
+type Base = { wanted: string; isBaseNamed: boolean }
+
 /** Told and no more: the admin may have moved it, as to a content-addressed store, and the service works with any. */
-async function compareBase(client: Client, address: Address, wanted: string): Promise<void> {
+async function checkBase(client: Client, address: Address, { wanted, isBaseNamed }: Base): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
   const known = await reach(client.readContract({ ...factory, functionName: "baseURI" }))
-  if (known === wanted) return
+  const isAsWanted = isBaseNamed ? known === wanted : known !== wanted
+  if (isAsWanted) return
   const isFrozen = await reach(client.readContract({ ...factory, functionName: "baseURIFrozen" }))
   const change = isFrozen
     ? "it is frozen, so nobody changes that"
-    : `its admin changes that with what operator chain call set-metadata-base --url ${wanted} prints`
+    : `its admin changes that with what operator chain call set-metadata-base --url ${isBaseNamed ? wanted : "URL"} prints`
+  const other = isBaseNamed ? `, not ${wanted}` : ", as neither METADATA_BASE_URL nor API_BASE_URL is set"
   complain(
-    `The factory at ${address} says that metadata is below ${known || "no address yet"}, not ${wanted}; ${change}.`,
+    `The factory at ${address} says that metadata is below ${known || "no address yet"}${other}; ${change}.`,
   )
 }
 
