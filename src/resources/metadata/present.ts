@@ -3,7 +3,7 @@ import type { PublicCollection, PublicToken } from "./service.ts"
 /** What `tokenURI` of a token leads to (ERC-721). */
 export type TokenDocument = {
   name: string
-  description?: string
+  description: string | null
   image: string
   external_url: string
   attributes: { trait_type: string; value: string | number | boolean }[]
@@ -12,7 +12,7 @@ export type TokenDocument = {
 /** What `contractURI` of a collection leads to (ERC-7572). */
 export type CollectionDocument = {
   name: string
-  description?: string
+  description: string | null
   image: string
   external_link: string
 }
@@ -22,7 +22,7 @@ export function presentToken(base: string, token: PublicToken): TokenDocument {
   const place = `${placeOf(base, token.collection)}/${token.serial}`
   return {
     name: titleOf(token),
-    ...descriptionOf(token),
+    description: token.description,
     image: token.image_url ?? `${place}/image.svg`,
     external_url: `${place}/page`,
     attributes: traitsOf(token),
@@ -33,15 +33,10 @@ export function presentCollectionDocument(base: string, collection: PublicCollec
   const place = placeOf(base, collection)
   return {
     name: collection.name,
-    ...descriptionOf(collection),
+    description: collection.description,
     image: collection.image_url ?? `${place}/image.svg`,
     external_link: `${place}/page`,
   }
-}
-
-/** A document has a text or no such field: the standards know no null. */
-function descriptionOf({ description }: { description: string | null }): { description?: string } {
-  return description === null ? {} : { description }
 }
 
 /** What a token is called where its unit has no name. */

@@ -21,7 +21,7 @@ export function collectionPage({ name, description, image }: CollectionDocument)
   return card({ name, description, image }, html``)
 }
 
-type Head = { name: string; description: string | undefined; image: string }
+type Head = { name: string; description: string | null; image: string }
 
 function card({ name, description, image }: Head, rest: Markup): string {
   return webPage({
