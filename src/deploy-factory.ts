@@ -40,7 +40,8 @@ async function runDeployment(words: string[]): Promise<void> {
   const client = connect(rpcUrl, account)
   const chainId = await reach(client.getChainId())
   const deployed = await deployContracts(client, { deployer: account.address, ...parties })
-  if (isBaseNamed || chainId !== localChainId)
+  // A factory of the first generation, which has no desk, names no metadata.
+  if (deployed.desk_address && (isBaseNamed || chainId !== localChainId))
     await checkBase(client, deployed.factory_address, { wanted: parties.metadata_base_url, isBaseNamed })
   say(JSON.stringify({ [chainId]: { ...settingsOf(chainId), rpc_urls: [rpcUrl], ...deployed } }))
 }
@@ -169,16 +170,18 @@ type Base = { wanted: string; isBaseNamed: boolean }
 async function checkBase(client: Client, address: Address, { wanted, isBaseNamed }: Base): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
   const known = await reach(client.readContract({ ...factory, functionName: "baseURI" }))
-  const isAsWanted = isBaseNamed ? known === wanted : known !== wanted
-  if (isAsWanted) return
-  const isFrozen = await reach(client.readContract({ ...factory, functionName: "baseURIFrozen" }))
-  const change = isFrozen
-    ? "it is frozen, so nobody changes that"
-    : `its admin changes that with what operator chain call set-metadata-base --url ${isBaseNamed ? wanted : "URL"} prints`
-  const other = isBaseNamed ? `, not ${wanted}` : ", as neither METADATA_BASE_URL nor API_BASE_URL is set"
-  complain(
-    `The factory at ${address} says that metadata is below ${known || "no address yet"}${other}; ${change}.`,
-  )
+  const tell = async (why: string, url: string) => {
+    const isFrozen = await reach(client.readContract({ ...factory, functionName: "baseURIFrozen" }))
+    const change = isFrozen
+      ? "it is frozen, so nobody changes that"
+      : `its admin changes that with what operator chain call set-metadata-base --url ${url} prints`
+    complain(
+      `The factory at ${address} says that metadata is below ${known || "no address yet"}, ${why}; ${change}.`,
+    )
+  }
+  if (isBaseNamed && known !== wanted) return await tell(`not ${wanted}`, wanted)
+  if (!isBaseNamed && known === wanted)
+    await tell("as neither METADATA_BASE_URL nor API_BASE_URL is set", "URL")
 }
 
 /** The node's own words in one line, never with the address of the provider, which may hold a key. */

@@ -6,6 +6,7 @@ import {
   type Address,
   createPublicClient,
   createTestClient,
+  encodeDeployData,
   getContractAddress,
   http,
   parseEther,
@@ -14,6 +15,7 @@ import {
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from "viem/accounts"
 import { type DevChain, startDevChain } from "../../src/dev/chain.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "../harness/child-process.ts"
@@ -93,6 +95,21 @@ test("a factory that has other metadata than is asked for is left as it is, and 
   expect(again.complaint).toMatch("operator chain call set-metadata-base --url https://tokens.test prints")
   const same = await deploy(deployer, { "metadata-base-url": "https://api.test/metadata/" })
   expect(same.complaint).not.toMatch("metadata")
+}, 20_000)
+
+test("a factory of the first generation, which names no metadata, is left as it is", async () => {
+  const deployer = await newDeployer({ ether: "10" })
+  const args = [deployer.address, authorizer, operators] as const
+  const data = encodeDeployData({ abi: firstFactoryAbi, bytecode: firstFactoryBytecode, args })
+  const account = privateKeyToAccount(deployer.private_key)
+  const hash = await writer().sendTransaction({ chain: null, account, data })
+  await reader().waitForTransactionReceipt({ hash, pollingInterval: 100 })
+  const { exitCode, printed, complaint } = await deploy(deployer, {
+    "metadata-base-url": "https://api.test/metadata",
+  })
+  expect(complaint).toStartWith("It is of the first generation")
+  expect(exitCode).toBe(0)
+  expect(chainIn(printed).desk_address).toBeNull()
 }, 20_000)
 
 test("where nobody said where the metadata of a public chain's tokens is, that it is on this machine is said", async () => {
