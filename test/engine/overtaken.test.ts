@@ -3,11 +3,11 @@ import { asc, desc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chipReplacements, claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { effectsOf } from "../../src/engine/lanes/transactions.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
-import { issuedOn } from "../../workers/jobs/take-up-serials.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,

@@ -7,7 +7,7 @@ import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.gene
 import { presentUnit } from "../../src/resources/units/present.ts"
 import { getUnit } from "../../src/resources/units/service.ts"
 import { accountAt, type Stage } from "../faults/stage.ts"
-import { issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+import { issuedUnit, openEngine, type RunningWorkers, sendAsAdmin, until } from "../harness/engine.ts"
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -105,17 +105,9 @@ function transferCall(to: Address): Hex {
 }
 
 /** The service has ended: its admin announced it, and a week is over. */
-async function release({ anvil: { client }, world }: Stage, contract: Address): Promise<void> {
-  const factory = world.chains.get(31_337)?.config.factory_address as Address
-  const admin = await client.readContract({ address: factory, abi: factoryAbi, functionName: "admin" })
-  await client.impersonateAccount({ address: admin })
-  await client.setBalance({ address: admin, value: 10n ** 18n })
-  const data = encodeFunctionData({ abi: factoryAbi, functionName: "announceRelease" })
-  await client.sendTransaction({ account: admin, to: factory, data })
-  await until(
-    async () =>
-      (await client.readContract({ address: factory, abi: factoryAbi, functionName: "releaseAt" })) > 0n,
-  )
+async function release(stage: Stage, contract: Address): Promise<void> {
+  const { client } = stage.anvil
+  await sendAsAdmin(stage, encodeFunctionData({ abi: factoryAbi, functionName: "announceRelease" }))
   await client.increaseTime({ seconds: 8 * 24 * 60 * 60 })
   await until(
     async () =>

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { type Address, encodeFunctionData, type Hex, parseAbi, parseEventLogs } from "viem"
+import { encodeFunctionData, type Hex, parseAbi, parseEventLogs } from "viem"
 import { createApp } from "../../src/api/app.ts"
 import { metadataRefreshes } from "../../src/db/chain-schema.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { updateUnit } from "../../src/resources/units/service.ts"
-import { issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+import { issuedUnit, openEngine, type RunningWorkers, sendAsAdmin, until } from "../harness/engine.ts"
 
 let running: RunningWorkers
 let app: ReturnType<typeof createApp>
@@ -17,7 +17,7 @@ beforeAll(async () => {
   app = createApp(context).listen({ hostname: "127.0.0.1", port: 0 })
   base = `http://127.0.0.1:${app.server?.port}`
   context.config.metadata_base_url = `${base}/metadata`
-  await asAdmin(
+  await sendAsAdmin(
     stage,
     encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [`${base}/metadata`] }),
   )
@@ -84,14 +84,3 @@ test("a refresh is announced by the contract itself, once a minute, and ends con
     [address.toLowerCase(), "ContractURIUpdated"],
   ])
 }, 60_000)
-
-async function asAdmin({ anvil: { client }, world }: RunningWorkers["stage"], data: Hex): Promise<void> {
-  const to = world.chains.get(31_337)?.config.factory_address as Address
-  const account = await client.readContract({ address: to, abi: factoryAbi, functionName: "admin" })
-  await client.impersonateAccount({ address: account })
-  await client.setBalance({ address: account, value: 10n ** 18n })
-  const hash = await client.sendTransaction({ account, to, data })
-  await until(
-    async () => (await client.getTransactionReceipt({ hash }).catch(() => null))?.status === "success",
-  )
-}

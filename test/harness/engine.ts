@@ -1,7 +1,8 @@
 import { and, eq } from "drizzle-orm"
-import type { Address } from "viem"
+import type { Address, Hex } from "viem"
 import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { World } from "../../src/engine/world.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
@@ -109,6 +110,32 @@ export async function anotherUnit(
     return row !== undefined
   })
   return unit_id
+}
+
+/** A call by an account whose key nobody here has, once it has succeeded. */
+export async function sendAs(
+  { anvil: { client } }: Stage,
+  account: Address,
+  to: Address,
+  data: Hex,
+): Promise<void> {
+  await client.impersonateAccount({ address: account })
+  await client.setBalance({ address: account, value: 10n ** 18n })
+  const hash = await client.sendTransaction({ account, to, data, gas: 500_000n, chain: null })
+  await until(
+    async () => (await client.getTransactionReceipt({ hash }).catch(() => null))?.status === "success",
+  )
+}
+
+/** A call of the factory by its admin. */
+export async function sendAsAdmin(stage: Stage, data: Hex): Promise<void> {
+  const factory = stage.world.context.config.chains[0]?.factory_address as Address
+  const admin = await stage.anvil.client.readContract({
+    address: factory,
+    abi: factoryAbi,
+    functionName: "admin",
+  })
+  await sendAs(stage, admin, factory, data)
 }
 
 export async function until(isSo: () => Promise<boolean>): Promise<void> {

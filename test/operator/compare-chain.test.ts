@@ -1,25 +1,29 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { type Address, concatHex, encodeFunctionData, type Hex, numberToHex } from "viem"
+import { concatHex, encodeFunctionData, numberToHex } from "viem"
 import { chips, units } from "../../src/db/schema.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
 import { compareChain } from "../../src/operator/commands/compare-chain.ts"
+import { comparableCollections, compareWithChain } from "../../src/operator/verbs/compare-chain.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
-import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+import {
+  anotherUnit,
+  issuedUnit,
+  openEngine,
+  type RunningWorkers,
+  sendAs,
+  sendAsAdmin,
+  until,
+} from "../harness/engine.ts"
 
 // A thief has a key with all roles for a while: `operator chain compare` must name what was done with it, and no more.
 
 const thief = "0x00000000000000000000000000000000000bad01"
 let running: RunningWorkers
-let factory: Address
-let admin: Address
 
 beforeAll(async () => {
   running = await openEngine()
-  const { client } = running.stage.anvil
-  factory = running.context.config.chains[0]?.factory_address as Address
-  admin = await client.readContract({ address: factory, abi: factoryAbi, functionName: "admin" })
 }, 60_000)
 afterAll(async () => {
   await running.close()
@@ -35,7 +39,12 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
   await setThiefsRoles(15n)
   const chip_id = await chipOf(rebound)
   const call = (functionName: string, ...args: unknown[]) =>
-    send(thief, address, encodeFunctionData({ abi: collectionAbi, functionName, args } as never))
+    sendAs(
+      running.stage,
+      thief,
+      address,
+      encodeFunctionData({ abi: collectionAbi, functionName, args } as never),
+    )
   await call("replaceChip", 1n, Number.parseInt(chip_id, 16), 0xbadbadbad)
   await call("claim", 3n, thief)
   await call("issue", 4n, concatHex([numberToHex(0xbad, { size: 5 })]), false)
@@ -56,6 +65,16 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
   })
 }, 60_000)
 
+test("what is issued while a collection is compared was asked for", async () => {
+  const { collection_id } = await issuedUnit(running)
+  const { context, stage } = running
+  const [before] = await comparableCollections(context.db.read, collection_id)
+  await anotherUnit(running, collection_id)
+  const chain = stage.world.chains.get(31_337)
+  if (!before || !chain) throw new Error("there is nothing to compare")
+  expect(await compareWithChain(context.db.read, chain, before)).toMatchObject({ unasked_serials: 0 })
+}, 60_000)
+
 async function compare(collection_id: string) {
   const values = parseValues(compareChain, ["--collection", collection_id])
   const output = await compareChain.plan(values)(running.stage.world)
@@ -72,20 +91,8 @@ async function replaceChip(unit_id: string): Promise<void> {
 }
 
 async function setThiefsRoles(roles: bigint): Promise<void> {
-  await send(
-    admin,
-    factory,
-    encodeFunctionData({ abi: factoryAbi, functionName: "setRoles", args: [thief, roles] }),
-  )
-}
-
-async function send(account: Address, to: Address, data: Hex): Promise<void> {
-  const { client } = running.stage.anvil
-  await client.impersonateAccount({ address: account })
-  await client.setBalance({ address: account, value: 10n ** 18n })
-  const hash = await client.sendTransaction({ account, to, data, gas: 500_000n, chain: null })
-  await until(async () => (await client.getTransactionReceipt({ hash }).catch(() => null)) !== null)
-  expect((await client.getTransactionReceipt({ hash })).status).toBe("success")
+  const data = encodeFunctionData({ abi: factoryAbi, functionName: "setRoles", args: [thief, roles] })
+  await sendAsAdmin(running.stage, data)
 }
 
 async function unitOf(id: string) {

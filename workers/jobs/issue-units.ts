@@ -19,6 +19,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, encodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { CallReverted } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
 import { foundSerialsOf, ownIssuances } from "../../src/engine/found-serials.ts"
@@ -35,7 +36,7 @@ import {
 import { addressesOf, collectionOf } from "./collections.ts"
 import { beforeHeldSerials, withoutOvertaking } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
-import { issuedOn, takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
+import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
 /** The most single units that are joined into one transaction; a bulk request has no more either. */
 const maxUnits = 100

@@ -1,5 +1,5 @@
 import { and, eq, inArray } from "drizzle-orm"
-import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
+import type { Address } from "viem"
 import { foundOwners, foundSerials } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -10,6 +10,8 @@ import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed } from "../../src/engine/chain/headers.ts"
+import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import type { FoundSerial } from "../../src/engine/found-serials.ts"
@@ -89,18 +91,6 @@ const ownersOf = query(
       .where(and(eq(foundOwners.collection_id, collection_id), inArray(foundOwners.serial, serials))),
 )
 
-/** The number of serials issued at a block, the newest one unless it is given; 0 before there is a contract. */
-export async function issuedOn(
-  { rpc }: ConnectedChain,
-  address: Address,
-  blockNumber: bigint | null = null,
-): Promise<number> {
-  const issued = { abi: collectionAbi, functionName: "issued" } as const
-  const call = { to: address, data: encodeFunctionData(issued) }
-  const { data } = await reach(() => rpc.call(blockNumber === null ? call : { ...call, blockNumber }))
-  return data ? Number(decodeFunctionResult({ ...issued, data })) : 0
-}
-
 /** Those of a collection's serials that units have. */
 export async function heldSerials(
   queries: Queries,
@@ -152,7 +142,7 @@ async function chipOf(
 ): Promise<string> {
   const token = { address: address as Address, abi: collectionAbi, args: [BigInt(serial)] } as const
   const chip = await reach(() => rpc.readContract({ ...token, functionName: "chipOf", blockNumber }))
-  return chip.toString(16).padStart(10, "0").toUpperCase()
+  return chipIdOf(chip)
 }
 
 /** The transactions by which serials from the lowest on were issued. */

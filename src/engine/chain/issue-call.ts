@@ -32,9 +32,14 @@ export function decodeIssue(data: Hex): Issuance {
   const [first, chips] = args
   const chip_ids =
     typeof chips === "string"
-      ? (chips.slice(2).match(/.{10}/g) ?? [])
-      : chips.map((chip) => chip.toString(16).padStart(10, "0"))
-  return { first: Number(first), chip_ids: chip_ids.map((id) => id.toUpperCase()) }
+      ? (chips.slice(2).toUpperCase().match(/.{10}/g) ?? [])
+      : chips.map((chip) => chipIdOf(chip))
+  return { first: Number(first), chip_ids }
+}
+
+/** The id of a chip that a contract has as a number. */
+export function chipIdOf(chip: number): string {
+  return chip.toString(16).toUpperCase().padStart(10, "0")
 }
 
 /** Chips as a call and the event `Issued` have them: five bytes each, in order. */

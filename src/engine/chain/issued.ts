@@ -1,0 +1,16 @@
+import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
+import type { ConnectedChain } from "./chains.ts"
+import { collectionAbi } from "./contracts.generated.ts"
+import { reach } from "./rpc.ts"
+
+/** The number of serials issued at a block, the newest one unless it is given; 0 before there is a contract. */
+export async function issuedOn(
+  { rpc }: ConnectedChain,
+  address: Address,
+  blockNumber: bigint | null = null,
+): Promise<number> {
+  const issued = { abi: collectionAbi, functionName: "issued" } as const
+  const call = { to: address, data: encodeFunctionData(issued) }
+  const { data } = await reach(() => rpc.call(blockNumber === null ? call : { ...call, blockNumber }))
+  return data ? Number(decodeFunctionResult({ ...issued, data })) : 0
+}
