@@ -75,6 +75,12 @@ test("what is issued while a collection is compared was asked for", async () => 
   expect(await compareWithChain(context.db.read, chain, before)).toMatchObject({ unasked_serials: 0 })
 }, 60_000)
 
+test("a collection is named in either case, and one that is not there is refused", async () => {
+  const { collection_id } = await issuedUnit(running)
+  expect(await compare(collection_id.toUpperCase())).toMatchObject({ compared: 1 })
+  await expect(compare("nonsense")).rejects.toThrow("there is no active collection nonsense")
+}, 60_000)
+
 async function compare(collection_id: string) {
   const values = parseValues(compareChain, ["--collection", collection_id])
   const output = await compareChain.plan(values)(running.stage.world)

@@ -1,7 +1,6 @@
 import type { CollectionRow } from "../../db/schema.ts"
 import type { World } from "../../engine/world.ts"
 import { type Comparison, comparableCollections, compareWithChain } from "../verbs/compare-chain.ts"
-import { OperatorRefusal } from "../verbs/refusal.ts"
 import type { Command } from "./command.ts"
 import { showProgress } from "./progress.ts"
 
@@ -14,11 +13,9 @@ nobody has claimed and that has another chip on chain must not be claimed before
 binds the one on chain for good.`,
   options: { collection: false },
   plan(values) {
-    const id = values.option("collection")
+    const name = values.option("collection")
     return async (world) => {
-      const rows = await comparableCollections(world.context.db.read, id)
-      if (id !== null && rows.length === 0)
-        throw new OperatorRefusal("not_found.resource", `there is no active collection ${id}`)
+      const rows = await comparableCollections(world.context.db.read, name)
       const compared = await compareAll(world, rows)
       const unlike = compared.filter(isUnlike)
       const unreached = rows.length - compared.length

@@ -15,15 +15,24 @@ import { newestConfirmed } from "../../engine/chain/headers.ts"
 import { chipIdOf } from "../../engine/chain/issue-call.ts"
 import { issuedOn } from "../../engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../engine/chain/logs.ts"
+import { parseId } from "../../platform/ids.ts"
+import { OperatorRefusal } from "./refusal.ts"
 
-/** Collections that have a contract, the oldest first; only the one, where one is named. */
-export async function comparableCollections(queries: Queries, id: string | null): Promise<CollectionRow[]> {
+/** Collections that have a contract, the oldest first; only the one, where one is named. Throws `OperatorRefusal`. */
+export async function comparableCollections(queries: Queries, name: string | null): Promise<CollectionRow[]> {
   const isActive = eq(collections.status, "active")
-  return await queries
-    .select()
-    .from(collections)
-    .where(id === null ? isActive : and(isActive, eq(collections.id, id)))
-    .orderBy(asc(collections.id))
+  if (name === null)
+    return await queries.select().from(collections).where(isActive).orderBy(asc(collections.id))
+  const id = parseId(name)
+  const rows = id
+    ? await queries
+        .select()
+        .from(collections)
+        .where(and(isActive, eq(collections.id, id)))
+    : []
+  if (rows.length === 0)
+    throw new OperatorRefusal("not_found.resource", `there is no active collection ${name}`)
+  return rows
 }
 
 /**
