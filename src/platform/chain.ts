@@ -29,6 +29,8 @@ export type Chain = {
 
 export type Ownership = {
   owner: Address | null
+  /** The chip that a claim would lock; of one that is claimed the chip that is locked. */
+  chip_id: string
   /** What the authorization must carry. */
   authorization_nonce: number
   /** Null: the collection takes what this service signs, with no end that is set. */

@@ -363,6 +363,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "but not where one has it" },
   },
   {
+    name: "a claim locks whichever chip the chain has",
+    file: "workers/jobs/relay-claims.ts",
+    replace: [["if (chipIdOf(chip) === chip_id) return false", "if (chip > 0) return false"]],
+    noticed_by: {
+      file: "test/engine/foreign-chips.test.ts",
+      test: "is not claimed before it has its own again",
+    },
+  },
+  {
     name: "one recipient's claim is looked for down to the deployment",
     file: "workers/jobs/relay-claims.ts",
     replace: [

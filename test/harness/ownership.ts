@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach } from "bun:test"
-import { and, eq } from "drizzle-orm"
+import { and, eq, sql } from "drizzle-orm"
 import type { Address } from "viem"
 import type { Queries } from "../../src/db/database.ts"
-import { type ChipReplacementRow, effects } from "../../src/db/schema.ts"
+import { type ChipReplacementRow, chips, collections, effects, units } from "../../src/db/schema.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import type { AuthorizerEnd, Chain } from "../../src/platform/chain.ts"
@@ -42,13 +42,21 @@ export function useOwnership(engine: Engine): OwnershipService {
     const context = contextWithChain(opened, says)
     Object.assign(service, opened, { caller, context })
   })
-  beforeEach(() => Object.assign(says, { owner: null, isReachable: true, authorizer_end: null }))
+  beforeEach(() =>
+    Object.assign(says, { owner: null, isReachable: true, chip_id: null, authorizer_end: null }),
+  )
   afterAll(() => service.close())
   return service
 }
 
 /** What the chain of a test says: the owner of every serial, or null for custody; or that it does not answer. */
-export type ChainSays = { owner: Address | null; isReachable: boolean; authorizer_end?: AuthorizerEnd | null }
+export type ChainSays = {
+  owner: Address | null
+  isReachable: boolean
+  /** Where it is not the unit's own. */
+  chip_id?: string | null
+  authorizer_end?: AuthorizerEnd | null
+}
 
 /** The world of a service whose chain answers what `says` holds at that moment. */
 export function contextWithChain(service: TestService, says: ChainSays): Context {
@@ -60,10 +68,11 @@ export function contextWithChain(service: TestService, says: ChainSays): Context
   const chain: Chain = {
     ...silent,
     ownerOf,
-    async ownershipOf() {
+    async ownershipOf(contract, serial) {
       const owner = await ownerOf()
+      const chip_id = says.chip_id ?? (await chipIdOf(service, contract, serial))
       const { authorizer_end = null } = says
-      return { owner, authorization_nonce: owner ? 1 : 0, authorizer_end }
+      return { owner, chip_id, authorization_nonce: owner ? 1 : 0, authorizer_end }
     },
     async authorizeClaim({ contract, recipient }) {
       return authorization(recipient, contract)
@@ -73,6 +82,17 @@ export function contextWithChain(service: TestService, says: ChainSays): Context
     },
   }
   return { ...service.context, chains: new Map([[chainId, chain]]) }
+}
+
+async function chipIdOf({ context }: TestService, contract: Address, serial: number): Promise<string> {
+  const [chip] = await context.db.read
+    .select({ chip_id: chips.chip_id })
+    .from(chips)
+    .innerJoin(units, eq(units.id, chips.unit_id))
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(and(eq(units.serial, serial), sql`lower(${collections.address}) = ${contract.toLowerCase()}`))
+  if (!chip) throw new Error(`serial ${serial} of ${contract} has no chip`)
+  return chip.chip_id
 }
 
 function authorization(from: Address, to: Address) {

@@ -1,25 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { concatHex, encodeFunctionData, numberToHex } from "viem"
+import { concatHex, numberToHex } from "viem"
 import { chips, units } from "../../src/db/schema.ts"
-import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
 import { compareChain } from "../../src/operator/commands/compare-chain.ts"
 import { comparableCollections, compareWithChain } from "../../src/operator/verbs/compare-chain.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
-import {
-  anotherUnit,
-  issuedUnit,
-  openEngine,
-  type RunningWorkers,
-  sendAs,
-  sendAsAdmin,
-  until,
-} from "../harness/engine.ts"
+import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
+import { asThief, foreignChip, thief } from "../harness/thief.ts"
 
 // A thief has a key with all roles for a while: `operator chain compare` must name what was done with it, and no more.
 
-const thief = "0x00000000000000000000000000000000000bad01"
 let running: RunningWorkers
 
 beforeAll(async () => {
@@ -36,19 +27,12 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
   await replaceChip(replaced)
   expect(await compare(collection_id)).toEqual({ compared: 1, not_connected: 0, collections: [] })
 
-  await setThiefsRoles(15n)
   const chip_id = await chipOf(rebound)
-  const call = (functionName: string, ...args: unknown[]) =>
-    sendAs(
-      running.stage,
-      thief,
-      address,
-      encodeFunctionData({ abi: collectionAbi, functionName, args } as never),
-    )
-  await call("replaceChip", 1n, Number.parseInt(chip_id, 16), 0xbadbadbad)
-  await call("claim", 3n, thief)
-  await call("issue", 4n, concatHex([numberToHex(0xbad, { size: 5 })]), false)
-  await setThiefsRoles(0n)
+  await asThief(running.stage, address, [
+    ["replaceChip", 1n, Number.parseInt(chip_id, 16), foreignChip],
+    ["claim", 3n, thief],
+    ["issue", 4n, concatHex([numberToHex(0xbad, { size: 5 })]), false],
+  ])
   await until(async () => (await unitOf(taken)).claimed)
 
   expect(await compare(collection_id)).toEqual({
@@ -94,11 +78,6 @@ async function replaceChip(unit_id: string): Promise<void> {
   const request = { unit_id, body: { is_test: true as const } }
   await turn((each) => createChipReplacement(each, { secret, chains: context.chains }, caller, request))
   await until(async () => (await chipOf(unit_id)) !== before)
-}
-
-async function setThiefsRoles(roles: bigint): Promise<void> {
-  const data = encodeFunctionData({ abi: factoryAbi, functionName: "setRoles", args: [thief, roles] })
-  await sendAsAdmin(running.stage, data)
 }
 
 async function unitOf(id: string) {

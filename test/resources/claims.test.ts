@@ -103,6 +103,15 @@ describe.each(engines)("on $name", (engine) => {
       expect((await asked()).authorization?.deadline_at).toEqual(says.authorizer_end.at)
     })
 
+    test("is not handed out where the unit has another chip on chain, which it would lock for ever", async () => {
+      const { unit, session } = await issuedUnit(service)
+      const body = { recipient: alice, execution: "client_broadcast" as const }
+      says.chip_id = "0BADBADBAD"
+      const asked = () => prepareClaim(service.context, session, unit.id, body)
+      const text = `unit ${unit.id} has another chip on chain: operator chain compare names both`
+      await expect(asked()).rejects.toEqual(new Unavailable(text))
+    })
+
     test("is expired when the chain has passed the deadline without it, and leaves the unit to others", async () => {
       const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, execution: "client_broadcast" as const }

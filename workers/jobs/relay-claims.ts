@@ -7,6 +7,7 @@ import { chips, claims, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestSince } from "../../src/engine/chain/headers.ts"
+import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Call, Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
@@ -24,20 +25,25 @@ export const relayClaims: Job<"relayClaim"> = {
     const [first] = known
     if (first?.effect.id !== waiting[0].id)
       throw new Error(`unit ${waiting[0].input.unit_id} is claimed before it has a serial`)
-    const held = await heldClaims(chain, queries, known)
-    if (held.includes(first)) return { do: "wait", effects: held.map(({ effect }) => effect) }
-    const claims = known.filter((claim) => !held.includes(claim))
-    const byContract = Map.groupBy(claims, ({ contract }) => contract)
+    const next = nextOf(chain, known)
+    const held = await heldClaims(chain, next)
+    const awaited = held.length > 0 ? await awaitedClaims(queries, held) : []
+    if (awaited.includes(first)) return { do: "wait", effects: awaited.map(({ effect }) => effect) }
+    if (held.includes(first)) {
+      const foreign = held.filter((claim) => !awaited.includes(claim))
+      return { do: "wait", effects: foreign.map(({ effect }) => effect), because: foreignChip }
+    }
+    const byContract = byContractOf(next.filter((claim) => !held.includes(claim)))
     const own = callOf(byContract.get(first.contract) ?? [])
-    if (chain.config.desk_address === null || byContract.size === 1) return own
-    return (await joinAtDesk(chain, callsOf([...byContract.values()]))) ?? own
+    if (byContract.size === 1) return own
+    return (await joinAtDesk(chain, [...byContract.values()].map(callOf))) ?? own
   },
 
   refusal: (reason) => (reason === "AlreadyClaimed" ? failure("claim.already_claimed", reason) : null),
 
   async hold(chain, queries, effects) {
-    const held = await heldClaims(chain, queries, await claimsOf(queries, effects))
-    return held.length > 0 ? "the replacement of its chip is on chain again" : null
+    const held = await heldClaims(chain, await claimsOf(queries, effects))
+    return held.length > 0 ? "its unit has its own chip on chain again" : null
   },
 
   /** Whoever claimed it may have handed it over since. */
@@ -75,22 +81,21 @@ export const relayClaims: Job<"relayClaim"> = {
   },
 }
 
-/** A call for each of so many collections, for so many claims in all. */
-function callsOf(groups: Claim[][]): Call<"relayClaim">[] {
-  const calls: Call<"relayClaim">[] = []
-  let room = maxClaims
-  for (const claims of groups.slice(0, maxAtDesk)) {
-    if (room === 0) break
-    const call = callOf(claims.slice(0, room))
-    room -= call.members.length
-    calls.push(call)
-  }
-  return calls
+/** As many of one contract as go into one call, and where there is a desk of so many contracts, the first one's first. */
+function nextOf(chain: ConnectedChain, claims: Claim[]): Claim[] {
+  const groups = [...byContractOf(claims).values()]
+  return groups
+    .slice(0, chain.config.desk_address === null ? 1 : maxAtDesk)
+    .flat()
+    .slice(0, maxClaims)
+}
+
+function byContractOf(claims: Claim[]): Map<Address, Claim[]> {
+  return Map.groupBy(claims, ({ contract }) => contract)
 }
 
 /** The claims of one collection. */
-function callOf(claims: Claim[]): Call<"relayClaim"> {
-  const joined = claims.slice(0, maxClaims)
+function callOf(joined: Claim[]): Call<"relayClaim"> {
   const serials = joined.map(({ serial }) => BigInt(serial))
   const recipients = joined.map(({ recipient }) => recipient)
   const [serial, recipient] = [serials[0] as bigint, recipients[0] as Address]
@@ -140,29 +145,37 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
     .where(inArray(units.id, unit_ids)),
 )
 
-/**
- * Those whose unit has another chip on chain, because a reorganization has undone its replacement, which comes back: a
- * claim before that would lock the wrong chip for ever.
- */
-async function heldClaims(chain: ConnectedChain, queries: Queries, claims: Claim[]): Promise<Claim[]> {
-  const swaps = await openSwaps(
-    queries,
-    claims.map(({ effect }) => effect.input.unit_id),
+/** Those that would lock a wrong chip for ever: their unit is in custody and has another chip on chain. */
+async function heldClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
+  const areHeld = await Promise.all(
+    claims.map((claim) => unlessReverted(() => hasOtherChip(chain, claim), false)),
   )
-  const swapped = claims.filter(({ effect, chip_id }) =>
-    swaps.some((swap) => swap.unit_id === effect.input.unit_id && swap.chip_id === chip_id),
-  )
-  const chips = await Promise.all(swapped.map((claim) => unlessReverted(() => chipOf(chain, claim), null)))
-  return swapped.filter(({ chip_id }, index) => {
-    const chip = chips[index]
-    return chip != null && chip_id !== null && chip !== Number.parseInt(chip_id, 16)
-  })
+  return claims.filter((_, index) => areHeld[index])
 }
 
-async function chipOf({ rpc }: ConnectedChain, { contract, serial }: Claim): Promise<number> {
-  const args = [BigInt(serial)] as const
-  return await rpc.readContract({ address: contract, abi: collectionAbi, functionName: "chipOf", args })
+async function hasOtherChip({ rpc }: ConnectedChain, claim: Claim): Promise<boolean> {
+  const { contract: address, chip_id, serial } = claim
+  if (chip_id === null) return false
+  const token = { address, abi: collectionAbi, args: [BigInt(serial)] } as const
+  const chip = await rpc.readContract({ ...token, functionName: "chipOf" })
+  if (chipIdOf(chip) === chip_id) return false
+  return isAddressEqual(await rpc.readContract({ ...token, functionName: "ownerOf" }), address)
 }
+
+/** Those that wait for nobody: a reorganization has undone the replacement of their unit's chip, and it comes back. */
+async function awaitedClaims(queries: Queries, held: Claim[]): Promise<Claim[]> {
+  const swaps = await openSwaps(
+    queries,
+    held.map(({ effect }) => effect.input.unit_id),
+  )
+  return held.filter(({ effect, chip_id }) =>
+    swaps.some((swap) => swap.unit_id === effect.input.unit_id && swap.chip_id === chip_id),
+  )
+}
+
+/** As where a thief had a signer's key for a while. */
+const foreignChip =
+  "the unit has another chip on chain, which a claim would lock for ever: operator chain compare names both, have its own bound again"
 
 function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, claim: Claim): boolean {
   return (

@@ -27,6 +27,7 @@ import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
+import { chipIdOf } from "./issue-call.ts"
 import { createLogRanges, type LogRanges } from "./log-ranges.ts"
 import { createProviders, type Providers } from "./providers.ts"
 import { createRpc, type Rpc, reach } from "./rpc.ts"
@@ -137,7 +138,7 @@ const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: 
 async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const args = [BigInt(serial)] as const
-  const [owner, nonce, authorizer_end] = await reach(async () => {
+  const [owner, chip, nonce, authorizer_end] = await reach(async () => {
     const [blockNumber, origin] = await Promise.all([
       rpc.getBlockNumber({ cacheTime: 0 }),
       generations.originOf(contract),
@@ -145,11 +146,17 @@ async function ownershipOf(chain: ConnectedChain, contract: Address, serial: num
     const token = { address: contract, abi: collectionAbi, args, blockNumber } as const
     return await Promise.all([
       rpc.readContract({ ...token, functionName: "ownerOf" }),
+      rpc.readContract({ ...token, functionName: "chipOf" }),
       rpc.readContract({ ...token, functionName: "authorizationNonce" }),
       authorizerEnd(chain, origin, blockNumber),
     ])
   })
-  return { owner: ownerIn(contract, owner), authorization_nonce: Number(nonce), authorizer_end }
+  return {
+    owner: ownerIn(contract, owner),
+    chip_id: chipIdOf(chip),
+    authorization_nonce: Number(nonce),
+    authorizer_end,
+  }
 }
 
 /** The collection itself stands for the service's custody. */
