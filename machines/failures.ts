@@ -10,7 +10,7 @@ export const failures = {
   "unit.issuance_reverted": "The chain refused the issuance; the operator of the service can retry it.",
   "claim.already_claimed": "Somebody else claimed the unit first. Read its owner from the chain.",
   "claim.superseded":
-    "The unit was claimed in another way, or got another chip, before this authorization was used.",
+    "The unit was claimed in another way, or got another chip, before this claim was on chain.",
   "transfer.superseded": "The unit changed its owner in another way before this authorization was used.",
   "chip_replacement.locked":
     "The unit was claimed meanwhile, which locks its chip. It keeps the chip it has.",

@@ -368,7 +368,7 @@ export const mutations: Mutation[] = [
     replace: [["if (chipIdOf(chip) === chip_id) return false", "if (chip > 0) return false"]],
     noticed_by: {
       file: "test/engine/foreign-chips.test.ts",
-      test: "is not claimed before it has its own again",
+      test: "a foreign chip on chain fails, and spoils no other",
     },
   },
   {

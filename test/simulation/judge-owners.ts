@@ -153,7 +153,8 @@ async function hasCause(
     if (!row) return false
     if (wasOutdone(remains, row)) return true
     const { moves, is_swapped } = await tokenOf(remains, row.unit_id)
-    const isSuperseded = is_swapped && row.execution === "client_broadcast"
+    // After a back-up was restored, the chain may have a replacement of which nobody knows any more.
+    const isSuperseded = is_swapped && (row.execution === "client_broadcast" || remains.restoration !== null)
     return (moves.length > 0 || isSuperseded) && !isIn(moves, row)
   }
   if (machine !== "transfer") return false

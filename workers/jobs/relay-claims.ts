@@ -4,13 +4,14 @@ import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { chips, claims, collections, units } from "../../src/db/schema.ts"
+import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { newestSince } from "../../src/engine/chain/headers.ts"
+import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
-import type { Call, Effect, Job, JobResult } from "../../src/engine/jobs/job.ts"
+import type { Call, Effect, Job, JobResult, Write } from "../../src/engine/jobs/job.ts"
 import { isClaimedAtDepth } from "./claimed-at-depth.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
@@ -26,14 +27,13 @@ export const relayClaims: Job<"relayClaim"> = {
     if (first?.effect.id !== waiting[0].id)
       throw new Error(`unit ${waiting[0].input.unit_id} is claimed before it has a serial`)
     const next = nextOf(chain, known)
-    const held = await heldClaims(chain, next)
-    const awaited = held.length > 0 ? await awaitedClaims(queries, held) : []
-    if (awaited.includes(first)) return { do: "wait", effects: awaited.map(({ effect }) => effect) }
-    if (held.includes(first)) {
-      const foreign = held.filter((claim) => !awaited.includes(claim))
-      return { do: "wait", effects: foreign.map(({ effect }) => effect), because: foreignChip }
+    const rebound = await reboundClaims(chain, next)
+    if (rebound.length > 0) {
+      const superseded = await supersededClaims(chain, queries, rebound)
+      if (superseded.length > 0) return endOf(superseded)
+      if (rebound.includes(first)) return { do: "wait", effects: rebound.map(({ effect }) => effect) }
     }
-    const byContract = byContractOf(next.filter((claim) => !held.includes(claim)))
+    const byContract = byContractOf(next.filter((claim) => !rebound.includes(claim)))
     const own = callOf(byContract.get(first.contract) ?? [])
     if (byContract.size === 1) return own
     return (await joinAtDesk(chain, [...byContract.values()].map(callOf))) ?? own
@@ -42,8 +42,9 @@ export const relayClaims: Job<"relayClaim"> = {
   refusal: (reason) => (reason === "AlreadyClaimed" ? failure("claim.already_claimed", reason) : null),
 
   async hold(chain, queries, effects) {
-    const held = await heldClaims(chain, await claimsOf(queries, effects))
-    return held.length > 0 ? "its unit has its own chip on chain again" : null
+    const rebound = await reboundClaims(chain, await claimsOf(queries, effects))
+    const awaited = await awaitedClaims(queries, rebound)
+    return awaited.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
   /** Whoever claimed it may have handed it over since. */
@@ -145,37 +146,68 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
     .where(inArray(units.id, unit_ids)),
 )
 
-/** Those that would lock a wrong chip for ever: their unit is in custody and has another chip on chain. */
-async function heldClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
-  const areHeld = await Promise.all(
-    claims.map((claim) => unlessReverted(() => hasOtherChip(chain, claim), false)),
-  )
-  return claims.filter((_, index) => areHeld[index])
+/** Those that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */
+async function reboundClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
+  return await filterAll(claims, (claim) => hasOtherChip(chain, claim, "latest"))
 }
 
-async function hasOtherChip({ rpc }: ConnectedChain, claim: Claim): Promise<boolean> {
-  const { contract: address, chip_id, serial } = claim
-  if (chip_id === null) return false
-  const token = { address, abi: collectionAbi, args: [BigInt(serial)] } as const
-  const chip = await rpc.readContract({ ...token, functionName: "chipOf" })
-  if (chipIdOf(chip) === chip_id) return false
-  return isAddressEqual(await rpc.readContract({ ...token, functionName: "ownerOf" }), address)
+/** Those whose unit got its other chip for good, and not because a replacement is undone that comes back. */
+async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound: Claim[]): Promise<Claim[]> {
+  const awaited = await awaitedClaims(queries, rebound)
+  const others = rebound.filter((claim) => !awaited.includes(claim))
+  if (others.length === 0) return []
+  const confirmed = await newestConfirmed(chain, 0n)
+  if (confirmed < 0n) return []
+  return await filterAll(others, (claim) => hasOtherChip(chain, claim, confirmed))
 }
 
-/** Those that wait for nobody: a reorganization has undone the replacement of their unit's chip, and it comes back. */
-async function awaitedClaims(queries: Queries, held: Claim[]): Promise<Claim[]> {
+/** Those that wait for a replacement which a reorganization has undone, and whose lane brings it back. */
+async function awaitedClaims(queries: Queries, rebound: Claim[]): Promise<Claim[]> {
+  if (rebound.length === 0) return []
   const swaps = await openSwaps(
     queries,
-    held.map(({ effect }) => effect.input.unit_id),
+    rebound.map(({ effect }) => effect.input.unit_id),
   )
-  return held.filter(({ effect, chip_id }) =>
+  return rebound.filter(({ effect, chip_id }) =>
     swaps.some((swap) => swap.unit_id === effect.input.unit_id && swap.chip_id === chip_id),
   )
 }
 
-/** As where a thief had a signer's key for a while. */
-const foreignChip =
-  "the unit has another chip on chain, which a claim would lock for ever: operator chain compare names both, have its own bound again"
+async function hasOtherChip({ rpc }: ConnectedChain, claim: Claim, at: bigint | "latest"): Promise<boolean> {
+  const { contract: address, chip_id, serial } = claim
+  if (chip_id === null) return false
+  const block = at === "latest" ? { blockTag: at } : { blockNumber: at }
+  const token = { address, abi: collectionAbi, args: [BigInt(serial)], ...block } as const
+  const ask = async () => {
+    const chip = await rpc.readContract({ ...token, functionName: "chipOf" })
+    if (chipIdOf(chip) === chip_id) return false
+    return isAddressEqual(await rpc.readContract({ ...token, functionName: "ownerOf" }), address)
+  }
+  // The chain may have lost the issuance.
+  return await unlessReverted(ask, false)
+}
+
+async function filterAll(claims: Claim[], ask: (claim: Claim) => Promise<boolean>): Promise<Claim[]> {
+  const answers = await Promise.all(claims.map(ask))
+  return claims.filter((_, index) => answers[index])
+}
+
+/** As after a back-up was restored from before a replacement, or where somebody else has a signer's key. */
+function endOf(superseded: Claim[]): Write<"relayClaim"> {
+  const unit_ids = superseded.map(({ effect }) => effect.input.unit_id)
+  return {
+    do: "write",
+    taken: superseded.map(({ effect }) => effect),
+    async write(turn) {
+      for (const { effect } of superseded)
+        await settleEffect(turn, effect.id, { error: failure("claim.superseded") })
+    },
+    warning: [
+      { unit_ids },
+      "units have other chips on chain, which claims would lock for ever, so these have failed: operator chain compare names both",
+    ],
+  }
+}
 
 function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, claim: Claim): boolean {
   return (

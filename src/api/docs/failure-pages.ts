@@ -101,8 +101,8 @@ const failurePages: Record<FailureCode, FailurePage> = {
   "claim.superseded": {
     operation: "getClaim",
     happened:
-      "The claim was for a wallet to send. Before the wallet did, the unit was claimed in another way or its chip was replaced, and either makes the authorization worthless.",
-    fix: "Read the unit. Where nobody owns it, tap its chip and claim again; where somebody does, its owner makes a transfer.",
+      "Before the claim was on chain, the unit was claimed in another way or got another chip. Either makes an authorization worthless that a wallet was to send; and the service itself sends no claim of a unit that has another chip on chain, for that one would be locked for ever.",
+    fix: "Read the unit. Where nobody owns it, tap its chip and claim again, and where that fails too tell the operator of the service; where somebody owns it, its owner makes a transfer.",
     related: ["claim.already_claimed", "transfer.superseded"],
   },
   "transfer.superseded": {

@@ -81,12 +81,8 @@ export type Call<Name extends LaneEffect = LaneEffect> = {
   reserve?(turn: Turn): Promise<void>
 }
 
-/** Effects that must wait: for what is on its way, or because of what an operator must mend, who finds it in `stuck`. */
-export type Wait<Name extends LaneEffect = LaneEffect> = {
-  do: "wait"
-  effects: Effect<Name>[]
-  because?: string
-}
+/** Effects that must wait for what is on its way. */
+export type Wait<Name extends LaneEffect = LaneEffect> = { do: "wait"; effects: Effect<Name>[] }
 
 /** What is written down instead of a call, in one database transaction; then what waits is planned anew. */
 export type Write<Name extends LaneEffect = LaneEffect> = {

@@ -126,10 +126,7 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
   const none = { taken: idsOf(sameLine(job, sameKind)), call: null, pause: null }
   try {
     const call = await planWithin(lane, job, sameKind)
-    if (call.do === "wait") {
-      if (call.because !== undefined) await putOffHeld(lane, call.effects, call.because)
-      return { ...none, taken: idsOf(call.effects) }
-    }
+    if (call.do === "wait") return { ...none, taken: idsOf(call.effects) }
     if (call.do === "write") {
       const written = await writeDown(lane, call)
       // Where more is to be written before a call can be planned, the round goes on without the line.
@@ -232,7 +229,7 @@ async function putOffReverted(
   call: Call,
   error: Pick<CallReverted, "reason" | "message">,
 ): Promise<void> {
-  const { confirmation_depth } = lane.chain.config
+  const { confirmation_depth, block_time_seconds } = lane.chain.config
   const { read } = lane.context.db
   const results = new Map<Effect, Exclude<JobResult, "again">>()
   for (const effect of call.members) {
@@ -245,24 +242,13 @@ async function putOffReverted(
     await assertLease(turn, lane.lease)
     for (const effect of call.members) {
       const result = results.get(effect)
+      const blocks = Math.min(effect.attempts + 1, maxDelayBlocks)
       if (isOutput(result) && job.submittedEvent)
         await sendEvent(turn, effect.actor_id, { type: job.submittedEvent, ...result.output })
       if (result) await settleEffect(turn, effect.id, result)
-      else await putOff(turn, effect, error.message, delayInBlocks(lane, effect))
+      else await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
     }
   })
-}
-
-async function putOffHeld(lane: HeldLane, held: Effect[], because: string): Promise<void> {
-  await inLane(lane, async (turn) => {
-    await assertLease(turn, lane.lease)
-    for (const effect of held) await putOff(turn, effect, because, delayInBlocks(lane, effect))
-  })
-}
-
-/** In milliseconds: one block more each time, and no more than ten. */
-function delayInBlocks({ chain: { config } }: HeldLane, { attempts }: Effect): number {
-  return Math.min(attempts + 1, maxDelayBlocks) * config.block_time_seconds * 1_000
 }
 
 const maxDelayBlocks = 10

@@ -9,7 +9,6 @@ import type { Chain } from "../../platform/chain.ts"
 import type { Context } from "../../platform/context.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
-import { Unavailable } from "../../platform/unavailable.ts"
 import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
 import { getOf, listOf } from "../ownership/of-unit.ts"
@@ -54,9 +53,9 @@ export async function prepareClaim(
   const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
   requireCustody(unit, ownership.owner, recipient)
   const { authorization_nonce, chip_id } = ownership
-  // Signed all the same, a claim would lock the other one for ever.
+  // As while a reorganization has undone a replacement: signed all the same, a claim would lock the other one for ever.
   if (chip_id !== unit.chip_id)
-    throw new Unavailable(`unit ${unit.id} has another chip on chain: operator chain compare names both`)
+    throw new ApiError("claim.owner_unknown", "The unit has another chip on chain now: ask again.")
   const wanted = { table: claims, unit, ownership, recipient }
   const authorization = await authorizeFrom(context, wanted, (token) =>
     chain.authorizeClaim({ ...token, recipient, authorization_nonce }),
