@@ -1083,7 +1083,10 @@ export interface components {
         Contract: {
             /** @description The contract's address, checksummed. It is known at once and never changes. */
             address: string;
-            /** @description The network, by its EIP-155 chain id. */
+            /**
+             * Format: int64
+             * @description The network, by its EIP-155 chain id.
+             */
             chain_id: number;
             /**
              * @description Where it stands. `deploying`: on its way, for seconds to minutes. `active`: deployed: chips can be paired to its units. `failed`: it could not be deployed; the operator can try it again.
@@ -1194,7 +1197,7 @@ export interface components {
             external_id?: string | null;
             /** @description A name for people. */
             name?: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
             attributes?: {
                 [key: string]: unknown;
             } | null;
@@ -1215,7 +1218,7 @@ export interface components {
              * @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.
              */
             image_url?: string | null;
-            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON. */
+            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON. */
             metadata?: {
                 [key: string]: string | number | boolean;
             } | null;
@@ -1281,11 +1284,8 @@ export interface components {
              * @description Its id.
              */
             id: string;
-            /**
-             * @description What happened. Types are added over time: skip an unknown one.
-             * @enum {string}
-             */
-            type: "collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test";
+            /** @description What happened. Types are added over time: skip an unknown one. */
+            type: components["schemas"]["KnownEventType"] | string;
             /**
              * Format: date-time
              * @description When it was recorded.
@@ -1564,18 +1564,12 @@ export interface components {
         TapDiagnosis: {
             /** @description The chip that the address names; null where it names none. */
             chip_id: string | null;
-            /**
-             * @description What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`.
-             * @enum {string}
-             */
-            verdict: "accepted" | "already_scanned" | "not_an_address" | "no_values" | "wrong_parameter" | "mirroring_off" | "wrong_offset" | "truncated_mirror" | "plain_mirror" | "counter_mirror_missing" | "lrp" | "lower_case" | "unknown_chip" | "uid_only" | "uid_missing" | "factory_key" | "master_key_on_tag" | "key_of_another_derivation" | "keys_swapped" | "wrong_key_slot" | "wrong_key_version" | "wrong_key_set" | "wrong_meta_key" | "wrong_file_key" | "other_chip" | "mac_missing" | "mac_input" | "mac_half" | "enc_missing" | "enc_not_ordered" | "wire_off" | "wire_unreadable" | "file_writable" | "not_file_settings" | "settings_differ";
+            /** @description What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`. Verdicts are added over time: `advice` says what to do about each. */
+            verdict: components["schemas"]["KnownTapVerdict"] | string;
             /** @description The checks in their order, up to the first that fails; after `case` and `key_version` it goes on. */
             checks: {
-                /**
-                 * @description What was looked at.
-                 * @enum {string}
-                 */
-                name: "address" | "template" | "case" | "chip" | "meta_key" | "file_key" | "file_content" | "file_settings" | "key_version" | "counter";
+                /** @description What was looked at. */
+                name: components["schemas"]["KnownTapCheck"] | string;
                 /** @description Whether it is as it should be. */
                 passed: boolean;
                 /** @description What was found, in words of the encoding station. */
@@ -1637,7 +1631,10 @@ export interface components {
             serial: number | null;
         };
         Transaction: {
-            /** @description The network, by its EIP-155 chain id. */
+            /**
+             * Format: int64
+             * @description The network, by its EIP-155 chain id.
+             */
             chain_id: number;
             /** @description The only address that can send it. */
             from: string;
@@ -1711,7 +1708,7 @@ export interface components {
             external_id: string | null;
             /** @description A name for people. */
             name: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
             attributes: {
                 [key: string]: unknown;
             } | null;
@@ -1735,7 +1732,7 @@ export interface components {
             description: string | null;
             /** @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one. */
             image_url: string | null;
-            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON. */
+            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON. */
             metadata: {
                 [key: string]: string | number | boolean;
             } | null;
@@ -1774,7 +1771,7 @@ export interface components {
             external_id: string | null;
             /** @description A name for people. */
             name: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
             attributes: {
                 [key: string]: unknown;
             } | null;
@@ -1814,7 +1811,7 @@ export interface components {
             external_id?: string | null;
             /** @description A name for people. */
             name?: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
             attributes?: {
                 [key: string]: unknown;
             } | null;
@@ -1835,7 +1832,7 @@ export interface components {
              * @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.
              */
             image_url?: string | null;
-            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON. */
+            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON. */
             metadata?: {
                 [key: string]: string | number | boolean;
             } | null;
@@ -1955,6 +1952,21 @@ export interface components {
          * @enum {string}
          */
         KnownFailureCode: "collection.deployment_reverted" | "unit.issuance_reverted" | "claim.already_claimed" | "claim.superseded" | "transfer.superseded" | "chip_replacement.locked" | "chip_replacement.reverted" | "metadata_refresh.reverted" | "webhook_endpoint.given_up" | "internal.error";
+        /**
+         * @description Every type of event that is known today.
+         * @enum {string}
+         */
+        KnownEventType: "collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test";
+        /**
+         * @description Every verdict of a tap's diagnosis that is known today.
+         * @enum {string}
+         */
+        KnownTapVerdict: "accepted" | "already_scanned" | "not_an_address" | "no_values" | "wrong_parameter" | "mirroring_off" | "wrong_offset" | "truncated_mirror" | "plain_mirror" | "counter_mirror_missing" | "lrp" | "lower_case" | "unknown_chip" | "uid_only" | "uid_missing" | "factory_key" | "master_key_on_tag" | "key_of_another_derivation" | "keys_swapped" | "wrong_key_slot" | "wrong_key_version" | "wrong_key_set" | "wrong_meta_key" | "wrong_file_key" | "other_chip" | "mac_missing" | "mac_input" | "mac_half" | "enc_missing" | "enc_not_ordered" | "wire_off" | "wire_unreadable" | "file_writable" | "not_file_settings" | "settings_differ";
+        /**
+         * @description Every check of a tap's diagnosis that is known today.
+         * @enum {string}
+         */
+        KnownTapCheck: "address" | "template" | "case" | "chip" | "meta_key" | "file_key" | "file_content" | "file_settings" | "key_version" | "counter";
         /** @description Every error has this form, whatever the endpoint or status. */
         ApiError: {
             error: {

@@ -90,7 +90,8 @@ export const redirectUrl = Type.String({
 
 /** Free keys and values; their size and depth are held to `checkAttributes`. */
 export const attributes = Type.Record(Type.String(), Type.Unknown(), {
-  description: "Your own keys and values: at most 16 KiB as JSON, 8 levels.",
+  description:
+    "Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit.",
 })
 
 const DESCRIPTION_LENGTH = 2_000
@@ -122,7 +123,7 @@ const metadataValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()],
 /** Public names and values; their number and size are held to `checkMetadata`. */
 export const metadata = Type.Record(Type.String(), metadataValue, {
   description:
-    "What its token shows in public beside name and description: at most 50 names with a string, a number or a boolean each, 8 KiB as JSON.",
+    "What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON.",
   "x-shown": {
     type: "object",
     maxProperties: METADATA_ENTRIES,
@@ -131,7 +132,12 @@ export const metadata = Type.Record(Type.String(), metadataValue, {
 })
 
 /** A network's EIP-155 chain id. */
-export const chainId = Type.Integer({ minimum: 1, description: "The network, by its EIP-155 chain id." })
+export const chainId = Type.Integer({
+  minimum: 1,
+  description: "The network, by its EIP-155 chain id.",
+  // Ids of real networks pass 32 bits, which generated clients of some languages take where nothing is said.
+  "x-shown": { format: "int64" },
+})
 
 /** A time in an answer: ISO 8601, UTC, milliseconds. */
 export const instant = Type.String({
@@ -161,6 +167,11 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
       { description },
     ),
   )
+}
+
+/** A word of an answer that may be a new one tomorrow; `component` lists those that are known today. */
+export function extensible<Schema extends TSchema>(schema: Schema, component: string): Schema {
+  return { ...schema, "x-open": component }
 }
 
 /** Where something stands: every word with its meaning, which is shown wherever the field is. */
@@ -202,11 +213,13 @@ export const transactionHash = nullable(
 export const failure = nullable(
   Type.Object(
     {
-      code: Type.String({
-        description:
-          "A stable code. Codes are added over time: treat an unknown one as a failure of no special kind.",
-        "x-open": "KnownFailureCode",
-      }),
+      code: extensible(
+        Type.String({
+          description:
+            "A stable code. Codes are added over time: treat an unknown one as a failure of no special kind.",
+        }),
+        "KnownFailureCode",
+      ),
       message: Type.String({ description: "For people. The wording may change: never match on it." }),
     },
     { title: "Failure", description: "Why it failed for good, or null.", additionalProperties: false },

@@ -27,4 +27,5 @@ const formats = {
   uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
   "date-time": (text: string) => new Date(text).toISOString() === text,
   uri: (text: string) => URL.canParse(text),
+  int64: { type: "number", validate: Number.isSafeInteger } as const,
 }

@@ -1,4 +1,6 @@
 import { failures } from "../../../machines/failures.ts"
+import { eventTypes } from "../../engine/events/types.ts"
+import { checkNames, verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
 import type { CredentialKind } from "../../platform/caller.ts"
 import { type ErrorCode, errorCatalogue } from "../../platform/errors.ts"
 import type { JsonSchema } from "./schemas.ts"
@@ -50,8 +52,8 @@ function bearer(description: string) {
   return { type: "http", scheme: "bearer", description }
 }
 
-/** Codes that are known today. A caller must expect others, so these stand beside any text. */
-export const knownCodes: Record<string, JsonSchema> = {
+/** Words that are known today. A caller must expect others, so these stand beside any text. */
+export const knownWords: Record<string, JsonSchema> = {
   KnownErrorCode: {
     type: "string",
     description: "Every `error.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.",
@@ -61,6 +63,21 @@ export const knownCodes: Record<string, JsonSchema> = {
     type: "string",
     description: "Every `failure.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.",
     enum: Object.keys(failures),
+  },
+  KnownEventType: {
+    type: "string",
+    description: "Every type of event that is known today.",
+    enum: [...eventTypes],
+  },
+  KnownTapVerdict: {
+    type: "string",
+    description: "Every verdict of a tap's diagnosis that is known today.",
+    enum: Object.keys(verdictAdvice),
+  },
+  KnownTapCheck: {
+    type: "string",
+    description: "Every check of a tap's diagnosis that is known today.",
+    enum: [...checkNames],
   },
 }
 

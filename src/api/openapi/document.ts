@@ -3,7 +3,7 @@ import type { DocumentedPage } from "../../http/page.ts"
 import { NoContent, type Route } from "../../http/route.ts"
 import type { Config } from "../../platform/config.ts"
 import { type ErrorCode, errorCatalogue } from "../../platform/errors.ts"
-import { errorExample, errorSchema, headers, knownCodes, schemeNames, securitySchemes } from "./components.ts"
+import { errorExample, errorSchema, headers, knownWords, schemeNames, securitySchemes } from "./components.ts"
 import { type Example as Exchange, examples } from "./examples.ts"
 import { answeredSchema, documentedComponents, documentedSchema, type JsonSchema } from "./schemas.ts"
 
@@ -70,7 +70,7 @@ export function openApiDocument(
       securitySchemes,
       schemas: {
         ...documentedComponents(routes.flatMap(sentBy), routes.flatMap(answeredBy)),
-        ...knownCodes,
+        ...knownWords,
         ApiError: errorSchema,
       },
       headers,
@@ -234,7 +234,7 @@ function lastEventParameterOf({ run }: Route): Parameter[] {
       in: "header",
       required: false,
       description,
-      schema: { type: "string", format: "uuid" },
+      schema: { type: "string" },
     },
   ]
 }

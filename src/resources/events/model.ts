@@ -1,13 +1,22 @@
 import { Type } from "@sinclair/typebox"
 import { eventTypes } from "../../engine/events/types.ts"
-import { collectionId, createdAt, described, id, nullable, oneOf, unitId } from "../../platform/fields.ts"
+import {
+  collectionId,
+  createdAt,
+  described,
+  extensible,
+  id,
+  nullable,
+  oneOf,
+  unitId,
+} from "../../platform/fields.ts"
 
 export const eventType = oneOf(eventTypes, "What happened. Types are added over time: skip an unknown one.")
 
 export const eventResource = Type.Object(
   {
     id,
-    type: eventType,
+    type: extensible(eventType, "KnownEventType"),
     created_at: createdAt,
     unit_id: described(nullable(unitId), "The unit it is about; null where it is about none."),
     collection_id: described(

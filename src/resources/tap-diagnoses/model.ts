@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox"
 import { checkNames, type Verdict, verdictAdvice } from "../../engine/sun/diagnosis/verdicts.ts"
-import { chipId, described, nullable, oneOf } from "../../platform/fields.ts"
+import { chipId, described, extensible, nullable, oneOf } from "../../platform/fields.ts"
 
 export const createTapDiagnosisBody = Type.Object(
   {
@@ -23,7 +23,7 @@ export const createTapDiagnosisBody = Type.Object(
 
 const check = Type.Object(
   {
-    name: oneOf(checkNames, "What was looked at."),
+    name: extensible(oneOf(checkNames, "What was looked at."), "KnownTapCheck"),
     passed: Type.Boolean({ description: "Whether it is as it should be." }),
     detail: Type.String({ description: "What was found, in words of the encoding station." }),
   },
@@ -33,9 +33,12 @@ const check = Type.Object(
 export const tapDiagnosis = Type.Object(
   {
     chip_id: described(nullable(chipId), "The chip that the address names; null where it names none."),
-    verdict: oneOf(
-      Object.keys(verdictAdvice) as Verdict[],
-      "What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`.",
+    verdict: extensible(
+      oneOf(
+        Object.keys(verdictAdvice) as Verdict[],
+        "What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`. Verdicts are added over time: `advice` says what to do about each.",
+      ),
+      "KnownTapVerdict",
     ),
     checks: Type.Array(check, {
       description:
