@@ -28,6 +28,8 @@ export async function tryMake<T>(errand: Errand, asked: Create): Promise<T | nul
 const overtaken = [
   "claim.already_claimed",
   "claim.already_to_recipient",
+  // The unit has another chip on chain.
+  "claim.owner_unknown",
   "chip_replacement.locked",
   // A chip replacement was confirmed meanwhile: sessions end with their chip.
   "session_token.invalid_or_expired",

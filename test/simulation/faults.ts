@@ -116,6 +116,8 @@ function onInstantChain(faults: Fault[]): Fault[] {
 
 /** What seldom meets its moment by itself, drawn to where that moment is. Where little else is wrong, it is met. */
 function drawScenes(stream: Stream): Fault[] {
+  // What a restored back-up has forgotten is judged less strictly, so this is a history of its own.
+  if (stream.happens(0.25)) return drawForgetting(stream)
   const ofChain = stream.happens(0.6) ? drawUndoing : drawDearness
   return [
     ...(stream.happens(0.9) ? ofChain(stream) : []),
@@ -180,6 +182,24 @@ function drawRefusedCommits(stream: Stream): Fault {
 /** Somebody who uses a key while the service does. */
 function drawTheft(stream: Stream): Fault {
   return { kind: "steal", at: rounded(stream.between(1, 14)), signer: stream.below(2), is_instead: true }
+}
+
+/** A back-up from before replacements of chips, and people who claim such units as soon as it is restored. */
+function drawForgetting(stream: Stream): Fault[] {
+  const at = rounded(stream.between(4, 9))
+  const for_seconds = rounded(stream.between(10, 20))
+  const rest_seconds = rounded(stream.between(1, 8))
+  const some = (kind: "replace" | "rival", least: number, most: number) =>
+    Array.from(
+      { length: 8 },
+      (): Fault => ({ kind, at: rounded(at + stream.between(least, most)), salt: stream.word() }),
+    )
+  return [
+    { kind: "hasty", at: 0 },
+    { kind: "restore", at, for_seconds, rest_seconds },
+    ...some("replace", 0.2, 3),
+    ...some("rival", for_seconds, for_seconds + rest_seconds + 3),
+  ]
 }
 
 function harshnessOf(stream: Stream): Harshness {

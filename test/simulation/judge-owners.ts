@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import { type Address, isAddressEqual } from "viem"
-import { actors, chipReplacements, claims, transfers, units } from "../../src/db/schema.ts"
+import { actors, chipReplacements, chips, claims, transfers, units } from "../../src/db/schema.ts"
 import { eventsOf, type Judged } from "../faults/judge.ts"
 import type { Asking, CollectionPlayed } from "./asking.ts"
 import type { Fault } from "./faults.ts"
@@ -21,6 +21,7 @@ export async function findFaultsInOwners(remains: Remains): Promise<string[]> {
     found.push(
       ...(await ownersNotAsOnChain(remains, played, tokens)),
       ...(await transfersNotMade(remains, played, tokens)),
+      ...(await lockedToOthers(remains, played, tokens)),
     )
   }
   return [...found, ...(await failedWithoutCause(remains))]
@@ -93,6 +94,27 @@ async function ownersNotAsOnChain(
     if (unit.claimed === (owner !== null) && (unit.owner ?? "") === (owner ?? "")) return []
     const here = `to ${unit.owner} here, claimed: ${unit.claimed}`
     return [`serial ${unit.serial} belongs to ${owner} on chain and ${here}`]
+  })
+}
+
+/** What the service itself claimed is locked to the chip that it knows, also where a back-up has forgotten another one. */
+async function lockedToOthers(
+  { world }: Remains,
+  { id }: CollectionPlayed,
+  tokens: ReadonlyMap<number, Token>,
+): Promise<string[]> {
+  const rows = await world.context.db.read
+    .select({ serial: units.serial, chip_id: chips.chip_id })
+    .from(units)
+    .innerJoin(chips, eq(chips.unit_id, units.id))
+    .innerJoin(claims, eq(claims.unit_id, units.id))
+    .where(
+      and(eq(units.collection_id, id), eq(claims.status, "claimed"), eq(claims.execution, "service_relay")),
+    )
+  return rows.flatMap(({ serial, chip_id }) => {
+    const token = tokens.get(serial ?? 0)
+    if (!token || token.moves.length === 0 || token.chip === chip_id) return []
+    return [`serial ${serial} was claimed here for chip ${chip_id} and is locked to ${token.chip}`]
   })
 }
 

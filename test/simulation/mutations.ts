@@ -140,6 +140,11 @@ export const mutations: BrokenRule[] = [
     replace: [['if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"', ""]],
   },
   {
+    name: "a claim locks whichever chip the chain has",
+    file: "workers/jobs/relay-claims.ts",
+    replace: [["const rebound = await reboundClaims(chain, next)", "const rebound: Claim[] = []"]],
+  },
+  {
     name: "a chip replacement final at once",
     file: "workers/jobs/replace-chips.ts",
     replace: [

@@ -44,8 +44,8 @@ export const ownershipErrors = {
     retryable: true,
     title: "The unit's owner cannot be read from the chain.",
     happened:
-      "The chain could not be read, or the token is not in the service's custody and nobody is known to own it. Nothing was recorded.",
-    fix: "Wait as many seconds as `Retry-After` says and send the request again.",
+      "The chain could not be read, or the token is not in the service's custody and nobody is known to own it, or it has another chip on chain, which a claim would lock for ever. Nothing was recorded.",
+    fix: "Wait as many seconds as `Retry-After` says and send the request again. Where it says none, tell the operator of the service, who finds the unit by `operator chain compare`.",
     operation: "createClaim",
     related: ["transfer.owner_unknown", "claim.already_claimed"],
   },

@@ -7,7 +7,7 @@ import { startActor } from "../../engine/actors/runtime.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Chain } from "../../platform/chain.ts"
 import type { Context } from "../../platform/context.ts"
-import { ApiError } from "../../platform/errors.ts"
+import { ApiError, LastingRefusal } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import { checkIdentityToken, type IdentityProof, useIdentityToken } from "../identity-tokens/service.ts"
 import { authorizeFrom, type TimedAuthorization, watchOf } from "../ownership/authorization.ts"
@@ -53,9 +53,12 @@ export async function prepareClaim(
   const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
   requireCustody(unit, ownership.owner, recipient)
   const { authorization_nonce, chip_id } = ownership
-  // As while a reorganization has undone a replacement: signed all the same, a claim would lock the other one for ever.
+  // Signed all the same, a claim would lock the other one for ever.
   if (chip_id !== unit.chip_id)
-    throw new ApiError("claim.owner_unknown", "The unit has another chip on chain now: ask again.")
+    throw new LastingRefusal(
+      "claim.owner_unknown",
+      "The unit has another chip on chain. Where it still has later, only the operator of the service can mend that.",
+    )
   const wanted = { table: claims, unit, ownership, recipient }
   const authorization = await authorizeFrom(context, wanted, (token) =>
     chain.authorizeClaim({ ...token, recipient, authorization_nonce }),
