@@ -272,7 +272,8 @@ describe("a unit that was claimed and has no owner any more", () => {
     const { unit_id, address, claim } = await claimedUnit(hand)
     await loseClaim(hand, claim.id)
     const { chip_id = "" } = await chipOf(hand, unit_id)
-    await callAsOutsider(hand, address, "replaceChip", [1n, Number.parseInt(chip_id, 16), 0x77])
+    const chip = Number.parseInt(chip_id, 16)
+    await callAsOutsider(hand, address, "replaceChip", [1n, chip, 0x77])
     const told: object[] = []
     const log = { ...hand.world.context.log, error: (fields: object) => void told.push(fields) }
     const listening = { ...hand, world: { ...hand.world, context: { ...hand.world.context, log } } }
@@ -284,6 +285,8 @@ describe("a unit that was claimed and has no owner any more", () => {
     }
     expect([seen[0], seen.at(-1)]).toEqual([true, false])
     expect(told).toEqual([{ unit_id, actor_ids: [claim.id] }])
+    await callAsOutsider(hand, address, "replaceChip", [1n, 0x77, chip])
+    await hand.mine()
     const { recipient, ...again } = await ownClaim(hand, unit_id, 6)
     await send(hand, again)
     await hand.mine()
