@@ -139,7 +139,9 @@ const wallet = createWalletClient({
       if (method === "eth_chainId") return chainId
       if (method === "wallet_addEthereumChain") return void known.add(params[0].chainId)
       if (method !== "wallet_switchEthereumChain") return await rpc.request({ method, params })
-      if (!known.has(params[0].chainId)) throw { code: 4902, message: "Unrecognized chain ID" }
+      const unknown = { code: 4902, message: "Unrecognized chain ID" }
+      // As MetaMask on phones says it.
+      if (!known.has(params[0].chainId)) throw { code: -32603, message: "", data: { originalError: unknown } }
       chainId = params[0].chainId
     },
   }),

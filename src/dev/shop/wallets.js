@@ -54,7 +54,9 @@ async function changeChain(provider, chain) {
   try {
     await provider.request(change)
   } catch (error) {
-    if (error.code !== unknownChain) throw error
+    // MetaMask on phones wraps it in an error of its own.
+    const { code } = error.data?.originalError ?? error
+    if (code !== unknownChain) throw error
     await provider.request({ method: "wallet_addEthereumChain", params: [{ ...chain, nativeCurrency }] })
     await provider.request(change)
   }
