@@ -19,7 +19,8 @@ import { newId } from "../../src/platform/ids.ts"
 import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { issueUnits } from "../../workers/jobs/issue-units.ts"
-import { contractsOn, followMoves } from "../../workers/watches/follow-owners.ts"
+import { takeFoundOwners } from "../../workers/jobs/take-up-serials.ts"
+import { askOwnersAnew, contractsOn, followMoves } from "../../workers/watches/follow-owners.ts"
 import { engines } from "../harness/engines.ts"
 import { laneRow } from "../harness/scene.ts"
 import {
@@ -206,6 +207,31 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     )
     const found = await read().select().from(foundOwners).where(eq(foundOwners.collection_id, collection.id))
     expect(found).toMatchObject([{ serial: 3, owner, block_number: 7 }])
+  })
+
+  test("keep their owners where one who followed another fork asked for them anew, and does not read on", async () => {
+    const { collection, unit, effect } = await pairedOne()
+    const contract = collection.address as Address
+    const owner: Address = `0x${"AB".repeat(20)}`
+    const contracts = await contractsOn(read(), collection.chain_id)
+    await service.turn((turn) =>
+      followMoves(turn, contracts, [
+        { address: contract, serial: 1n, from: contract, to: owner, block_number: 7n },
+      ]),
+    )
+    const ask = (holder: Address, deepest: bigint) => {
+      const chain = { chain_id: collection.chain_id, rpc: { readContract: async () => holder } }
+      return askOwnersAnew(service.context, chain as unknown as ConnectedChain, { safe: 5n, deepest })
+    }
+    await ask(contract, 6n)
+    // Whoever follows the fork that has the claim sees by which block it was asked for.
+    await ask(owner, 8n)
+    await service.turn(async (turn) => {
+      await settleEffect(turn, effect.id, { output: { serial: 1, transaction_hash: "0x01" } })
+      await takeFoundOwners(turn, collection.id, [{ unit_id: unit.id, serial: 1 }])
+    })
+    const [row] = await read().select().from(units).where(eq(units.id, unit.id))
+    expect(row).toMatchObject({ claimed: true, owner, owner_block: 8 })
   })
 })
 

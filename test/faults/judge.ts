@@ -9,6 +9,7 @@ import {
   chips,
   claims,
   lanes,
+  type TransactionRow,
   transactionAttempts,
   transactions,
   units,
@@ -187,8 +188,10 @@ async function noncesAndHashes(stage: Judged, foreign: Hex[]): Promise<string[]>
     const known = new Set(rows.map(({ hash }) => hash))
     for (const { hash } of own)
       if (stored.has(hash) && !known.has(hash)) faults.push(`${hash} was mined after it was given up`)
+    // What somebody else had used the nonce of is over: a reorganization may have taken that, too.
+    const isOver = ({ status, hash }: TransactionRow) => status === "final" && hash === null
     const highest = rows
-      .filter(({ lane_id }) => lane_id.endsWith(address))
+      .filter((row) => row.lane_id.endsWith(address) && !isOver(row))
       .reduce((most, { nonce }) => Math.max(most, nonce + 1), 0)
     if (own.length < highest) faults.push(`${address} used ${own.length} nonces of ${highest}`)
   }

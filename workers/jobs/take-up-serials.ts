@@ -7,7 +7,7 @@ import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { noteOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
-import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed } from "../../src/engine/chain/headers.ts"
 import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
@@ -71,11 +71,12 @@ export async function takeFoundOwners(
 ): Promise<void> {
   const serials = issued.map(({ serial }) => serial)
   const rows = await ownersOf(turn.tx, { collection_id: collectionId, serials })
-  for (const { serial, ...found } of rows) {
+  for (const { serial, address, holder, block_number } of rows) {
     const id = issued.find((each) => each.serial === serial)?.unit_id
     if (id === undefined) continue
-    await sendEvent(turn, id, { type: "CLAIMED" })
-    await noteOwner(turn, { id, owner: null, owner_block: null }, found)
+    const owner = ownerIn(address as Address, holder as Address)
+    if (owner !== null) await sendEvent(turn, id, { type: "CLAIMED" })
+    await noteOwner(turn, { id, owner: null, owner_block: null }, { owner, block_number })
   }
 }
 
@@ -84,10 +85,12 @@ const ownersOf = query(
     db
       .select({
         serial: foundOwners.serial,
-        owner: foundOwners.owner,
+        holder: foundOwners.owner,
         block_number: foundOwners.block_number,
+        address: collections.address,
       })
       .from(foundOwners)
+      .innerJoin(collections, eq(collections.id, foundOwners.collection_id))
       .where(and(eq(foundOwners.collection_id, collection_id), inArray(foundOwners.serial, serials))),
 )
 

@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, sql } from "drizzle-orm"
+import { and, eq, gt, inArray, isNull } from "drizzle-orm"
 import { type Address, isAddressEqual, zeroAddress } from "viem"
 import { foundOwners } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
@@ -43,7 +43,7 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
     // An issuance, after which the token is in custody: its own results tell of that.
     if (!contract || isAddressEqual(from, zeroAddress)) continue
     const seen = { owner: ownerIn(address, to), block_number: Number(block_number) }
-    const token = { collection_id: contract.collection_id, serial: Number(serial) }
+    const token = { ...contract, serial: Number(serial) }
     const [unit] = await unitOfToken(turn.tx, token)
     if (unit) await noteSeenOwner(turn, unit, seen)
     else await noteFoundOwner(turn, token, seen)
@@ -82,23 +82,34 @@ const unitOfToken = query((db, { collection_id, serial }: Given<Token>) =>
 
 type Token = { collection_id: string; serial: number }
 
-/** No unit has the serial yet, as after an older back-up was restored: whoever gets it has this owner. */
+/**
+ * No unit has the serial yet, as after an older back-up was restored: whoever gets it has this owner. Custody is written
+ * down, too, so that it is asked for anew where the block that says so is gone. `told_by`: the block whose word is not
+ * good any more.
+ */
 async function noteFoundOwner(
   { tx, at }: Turn,
-  token: Token,
-  { owner, block_number }: SeenOwner,
+  token: Token & { address: Address },
+  seen: SeenOwner,
+  told_by: number | null = null,
 ): Promise<void> {
-  if (owner === null) {
-    const { collection_id, serial } = foundOwners
-    await tx.delete(foundOwners).where(and(eq(collection_id, token.collection_id), eq(serial, token.serial)))
-    return
-  }
-  const found = { owner, block_number, found_at: at }
+  const { collection_id, address, serial } = token
+  const [known] = await foundOwnerOf(tx, { collection_id, serial })
+  const owner_block = known && known.block_number !== told_by ? known.block_number : null
+  if (isOutdated(seen, { owner_block })) return
+  const found = { owner: seen.owner ?? address, block_number: seen.block_number, found_at: at }
   await tx
     .insert(foundOwners)
-    .values({ ...token, ...found })
+    .values({ collection_id, serial, ...found })
     .onConflictDoUpdate({ target: [foundOwners.collection_id, foundOwners.serial], set: found })
 }
+
+const foundOwnerOf = query((db, { collection_id, serial }: Given<Token>) =>
+  db
+    .select({ block_number: foundOwners.block_number })
+    .from(foundOwners)
+    .where(and(eq(foundOwners.collection_id, collection_id), eq(foundOwners.serial, serial))),
+)
 
 /**
  * After a reorganization: asks the chain for the owners that the blocks above `safe` had told of, since no log tells of
@@ -109,46 +120,44 @@ export async function askOwnersAnew(
   chain: ConnectedChain,
   { safe, deepest }: { safe: bigint; deepest: bigint },
 ): Promise<void> {
-  const { chain_id } = chain
-  const above = gt(units.owner_block, Number(safe))
-  const doubtful = await context.db.read
-    .select({
-      collection_id: collections.id,
-      address: collections.address,
-      serial: sql<number>`${units.serial}`.mapWith(units.serial),
-      told_by: units.owner_block,
-    })
-    .from(units)
-    .innerJoin(collections, eq(collections.id, units.collection_id))
-    .where(and(above, eq(collections.chain_id, chain_id)))
+  const doubtful = await doubtfulTokens(context.db.read, chain.chain_id, safe)
   for (let first = 0; first < doubtful.length; first += atOnce) {
     const some = doubtful.slice(first, first + atOnce)
     const owners = await Promise.all(
-      some.map(({ address, serial }) => ownerAt(chain, address as Address, serial, deepest)),
+      some.map(({ address, serial }) => ownerAt(chain, address, serial, deepest)),
     )
     await inTurn(context, null, async (turn) => {
-      for (const [index, { collection_id, serial, told_by }] of some.entries()) {
-        const [unit] = await unitOfToken(turn.tx, { collection_id, serial })
+      for (const [index, { told_by, ...token }] of some.entries()) {
+        const [unit] = await unitOfToken(turn.tx, token)
         const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }
         // What a block told that is gone is no more than a guess, however high it was; but not what was told since.
         const owner_block = unit?.owner_block === told_by ? null : (unit?.owner_block ?? null)
         if (unit) await noteSeenOwner(turn, { ...unit, owner_block }, seen)
+        else await noteFoundOwner(turn, token, seen, told_by)
       }
     })
   }
-  await inTurn(context, null, ({ tx }) =>
-    tx
-      .delete(foundOwners)
-      .where(
-        and(
-          gt(foundOwners.block_number, Number(safe)),
-          inArray(
-            foundOwners.collection_id,
-            tx.select({ id: collections.id }).from(collections).where(eq(collections.chain_id, chain_id)),
-          ),
-        ),
-      ),
-  )
+}
+
+type DoubtfulToken = Token & { address: Address; told_by: number }
+
+/** Those whose owners blocks above `safe` have told of, whether a unit has their serial or none yet. */
+async function doubtfulTokens(queries: Queries, chainId: number, safe: bigint): Promise<DoubtfulToken[]> {
+  const token = { collection_id: collections.id, address: collections.address }
+  const isOnChain = eq(collections.chain_id, chainId)
+  const ofUnits = await queries
+    .select({ ...token, serial: units.serial, told_by: units.owner_block })
+    .from(units)
+    .innerJoin(collections, eq(collections.id, units.collection_id))
+    .where(and(gt(units.owner_block, Number(safe)), isOnChain))
+  const { collection_id, serial, block_number } = foundOwners
+  const found = await queries
+    .select({ ...token, serial, told_by: block_number })
+    .from(foundOwners)
+    .innerJoin(collections, eq(collections.id, collection_id))
+    .leftJoin(units, and(eq(units.collection_id, collection_id), eq(units.serial, serial)))
+    .where(and(gt(block_number, Number(safe)), isOnChain, isNull(units.id)))
+  return [...ofUnits, ...found] as DoubtfulToken[]
 }
 
 const atOnce = 20

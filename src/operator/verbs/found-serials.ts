@@ -1,8 +1,8 @@
-import { and, asc, count, eq, isNotNull, isNull } from "drizzle-orm"
+import { and, asc, count, eq, isNotNull, isNull, ne } from "drizzle-orm"
 import { alias } from "drizzle-orm/pg-core"
 import { foundOwners, foundSerials } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
-import { chips, units } from "../../db/schema.ts"
+import { chips, collections, units } from "../../db/schema.ts"
 
 /** By collection, the serials found on chain after a back-up was restored whose chip is not paired again yet. */
 export async function unaskedSerials(queries: Queries) {
@@ -35,7 +35,16 @@ export async function doubledSerials(queries: Queries) {
     .innerJoin(chips, eq(chips.chip_id, chip_id))
     .innerJoin(ofChip, and(eq(ofChip.id, chips.unit_id), eq(ofChip.collection_id, collection_id)))
     .leftJoin(ofSerial, and(eq(ofSerial.collection_id, collection_id), eq(ofSerial.serial, serial)))
-    .leftJoin(foundOwners, and(eq(foundOwners.collection_id, collection_id), eq(foundOwners.serial, serial)))
+    .innerJoin(collections, eq(collections.id, collection_id))
+    .leftJoin(
+      foundOwners,
+      and(
+        eq(foundOwners.collection_id, collection_id),
+        eq(foundOwners.serial, serial),
+        // In custody, the contract itself has it.
+        ne(foundOwners.owner, collections.address),
+      ),
+    )
     .where(and(isNull(ofSerial.id), isNotNull(ofChip.serial)))
     .orderBy(asc(collection_id), asc(serial))
     .limit(mostDoubled)
