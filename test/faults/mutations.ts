@@ -372,6 +372,12 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a claim that lost its nonce goes out as it was",
+    file: "workers/jobs/relay-claims.ts",
+    replace: [["  plansAnew: true,\n\n", ""]],
+    noticed_by: { file: "test/engine/signed-claims.test.ts", test: "since its unit has another chip fails" },
+  },
+  {
     name: "one recipient's claim is looked for down to the deployment",
     file: "workers/jobs/relay-claims.ts",
     replace: [

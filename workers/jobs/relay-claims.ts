@@ -41,6 +41,8 @@ export const relayClaims: Job<"relayClaim"> = {
 
   refusal: (reason) => (reason === "AlreadyClaimed" ? failure("claim.already_claimed", reason) : null),
 
+  plansAnew: true,
+
   async hold(chain, queries, effects) {
     const rebound = await reboundClaims(chain, await claimsOf(queries, effects))
     const awaited = await awaitedClaims(queries, rebound)

@@ -22,6 +22,8 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
   /** Why what would succeed must not be sent now; null where nothing speaks against it. */
   hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
+  /** Whether what lost its nonce before it did anything is looked at once more, and not sent as it is. */
+  plansAnew?: true
   /** Judges a receipt at the confirmation depth: a result for each effect, in the order of the effects. */
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */

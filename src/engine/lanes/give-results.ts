@@ -14,6 +14,8 @@ import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
   effectsOf,
   isCancelled,
+  isPlannedAnew,
+  releaseAll,
   releaseEffect,
   updateTransaction,
   type WatchedTransaction,
@@ -76,7 +78,10 @@ async function confirm(
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   if (isCancelled(transaction, place.hash)) {
-    await moveContent(lane, transaction, place)
+    const ended = { status: "reverted", ...place } as const
+    if (isPlannedAnew(lane.jobs, transaction.kind, members))
+      await inLane(lane, (turn) => releaseAll(turn, lane.lease, transaction, members, ended))
+    else await moveContent(lane, transaction, place)
     noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
     return nothing
   }

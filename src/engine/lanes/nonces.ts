@@ -17,8 +17,10 @@ import {
   finalFrom,
   findTransaction,
   isInFlight,
+  isPlannedAnew,
   nonceAfterLast,
   openTransactions,
+  releaseAll,
   settledTransactions,
   updateTransaction,
   type WatchedTransaction,
@@ -109,7 +111,10 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
     for (const transaction of displaced) {
       const ended = { status: "final", ...nowhere } as const
       const isWanted = transaction.kind !== useUpNonce
-      if (isWanted && (isInFlight(transaction) || achieved.has(transaction.id)))
+      const members = await effectsOf(turn.tx, transaction.id)
+      if (isPlannedAnew(lane.jobs, transaction.kind, members))
+        await releaseAll(turn, lane.lease, transaction, members, ended)
+      else if (isWanted && (isInFlight(transaction) || achieved.has(transaction.id)))
         await displaceTransaction(turn, lane.lease, transaction, ended)
       else await updateTransaction(turn, lane.lease, transaction.id, ended)
     }
