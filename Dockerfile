@@ -25,11 +25,11 @@ USER 10001:10001
 
 FROM service AS worker
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
-  CMD ["bun", "-e", "const { ok } = await fetch(`http://127.0.0.1:${process.env.OPERATOR_PORT || 9090}/livez`); process.exit(ok ? 0 : 1)"]
+  CMD ["bun", "-e", "delete process.env.HTTP_PROXY; delete process.env.http_proxy; const { ok } = await fetch(`http://127.0.0.1:${process.env.OPERATOR_PORT || 9090}/livez`); process.exit(ok ? 0 : 1)"]
 CMD ["bun", "workers/main.ts"]
 
 FROM service AS api
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
-  CMD ["bun", "-e", "const { ok } = await fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health`); process.exit(ok ? 0 : 1)"]
+  CMD ["bun", "-e", "delete process.env.HTTP_PROXY; delete process.env.http_proxy; const { ok } = await fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health`); process.exit(ok ? 0 : 1)"]
 CMD ["bun", "src/main.ts"]

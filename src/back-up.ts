@@ -15,7 +15,13 @@ function backUp(databaseUrl: string, file: string): void {
   if (!path) throw new StartError("DATABASE_URL names a Postgres: back it up with pg_dump --format custom")
   if (!existsSync(path)) throw new StartError(`there is no database at ${path}; is DATA_DIR right?`)
   if (existsSync(file)) throw new StartError(`${file} exists; name a file that does not`)
-  copySqlite(path, file)
+  try {
+    copySqlite(path, file)
+  } catch (error) {
+    throw new StartError(
+      `the copy failed (${(error as Error).message}), and ${file} is not there; is its disk full?`,
+    )
+  }
 }
 
 keepFilesPrivate()

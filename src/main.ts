@@ -25,6 +25,7 @@ await runUntilStopped(async () => {
   return async () => {
     log.info({}, "the API is stopping")
     operator.announceStop()
+    server.announceStop()
     await Bun.sleep(noticeMilliseconds)
     await server.stop()
     await operator.stop()

@@ -85,6 +85,8 @@ export function createApp(
       }
       visits.set(request, visit)
       Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
+      // Otherwise a client sends its next request on a connection that is closed by then.
+      if (stopping.aborted) set.headers.connection = "close"
       const origin = request.headers.get("origin")
       if (origin !== null) await origins.refresh()
       if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)

@@ -3,7 +3,12 @@ import { listenFailure } from "../platform/listen-failure.ts"
 import { createApp } from "./app.ts"
 import { routes } from "./routes.ts"
 
-type Server = { base_url: string; stop(): Promise<void> }
+type Server = {
+  base_url: string
+  /** Has clients leave from now on: each answer closes its connection, and streams end. */
+  announceStop(): void
+  stop(): Promise<void>
+}
 
 /** Answers requests on the configured port until it is stopped. Throws `StartError` where it may not listen there. */
 export async function startServer(context: Context): Promise<Server> {
@@ -21,6 +26,7 @@ export async function startServer(context: Context): Promise<Server> {
   }
   return {
     base_url: api_base_url,
+    announceStop: () => stopping.abort(),
     /** Requests under way are finished first. */
     async stop() {
       const { server } = app

@@ -98,6 +98,9 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
   const [{ rows }] = await Promise.all([
     ask("select pg_is_in_recovery() as is_standby"),
     ask("set timezone = 'UTC'"),
+    // Those of a role or database would cut short what waits for long on purpose, as a migration does.
+    ask("set statement_timeout = 0"),
+    ask("set lock_timeout = 0"),
     ask(`set idle_in_transaction_session_timeout = ${silenceMilliseconds}`),
     // What is given up waits for nobody's rows any more.
     ask(`set client_connection_check_interval = ${Math.ceil(patience_milliseconds / 3)}`).catch(

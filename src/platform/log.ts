@@ -1,4 +1,4 @@
-import { writeSync } from "node:fs"
+import { constants, fstatSync, openSync, writeSync } from "node:fs"
 import pino from "pino"
 import pretty from "pino-pretty"
 import { driverError } from "../db/database.ts"
@@ -19,56 +19,108 @@ type Fields = Record<string, unknown>
  */
 export function createLog(level: LogLevel): Log {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" }
-  return pino(options, process.stderr.isTTY ? readable() : inBatches(standardError))
+  return pino(options, process.stderr.isTTY ? readable() : inBatches(openStandardError()))
 }
 
 const standardError = 2
-/** Pino's number for errors; what is graver has a greater one. */
+
+/** A pipe once more, so that no write waits for who reads it; where the system lets nobody do that, as it is. */
+function openStandardError(): number {
+  try {
+    if (!fstatSync(standardError).isFIFO()) return standardError
+    return openSync(`/proc/self/fd/${standardError}`, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch {
+    return standardError
+  }
+}
+
+/** Pino's numbers: what is graver has a greater one. */
+const warnLevel = 40
 const errorLevel = 50
 const batchMilliseconds = 20
 const batchCharacters = 16_384
 const mostCharacters = 1_048_576
+const muchMilliseconds = 500
+const exitMilliseconds = 5_000
 
 /**
  * Writes lines together, at most 20 ms late: one by one they would cost more than what they tell of. Errors are
- * written at once, and everything is before the process ends, unless it is killed. Nothing waits for a slow reader
- * while less than a megabyte is left to write.
+ * written at once, and everything is before the process ends, unless it is killed. A reader who is slow is waited for
+ * by errors, and once a megabyte is left to write; one who takes nothing for half a second, no more: what then comes
+ * beyond a megabyte is left out, and counted.
  */
 function inBatches(file: number) {
   let text = ""
+  let leftOut = 0
+  /** What comes waits for the next look: to try with each line would cost more the more is left. */
+  let isFull = false
+  let isRead = true
   let timer: Timer | undefined
 
-  function flush(patience: "wait" | "leave"): void {
+  function flush(patienceMilliseconds: number): void {
     clearTimeout(timer)
     timer = undefined
     let bytes = Buffer.from(text)
-    while (bytes.length > 0) {
+    for (let waited = 0; bytes.length > 0; ) {
       const written = writeSome(file, bytes)
       bytes = bytes.subarray(written)
-      if (written > 0) continue
-      if (patience === "leave" && bytes.length < mostCharacters) break
+      if (written > 0) {
+        isRead = true
+        waited = 0
+        continue
+      }
+      const isMuch = bytes.length >= mostCharacters && isRead
+      if (waited >= (isMuch ? Math.max(patienceMilliseconds, muchMilliseconds) : patienceMilliseconds)) break
       Bun.sleepSync(1)
+      waited += 1
+      if (waited >= muchMilliseconds) isRead = false
     }
     text = bytes.toString()
-    if (text !== "") flushLater()
+    isFull = text !== ""
+    if (isFull) flushLater()
   }
 
   function flushLater(): void {
-    timer ??= setTimeout(flush, batchMilliseconds, "leave").unref()
+    timer ??= setTimeout(flush, batchMilliseconds, 0).unref()
   }
 
-  process.on("exit", () => flush("wait"))
+  /** Answers whether there is room for the line. */
+  function add(line: string): boolean {
+    if (!isRead && text.length >= mostCharacters) {
+      leftOut += 1
+      return false
+    }
+    sayLeftOut()
+    text += line
+    return true
+  }
+
+  function sayLeftOut(): void {
+    if (leftOut > 0) text += lineOnLeftOut(leftOut)
+    leftOut = 0
+  }
+
+  process.on("exit", () => {
+    sayLeftOut()
+    flush(exitMilliseconds)
+  })
   return {
     /** Has pino say in `lastLevel` how grave a line is. */
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string): void {
-      text += line
-      if (this.lastLevel >= errorLevel) flush("wait")
-      else if (text.length >= batchCharacters) flush("leave")
+      const isMuch = text.length + line.length >= (isFull ? mostCharacters : batchCharacters)
+      const isError = this.lastLevel >= errorLevel
+      if (add(line) && (isMuch || isError)) flush(isError && isRead ? muchMilliseconds : 0)
       else flushLater()
     },
   }
+}
+
+function lineOnLeftOut(lines: number): string {
+  const time = new Date().toISOString()
+  const message = `nobody read the log: ${lines} lines are left out here`
+  return `${JSON.stringify({ level: warnLevel, time, message })}\n`
 }
 
 /** How many bytes the file took: none where its reader is slow or gone. */

@@ -45,5 +45,7 @@ export function quiet<Emitter extends { on(event: "error", listener: () => void)
 const usual = {
   connectTimeout: 2_000,
   keepAlive: 5_000,
+  // One that was demoted keeps its connections, and takes no writes on them.
+  reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   retryStrategy: (times: number) => Math.min(times * 100, 1_000),
 }

@@ -637,6 +637,18 @@ describe("postgres as a server", () => {
     await expect(wrong).rejects.toMatchObject({ code: "23503" })
   })
 
+  test("waits as long as it means to, whatever limits a role has", async () => {
+    const url = await databases.newDatabase()
+    const name = new URL(url).pathname.slice(1)
+    const { db } = await openCounters(databases)
+    for (const limit of ["statement_timeout", "lock_timeout"])
+      await db.read.execute(sql.raw(`alter database "${name}" set ${limit} = '7s'`))
+    const limited = openPostgres(url)
+    expect(await one(limited.read, "show statement_timeout")).toBe("0")
+    expect(await one(limited.read, "show lock_timeout")).toBe("0")
+    await limited.close()
+  })
+
   test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
     const { db, other } = await openCounters(databases)
     await add(db, "a", 1)

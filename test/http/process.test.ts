@@ -100,6 +100,8 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     const log = follow(child.stderr)
     await untilItAnswers(port)
 
+    const kept = await fetch(`http://127.0.0.1:${port}/health`)
+    expect(kept.headers.get("connection")).not.toBe("close")
     const answer = Promise.withResolvers<string>()
     const begun = Promise.withResolvers<void>()
     const socket = await Bun.connect({
@@ -120,6 +122,9 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     await begun.promise
     child.kill(signal)
     await log.until("stopping")
+    // Whoever keeps a connection is told to leave it.
+    const last = await fetch(`http://127.0.0.1:${port}/health`)
+    expect(last.headers.get("connection")).toBe("close")
     socket.write('{"name":"a"}')
     expect(await answer.promise).toStartWith("HTTP/1.1 400")
     expect(await child.exited).toBe(0)

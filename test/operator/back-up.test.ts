@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test"
-import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { sql } from "drizzle-orm"
@@ -56,6 +56,19 @@ test("a copy of SQLite made while the service writes has everything accepted bef
   )
   expect(unit.token_status).toBe("pending")
 }, 60_000)
+
+test("a copy that fails leaves nothing under its name, and says so in one line", async () => {
+  const folder = newFolder()
+  const path = join(folder, "service.db")
+  writeFileSync(path, "this is no database".repeat(1_000))
+  const copy = join(folder, "copy.db")
+  const copying = run([process.execPath, join(root, "src/back-up.ts"), copy], {
+    DATABASE_URL: `sqlite:${path}`,
+    SERVICE_SECRET: "a secret of tests that is long enough",
+  })
+  await expect(copying).rejects.toThrow(/^.*the copy failed \(.*\), and .*copy\.db is not there.*\n$/)
+  expect(readdirSync(folder)).toEqual(["service.db"])
+})
 
 test("a Postgres restored from a dump made under load serves again, and a lane that the chain has outrun halts and says why", async () => {
   const cluster = await startCluster({ apis: 1, workers: 1 })

@@ -517,6 +517,25 @@ describe("the operator port", () => {
     await server.stop()
   })
 
+  test("answers probes that name no host, as load balancers ask by HTTP/1.0, and no page", async () => {
+    const server = startServer(scene.service, { operator_token: token })
+    const statusOf = async (path: string) => {
+      const answer = Promise.withResolvers<string>()
+      const socket = await Bun.connect({
+        hostname: "127.0.0.1",
+        port: Number(new URL(server.url).port),
+        socket: { data: (_socket, chunk) => answer.resolve(chunk.toString()) },
+      })
+      socket.write(`GET ${path} HTTP/1.0\r\n\r\n`)
+      const text = await answer.promise
+      socket.end()
+      return Number(text.split(" ")[1])
+    }
+    for (const path of ["/livez", "/readyz"]) expect(await statusOf(path)).toBe(200)
+    expect(await statusOf("/console")).toBe(400)
+    await server.stop()
+  })
+
   test("shows the login page and what it loads to whoever is not from another site, and nothing else", async () => {
     const server = startServer(scene.service, { operator_token: token })
     const statusOf = async (path: string, init: RequestInit = {}) =>

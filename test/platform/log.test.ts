@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { mkdtempSync, rmSync } from "node:fs"
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { sql } from "drizzle-orm"
@@ -54,6 +54,38 @@ test("what was said stands when the process ends, and errors stand even when it 
     expect(numbers.slice(0, 50_000)).toEqual(Array.from({ length: 50_000 }, (_, number) => number))
     expect(lines.at(-1)).toContain(ending === "kill" ? "killed" : "said")
   }
+})
+
+test("a log that nobody reads holds up nothing, and says how much is left out", async () => {
+  const script = `
+    import { createLog } from "./src/platform/log.ts"
+    const log = createLog("info")
+    for (let number = 0; number < 50_000; number++) log.info({ number }, "said")
+    log.error({}, "and an error")
+    console.log("went on")
+    await Bun.stdin.text()
+  `
+  const folder = mkdtempSync(join(tmpdir(), "log-"))
+  const pipe = join(folder, "stderr")
+  Bun.spawnSync(["mkfifo", pipe])
+  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
+  const cwd = dirname(dirname(import.meta.dir))
+  const stderr = openSync(pipe, "w")
+  const child = Bun.spawn([process.execPath, "-e", script], { cwd, stdin: "pipe", stdout: "pipe", stderr })
+  closeSync(stderr)
+  const { value } = await child.stdout.getReader().read()
+  expect(new TextDecoder().decode(value)).toBe("went on\n")
+  const end = openSync(pipe, "r")
+  const readAll = Bun.spawn(["cat"], { stdin: end, stdout: "pipe" })
+  closeSync(end)
+  closeSync(reader)
+  await child.stdin.end()
+  const log = readAll.stdout.text()
+  rmSync(folder, { recursive: true })
+  const lines = (await log).trimEnd().split("\n")
+  expect(lines[0]).toContain('"number":0')
+  const leftOut = Number(/nobody read the log: (\d+) lines are left out here/.exec(lines.at(-1) ?? "")?.[1])
+  expect(lines.length - 1 + leftOut).toBe(50_001)
 })
 
 test("an error of the database is shown without what the statement was given", async () => {

@@ -56,9 +56,12 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
       idleTimeout: 30,
       maxRequestBodySize: 64 * 1024,
       fetch(request, server) {
-        if (!isHost(request.headers.get("host") ?? ""))
-          return new Response("The Host header names no host.\n", { status: 400, headers: securityHeaders })
-        return app.fetch(request, { peer: server.requestIP(request)?.address ?? "" })
+        const peer = { peer: server.requestIP(request)?.address ?? "" }
+        if (isHost(request.headers.get("host") ?? "")) return app.fetch(request, peer)
+        // Load balancers that ask by HTTP/1.0 name no host, and what probes answer is nobody's secret.
+        const [probe] = /\/(livez|readyz)$/.exec(request.url) ?? []
+        if (probe) return app.fetch(new Request(`http://localhost${probe}`), peer)
+        return new Response("The Host header names no host.\n", { status: 400, headers: securityHeaders })
       },
     })
     const name = ["0.0.0.0", "::"].includes(hostname) ? "localhost" : hostname
