@@ -52,8 +52,8 @@ const exitMilliseconds = 5_000
 function inBatches(file: number) {
   let text = ""
   let leftOut = 0
-  /** What comes waits for the next look: to try with each line would cost more the more is left. */
-  let isFull = false
+  /** What the reader did not take: to try once more with each line would cost more the more that is. */
+  let left = 0
   let isRead = true
   let timer: Timer | undefined
 
@@ -76,8 +76,8 @@ function inBatches(file: number) {
       if (waited >= muchMilliseconds) isRead = false
     }
     text = bytes.toString()
-    isFull = text !== ""
-    if (isFull) flushLater()
+    left = text.length
+    if (left > 0) flushLater()
   }
 
   function flushLater(): void {
@@ -109,7 +109,7 @@ function inBatches(file: number) {
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string): void {
-      const isMuch = text.length + line.length >= (isFull ? mostCharacters : batchCharacters)
+      const isMuch = text.length + line.length >= left + batchCharacters
       const isError = this.lastLevel >= errorLevel
       if (add(line) && (isMuch || isError)) flush(isError && isRead ? muchMilliseconds : 0)
       else flushLater()
@@ -118,9 +118,8 @@ function inBatches(file: number) {
 }
 
 function lineOnLeftOut(lines: number): string {
-  const time = new Date().toISOString()
-  const message = `nobody read the log: ${lines} lines are left out here`
-  return `${JSON.stringify({ level: warnLevel, time, message })}\n`
+  const time = pino.stdTimeFunctions.isoTime()
+  return `{"level":${warnLevel}${time},"message":"nobody read the log: ${lines} lines are left out here"}\n`
 }
 
 /** How many bytes the file took: none where its reader is slow or gone. */

@@ -10,12 +10,11 @@ import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { noteStep } from "./note-step.ts"
+import { isPlannedAnew, planAnew } from "./plan-anew.ts"
 import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
   effectsOf,
   isCancelled,
-  isPlannedAnew,
-  releaseAll,
   releaseEffect,
   updateTransaction,
   type WatchedTransaction,
@@ -80,7 +79,7 @@ async function confirm(
   if (isCancelled(transaction, place.hash)) {
     const ended = { status: "reverted", ...place } as const
     if (isPlannedAnew(lane.jobs, transaction.kind, members))
-      await inLane(lane, (turn) => releaseAll(turn, lane.lease, transaction, members, ended))
+      await inLane(lane, (turn) => planAnew(turn, lane.lease, transaction, members, ended))
     else await moveContent(lane, transaction, place)
     noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
     return nothing

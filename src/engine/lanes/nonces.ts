@@ -11,16 +11,15 @@ import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { adoptNonce } from "./leases.ts"
 import { findUse } from "./nonce-use.ts"
+import { isPlannedAnew, planAnew } from "./plan-anew.ts"
 import {
   displaceTransaction,
   effectsOf,
   finalFrom,
   findTransaction,
   isInFlight,
-  isPlannedAnew,
   nonceAfterLast,
   openTransactions,
-  releaseAll,
   settledTransactions,
   updateTransaction,
   type WatchedTransaction,
@@ -113,7 +112,7 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
       const isWanted = transaction.kind !== useUpNonce
       const members = await effectsOf(turn.tx, transaction.id)
       if (isPlannedAnew(lane.jobs, transaction.kind, members))
-        await releaseAll(turn, lane.lease, transaction, members, ended)
+        await planAnew(turn, lane.lease, transaction, members, ended)
       else if (isWanted && (isInFlight(transaction) || achieved.has(transaction.id)))
         await displaceTransaction(turn, lane.lease, transaction, ended)
       else await updateTransaction(turn, lane.lease, transaction.id, ended)

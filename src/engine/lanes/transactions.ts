@@ -14,7 +14,7 @@ import type { Turn } from "../../db/turn.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Fees } from "../chain/fees.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
-import { type Effect, effectsIn, type Jobs, jobFor, useUpNonce } from "../jobs/job.ts"
+import { type Effect, effectsIn, useUpNonce } from "../jobs/job.ts"
 import { assertLease, type Lease, takeNonce } from "./leases.ts"
 
 /** A `cancel` uses up the nonce and does nothing else. */
@@ -274,23 +274,6 @@ export async function releaseEffect(
     .update(effects)
     .set({ transaction_id: null, attempts: attempts + 1, due_at: turn.at })
     .where(and(eq(effects.id, id), eq(effects.status, "open")))
-}
-
-/** Ends a transaction that did nothing, whose effects wait for another one. */
-export async function releaseAll(
-  turn: Turn,
-  lease: Lease,
-  { id }: Pick<TransactionRow, "id">,
-  members: Effect[],
-  ended: Partial<TransactionRow>,
-): Promise<void> {
-  for (const effect of members) await releaseEffect(turn, effect)
-  await updateTransaction(turn, lease, id, ended)
-}
-
-/** Whether all that a transaction was to do is planned anew, rather than sent as it is with another nonce. */
-export function isPlannedAnew(jobs: Jobs, kind: string, members: Effect[]): boolean {
-  return jobFor(jobs, kind).plansAnew === true && members.every(({ status }) => status === "open")
 }
 
 /** Moves a transaction on; the fields are those of the row that the new status knows. */

@@ -60,7 +60,8 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
         if (isHost(request.headers.get("host") ?? "")) return app.fetch(request, peer)
         // Load balancers that ask by HTTP/1.0 name no host, and what probes answer is nobody's secret.
         const [probe] = /\/(livez|readyz)$/.exec(request.url) ?? []
-        if (probe) return app.fetch(new Request(`http://localhost${probe}`), peer)
+        if (probe && !request.headers.has("host"))
+          return app.fetch(new Request(`http://localhost${probe}`), peer)
         return new Response("The Host header names no host.\n", { status: 400, headers: securityHeaders })
       },
     })
