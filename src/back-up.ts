@@ -5,6 +5,7 @@ import { loadConfig, processEnvironment } from "./platform/config.ts"
 import { ConfigError } from "./platform/config-error.ts"
 import { complain, keepFilesPrivate, say } from "./platform/run.ts"
 import { StartError } from "./platform/start-error.ts"
+import { makeWhole } from "./platform/whole-file.ts"
 
 /**
  * Copies a SQLite database as it is at this moment into a new file, beside a service that goes on writing. To restore
@@ -16,7 +17,7 @@ function backUp(databaseUrl: string, file: string): void {
   if (!existsSync(path)) throw new StartError(`there is no database at ${path}; is DATA_DIR right?`)
   if (existsSync(file)) throw new StartError(`${file} exists; name a file that does not`)
   try {
-    copySqlite(path, file)
+    makeWhole(file, (draft) => copySqlite(path, draft))
   } catch (error) {
     throw new StartError(
       `the copy failed (${(error as Error).message}), and ${file} is not there; is its disk full?`,

@@ -70,7 +70,7 @@ function inBatches(file: number) {
         continue
       }
       const isMuch = bytes.length >= mostCharacters && isRead
-      if (waited >= (isMuch ? Math.max(patienceMilliseconds, muchMilliseconds) : patienceMilliseconds)) break
+      if (!isMuch && waited >= patienceMilliseconds) break
       Bun.sleepSync(1)
       waited += 1
       if (waited >= muchMilliseconds) isRead = false

@@ -22,9 +22,22 @@ export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>)
 
 /** As `writeWhole`, for what is at hand in one piece. */
 export function writeWholeAtOnce(path: string, content: string | Uint8Array): void {
+  makeWhole(path, (draft) => writeFileSync(draft, content, { mode: 0o600, flag: "wx" }))
+}
+
+/** As `writeWhole`, for what `make` puts at the path that it is told. */
+export function makeWhole(path: string, make: (draft: string) => void): void {
   const draft = `${path}.part`
   rmSync(draft, { force: true })
-  writeFileSync(draft, content, { mode: 0o600, flag: "wx", flush: true })
+  try {
+    make(draft)
+    const file = openSync(draft, "r+")
+    fsyncSync(file)
+    closeSync(file)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
+  }
   renameSync(draft, path)
 }
 

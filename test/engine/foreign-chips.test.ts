@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
-import { eq } from "drizzle-orm"
 import type { Address } from "viem"
-import { chips } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { accountAt } from "../faults/stage.ts"
+import { chipRowOf } from "../harness/chip-rows.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { sessionOf } from "../harness/ownership.ts"
 import { asThief, foreignChip } from "../harness/thief.ts"
@@ -63,8 +62,5 @@ async function claimNow(unit_id: string, id: string) {
 }
 
 async function chipIdOf(unit_id: string): Promise<string> {
-  const { read } = running.context.db
-  const [row] = await read.select().from(chips).where(eq(chips.unit_id, unit_id))
-  if (!row) throw new Error(`unit ${unit_id} has no chip`)
-  return row.chip_id
+  return (await chipRowOf(running.context.db.read, unit_id)).chip_id
 }

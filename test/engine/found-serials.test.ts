@@ -57,6 +57,17 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
         found_at: at,
       }),
     )
+  /** Somebody's claim of a serial that no unit has yet. */
+  const seeClaim = async (
+    { address, chain_id }: { address: string; chain_id: number },
+    { owner, ...seen }: { serial: bigint; owner: Address; block_number: bigint },
+  ) => {
+    const contract = address as Address
+    const contracts = await contractsOn(read(), chain_id)
+    await service.turn((turn) =>
+      followMoves(turn, contracts, [{ address: contract, from: contract, to: owner, ...seen }]),
+    )
+  }
   /** A unit, of a collection of its own, that waits for its issuance. */
   const pairedOne = async () => {
     const caller = await createCaller(service)
@@ -197,14 +208,8 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     const collection = await service.turn((turn) =>
       createCollection(turn, service.context.chains, caller, { name: "Autumn" }),
     )
-    const contract = collection.address as Address
     const owner: Address = `0x${"AB".repeat(20)}`
-    const contracts = await contractsOn(read(), collection.chain_id)
-    await service.turn((turn) =>
-      followMoves(turn, contracts, [
-        { address: contract, serial: 3n, from: contract, to: owner, block_number: 7n },
-      ]),
-    )
+    await seeClaim(collection, { serial: 3n, owner, block_number: 7n })
     const found = await read().select().from(foundOwners).where(eq(foundOwners.collection_id, collection.id))
     expect(found).toMatchObject([{ serial: 3, owner, block_number: 7 }])
   })
@@ -213,12 +218,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     const { collection, unit, effect } = await pairedOne()
     const contract = collection.address as Address
     const owner: Address = `0x${"AB".repeat(20)}`
-    const contracts = await contractsOn(read(), collection.chain_id)
-    await service.turn((turn) =>
-      followMoves(turn, contracts, [
-        { address: contract, serial: 1n, from: contract, to: owner, block_number: 7n },
-      ]),
-    )
+    await seeClaim(collection, { serial: 1n, owner, block_number: 7n })
     const ask = (holder: Address, deepest: bigint) => {
       const chain = { chain_id: collection.chain_id, rpc: { readContract: async () => holder } }
       return askOwnersAnew(service.context, chain as unknown as ConnectedChain, { safe: 5n, deepest })

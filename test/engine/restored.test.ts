@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { chips, lanes, transactionAttempts, units } from "../../src/db/schema.ts"
+import { lanes, transactionAttempts, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { useUpNonce } from "../../src/engine/jobs/job.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
@@ -16,6 +16,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
 } from "../harness/by-hand.ts"
+import { chipRowOf } from "../harness/chip-rows.ts"
 
 const depths = { confirmation_depth: 2, finality_depth: 6 }
 
@@ -29,7 +30,7 @@ describe("once an operator has said that a back-up was restored", () => {
   test("a chip that a forgotten transaction may yet issue is bound to one serial", async () => {
     const { id, address } = await activeCollection(hand)
     const unit_id = await pairedUnit(hand, id)
-    const { chip_id } = await chipOf(unit_id)
+    const { chip_id } = await chipRowOf(hand.world.context.db.read, unit_id)
     // The pool has lost the first of them, and would mine the second after whatever has the nonce of the first.
     const { client } = hand.stage.anvil
     const hash = await issueByHand(address, { first: 1n, chip_id: "0400000001" })
@@ -126,12 +127,6 @@ describe("once an operator has said that a back-up was restored", () => {
     expect(head - blockNumber + 1n).toBe(BigInt(depths.finality_depth))
   }, 30_000)
 })
-
-async function chipOf(unit_id: string) {
-  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
-  if (!chip) throw new Error(`unit ${unit_id} has a chip`)
-  return chip
-}
 
 /** What the issuing signer's key has sent, of which the database knows nothing. */
 async function issueByHand(

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { type Address, encodeFunctionData, type Hex } from "viem"
-import { chips, claims, transactionAttempts } from "../../src/db/schema.ts"
+import { claims, transactionAttempts } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { cancelById } from "../../src/operator/verbs/cancel.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
@@ -15,6 +15,7 @@ import {
   outsider,
   preparedClaim,
 } from "../harness/by-hand.ts"
+import { chipRowOf } from "../harness/chip-rows.ts"
 import { foreignChip } from "../harness/thief.ts"
 
 // A claim that is signed already, of a unit that gets another chip on chain before it is mined: what loses its nonce is
@@ -55,19 +56,19 @@ async function signedClaim(hand: ByHand) {
   const { unit_id, address } = await issuedUnit(hand)
   await grant(hand, outsider.address)
   await hand.settle()
-  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
+  const { read } = hand.world.context.db
+  const { chip_id } = await chipRowOf(read, unit_id)
   const create = await preparedClaim(hand, unit_id, accountAt(7).address)
   await create()
   await hand.tick()
   const [transaction] = await hand.transactionsOf("relayClaim")
   if (!transaction) throw new Error("nothing was sent")
-  const { read } = hand.world.context.db
   const attempts = await read
     .select()
     .from(transactionAttempts)
     .where(eq(transactionAttempts.transaction_id, transaction.id))
   for (const { hash } of attempts) await hand.stage.anvil.client.dropTransaction({ hash: hash as Hex })
-  return { unit_id, address: address as Address, chip: Number.parseInt(chip?.chip_id ?? "", 16), transaction }
+  return { unit_id, address: address as Address, chip: Number.parseInt(chip_id, 16), transaction }
 }
 
 async function expectSuperseded(hand: ByHand, unitId: string, address: Address): Promise<void> {

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { chips, claims, transfers, units } from "../../src/db/schema.ts"
+import { claims, transfers, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { createChipReplacement, getChipReplacement } from "../../src/resources/chip-replacements/service.ts"
 import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, getTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { accountAt } from "../faults/stage.ts"
+import { chipRowOf } from "../harness/chip-rows.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { sessionOf } from "../harness/ownership.ts"
 
@@ -90,8 +91,8 @@ async function tappedUnit(): Promise<Tapped> {
   collection.first = null
   const { read } = running.context.db
   const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
-  const [chip] = await read.select().from(chips).where(eq(chips.unit_id, unit_id))
-  const session = () => sessionOf(running.caller, String(chip?.chip_id), unit_id)
+  const { chip_id } = await chipRowOf(read, unit_id)
+  const session = () => sessionOf(running.caller, chip_id, unit_id)
   return { unit_id, serial: BigInt(unit?.serial ?? 0), session }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { type Address, type Hex, numberToHex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
-import { actorEvents, actors, chips, claims, collections, effects, units } from "../../src/db/schema.ts"
+import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
@@ -23,6 +23,7 @@ import {
   pairedUnit,
   replaceChip,
 } from "../harness/by-hand.ts"
+import { chipRowOf } from "../harness/chip-rows.ts"
 
 // At which block something counts as having happened, block by block.
 
@@ -271,7 +272,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     const { unit_id, address, claim } = await claimedUnit(hand)
     await loseClaim(hand, claim.id)
-    const { chip_id = "" } = await chipOf(hand, unit_id)
+    const { chip_id = "" } = await chipRowOf(hand.world.context.db.read, unit_id)
     const chip = Number.parseInt(chip_id, 16)
     await callAsOutsider(hand, address, "replaceChip", [1n, chip, 0x77])
     const told: object[] = []
@@ -543,12 +544,6 @@ async function send({ stage }: ByHand, claim: { account: number; transaction: un
 async function unitNow({ world }: ByHand, id: string) {
   const [row] = await world.context.db.read.select().from(units).where(eq(units.id, id))
   if (!row) throw new Error(`there is no unit ${id}`)
-  return row
-}
-
-async function chipOf({ world }: ByHand, unitId: string) {
-  const [row] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
-  if (!row) throw new Error(`unit ${unitId} has no chip`)
   return row
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach } from "bun:test"
-import { and, eq, sql } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import type { Address } from "viem"
 import type { Queries } from "../../src/db/database.ts"
 import { type ChipReplacementRow, chips, collections, effects, units } from "../../src/db/schema.ts"
@@ -90,7 +90,7 @@ async function chipIdOf({ context }: TestService, contract: Address, serial: num
     .from(chips)
     .innerJoin(units, eq(units.id, chips.unit_id))
     .innerJoin(collections, eq(collections.id, units.collection_id))
-    .where(and(eq(units.serial, serial), sql`lower(${collections.address}) = ${contract.toLowerCase()}`))
+    .where(and(eq(units.serial, serial), eq(collections.address, contract)))
   if (!chip) throw new Error(`serial ${serial} of ${contract} has no chip`)
   return chip.chip_id
 }

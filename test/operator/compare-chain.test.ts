@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { concatHex, numberToHex } from "viem"
-import { chips, units } from "../../src/db/schema.ts"
+import { units } from "../../src/db/schema.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
 import { compareChain } from "../../src/operator/commands/compare-chain.ts"
 import { comparableCollections, compareWithChain } from "../../src/operator/verbs/compare-chain.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { chipRowOf } from "../harness/chip-rows.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { asThief, foreignChip, thief } from "../harness/thief.ts"
 
@@ -87,7 +88,5 @@ async function unitOf(id: string) {
 }
 
 async function chipOf(unitId: string): Promise<string> {
-  const [row] = await running.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
-  if (!row) throw new Error(`unit ${unitId} has no chip`)
-  return row.chip_id
+  return (await chipRowOf(running.context.db.read, unitId)).chip_id
 }

@@ -95,8 +95,7 @@ async function noteFoundOwner(
 ): Promise<void> {
   const { collection_id, address, serial } = token
   const [known] = await foundOwnerOf(tx, { collection_id, serial })
-  const owner_block = known && known.block_number !== told_by ? known.block_number : null
-  if (isOutdated(seen, { owner_block })) return
+  if (isOutdated(seen, { owner_block: unlessGone(known?.block_number, told_by) })) return
   const found = { owner: seen.owner ?? address, block_number: seen.block_number, found_at: at }
   await tx
     .insert(foundOwners)
@@ -130,13 +129,17 @@ export async function askOwnersAnew(
       for (const [index, { told_by, ...token }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, token)
         const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }
-        // What a block told that is gone is no more than a guess, however high it was; but not what was told since.
-        const owner_block = unit?.owner_block === told_by ? null : (unit?.owner_block ?? null)
+        const owner_block = unlessGone(unit?.owner_block, told_by)
         if (unit) await noteSeenOwner(turn, { ...unit, owner_block }, seen)
         else await noteFoundOwner(turn, token, seen, told_by)
       }
     })
   }
+}
+
+/** What a block told that is gone is no more than a guess, however high it was; but not what was told since. */
+function unlessGone(block: number | null | undefined, gone: number | null): number | null {
+  return block == null || block === gone ? null : block
 }
 
 type DoubtfulToken = Token & { address: Address; told_by: number }

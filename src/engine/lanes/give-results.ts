@@ -10,7 +10,6 @@ import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { noteStep } from "./note-step.ts"
-import { isPlannedAnew, planAnew } from "./plan-anew.ts"
 import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
   effectsOf,
@@ -77,10 +76,7 @@ async function confirm(
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   if (isCancelled(transaction, place.hash)) {
-    const ended = { status: "reverted", ...place } as const
-    if (isPlannedAnew(lane.jobs, transaction.kind, members))
-      await inLane(lane, (turn) => planAnew(turn, lane.lease, transaction, members, ended))
-    else await moveContent(lane, transaction, place)
+    await moveContent(lane, transaction, place)
     noteStep(lane.context, { name: "confirm", since, outcome: "cancelled" }, transaction, members)
     return nothing
   }

@@ -11,9 +11,7 @@ import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { adoptNonce } from "./leases.ts"
 import { findUse } from "./nonce-use.ts"
-import { isPlannedAnew, planAnew } from "./plan-anew.ts"
 import {
-  displaceTransaction,
   effectsOf,
   finalFrom,
   findTransaction,
@@ -25,6 +23,7 @@ import {
   type WatchedTransaction,
 } from "./transactions.ts"
 import { maxInFlight } from "./turns.ts"
+import { goOnWithoutNonce } from "./without-nonce.ts"
 
 /**
  * Compares what chain and database know of a signer's nonces and of the blocks that are final. Whatever cannot be,
@@ -110,11 +109,8 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
     for (const transaction of displaced) {
       const ended = { status: "final", ...nowhere } as const
       const isWanted = transaction.kind !== useUpNonce
-      const members = await effectsOf(turn.tx, transaction.id)
-      if (isPlannedAnew(lane.jobs, transaction.kind, members))
-        await planAnew(turn, lane.lease, transaction, members, ended)
-      else if (isWanted && (isInFlight(transaction) || achieved.has(transaction.id)))
-        await displaceTransaction(turn, lane.lease, transaction, ended)
+      if (isWanted && (isInFlight(transaction) || achieved.has(transaction.id)))
+        await goOnWithoutNonce(turn, lane, transaction, ended)
       else await updateTransaction(turn, lane.lease, transaction.id, ended)
     }
   })

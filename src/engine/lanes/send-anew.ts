@@ -7,7 +7,8 @@ import { isFinal } from "./final-block.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import type { BlockPlace } from "./look.ts"
-import { displaceTransaction, updateTransaction, type WatchedTransaction } from "./transactions.ts"
+import { updateTransaction, type WatchedTransaction } from "./transactions.ts"
+import { goOnWithoutNonce } from "./without-nonce.ts"
 
 /**
  * After a reorganization it was mined again without effect, because what it builds on came back later, or its cancel
@@ -79,8 +80,8 @@ export function tellLost(
 }
 
 /**
- * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees. It is the same
- * so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
+ * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees, unless its job
+ * looks at it once more. It is the same so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
  */
 export async function moveContent(
   lane: HeldLane,
@@ -94,7 +95,5 @@ export async function moveContent(
     max_fee_per_gas: String(max_fee_per_gas),
     max_priority_fee_per_gas: String(max_priority_fee_per_gas),
   }
-  await inLane(lane, (turn) =>
-    displaceTransaction(turn, lane.lease, content, { status: "reverted", ...place }),
-  )
+  await inLane(lane, (turn) => goOnWithoutNonce(turn, lane, content, { status: "reverted", ...place }))
 }

@@ -1,0 +1,23 @@
+import type { TransactionRow } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
+import { jobFor } from "../jobs/job.ts"
+import type { HeldLane } from "./held-lane.ts"
+import { displaceTransaction, effectsOf, releaseEffect, updateTransaction } from "./transactions.ts"
+
+/**
+ * Goes on with what a transaction was to do, whose nonce is used and nothing achieved: its content gets the lane's next
+ * nonce, or its effects are planned anew where their job looks at them once more. `ended` is what it becomes itself.
+ */
+export async function goOnWithoutNonce(
+  turn: Turn,
+  { jobs, lease }: Pick<HeldLane, "jobs" | "lease">,
+  transaction: TransactionRow,
+  ended: Partial<TransactionRow>,
+): Promise<void> {
+  const members = await effectsOf(turn.tx, transaction.id)
+  const isPlannedAnew =
+    jobFor(jobs, transaction.kind).plansAnew === true && members.every(({ status }) => status === "open")
+  if (!isPlannedAnew) return await displaceTransaction(turn, lease, transaction, ended)
+  for (const effect of members) await releaseEffect(turn, effect)
+  await updateTransaction(turn, lease, transaction.id, ended)
+}
