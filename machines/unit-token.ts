@@ -84,13 +84,18 @@ export const unitTokenMachine = setup({
       states: {
         unclaimed: {
           on: {
-            CHIP_REPLACED: { actions: { type: "replaceChip", params: ({ event }) => event } },
             CLAIMED: "claimed",
           },
         },
-        // A reorganization undid a claim that nobody here knows, or that nobody can bring back.
-        claimed: { on: { RETURNED: "unclaimed" } },
+        claimed: {
+          on: {
+            // A reorganization undid a claim that nobody here knows, or that nobody can bring back.
+            RETURNED: "unclaimed",
+          },
+        },
       },
+      // The chain locks the chip of a claimed unit, which may have been replaced before, unknown to a restored back-up.
+      on: { CHIP_REPLACED: { actions: { type: "replaceChip", params: ({ event }) => event } } },
     },
   },
 })

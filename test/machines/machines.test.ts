@@ -59,7 +59,7 @@ const tables: Record<MachineName, Lifecycle> = {
       issueUnit:done   -                 active.unclaimed  -                -                 -
       issueUnit:error  breaks            pending.stopped   breaks           breaks            breaks
       RETRY            -                 -                 pending.issuing  -                 -
-      CHIP_REPLACED    -                 -                 -                active.unclaimed  -
+      CHIP_REPLACED    -                 -                 -                active.unclaimed  active.claimed
       CLAIMED          -                 -                 -                active.claimed    -
       RETURNED         -                 -                 -                -                 active.unclaimed
       UNKNOWN          -                 -                 -                -                 -
@@ -223,6 +223,7 @@ describe("what a machine keeps", () => {
     ["unit-token", 0, ["PAIRED", "issueUnit:error"], { serial: null, failure: error }],
     ["unit-token", 0, ["PAIRED", "issueUnit:error", "RETRY"], { failure: null }],
     ["unit-token", 0, ["PAIRED", "issueUnit:done", "CHIP_REPLACED"], { chip_id: "0000000002", serial: 7 }],
+    ["unit-token", 0, ["PAIRED", "issueUnit:done", "CLAIMED", "CHIP_REPLACED"], { chip_id: "0000000002" }],
     ["collection-contract", 0, ["deployCollection:done"], { transaction_hash, failure: null }],
     ["collection-contract", 0, ["deployCollection:error"], { transaction_hash: null, failure: error }],
     ["collection-contract", 0, ["deployCollection:error", "RETRY"], { failure: null }],

@@ -48,6 +48,9 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
       },
     ],
   })
+
+  await anotherUnit(running, collection_id)
+  expect(await compare(collection_id)).toMatchObject({ collections: [{ unasked_serials: 1 }] })
 }, 60_000)
 
 test("what is issued while a collection is compared was asked for", async () => {

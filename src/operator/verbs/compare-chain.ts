@@ -16,6 +16,7 @@ import { chipIdOf } from "../../engine/chain/issue-call.ts"
 import { issuedOn } from "../../engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../engine/chain/logs.ts"
 import { parseId } from "../../platform/ids.ts"
+import { unaskedSerials } from "./found-serials.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /** Collections that have a contract, the oldest first; only the one, where one is named. Throws `OperatorRefusal`. */
@@ -52,7 +53,7 @@ export async function compareWithChain(
   // After the chain was read: what is asked for meanwhile was asked for.
   return {
     collection_id: collection.id,
-    unasked_serials: Math.max(0, issued - (await lastAskedSerial(queries, collection.id))),
+    unasked_serials: await unaskedOf(queries, collection.id, issued),
     other_chips: await otherChips(queries, collection.id, swapped),
     unasked_claims: await unaskedClaims(queries, collection.id),
   }
@@ -75,12 +76,14 @@ async function swappedChips(
   return new Map(oldestFirst.map(({ args }) => [Number(args.serial), chipIdOf(args.chip ?? 0)]))
 }
 
-async function lastAskedSerial(queries: Queries, id: string): Promise<number> {
+/** Those that issuing has not come to yet, and those that it has passed and left to nobody. */
+async function unaskedOf(queries: Queries, id: string, issued: number): Promise<number> {
   const [row] = await queries
     .select({ next_serial: collections.next_serial })
     .from(collections)
     .where(eq(collections.id, id))
-  return (row?.next_serial ?? 1) - 1
+  const passed = (await unaskedSerials(queries)).find(({ collection_id }) => collection_id === id)
+  return Math.max(0, issued - (row?.next_serial ?? 1) + 1) + (passed?.serials ?? 0)
 }
 
 /** Units whose chip is another one on chain, and not on its way there by a replacement of their own. */

@@ -6,7 +6,7 @@ import { checkPairing } from "../chips/pairing.ts"
 import { refusedValues } from "../chips/refused-values.ts"
 import { chipReplacementResource, createChipReplacementBody } from "./model.ts"
 import { presentChipReplacement } from "./present.ts"
-import { createChipReplacement, getChipReplacement, listChipReplacements } from "./service.ts"
+import { createChipReplacement, getChipReplacement, listChipReplacements, readLockedChip } from "./service.ts"
 
 export const chipReplacementRoutes: Route[] = [
   writeRoute({
@@ -37,13 +37,14 @@ export const chipReplacementRoutes: Route[] = [
       "chip.already_scanned",
       "quota.exceeded",
     ],
-    async write(turn, { context, caller, params, body }) {
+    prepare: (context, caller, { params, body }) => readLockedChip(context, caller, params.unit_id, body),
+    async write(turn, { context, caller, params, body, prepared: locked_chip_id }) {
       const { config, chains } = context
       const replacement = await createChipReplacement(
         turn,
         { secret: config.service_secret, chains },
         caller,
-        { ...params, body },
+        { ...params, body, locked_chip_id },
       )
       const location = `/v1/units/${replacement.unit_id}/chip-replacements/${replacement.id}`
       return { body: presentChipReplacement(replacement), location }

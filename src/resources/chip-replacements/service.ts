@@ -7,6 +7,7 @@ import { startActor } from "../../engine/actors/runtime.ts"
 import { foundSerialsOf } from "../../engine/found-serials.ts"
 import type { Caller } from "../../platform/caller.ts"
 import type { Chains } from "../../platform/chain.ts"
+import type { Context } from "../../platform/context.ts"
 import { ApiError, fieldError, LastingRefusal } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
@@ -26,6 +27,7 @@ import {
   hasOpenReplacement,
   hasRelayedClaim,
   type IssuedUnit,
+  readOwnership,
   requireIssued,
 } from "../ownership/rules.ts"
 import { holdToQuota } from "../quotas/service.ts"
@@ -34,19 +36,37 @@ import type { UnitView } from "../units/service.ts"
 import type { CreateChipReplacementBody } from "./model.ts"
 
 /**
- * Reserves another chip for an unclaimed unit and starts the swap on the chain. `checkPairing` has found the body
- * right. Throws `validation.failed` for a test chip on a unit with an encoded one, and the reverse.
+ * The chip that the chain has locked for a claimed unit which is to get an encoded one, before the database transaction
+ * that records it; null where nothing is locked. Throws `chip_replacement.locked` where the chain cannot tell.
+ */
+export async function readLockedChip(
+  context: Context,
+  caller: Caller,
+  unitId: string,
+  body: CreateChipReplacementBody,
+): Promise<string | null> {
+  const unit = await getUnitForCaller(context.db.read, caller, unitId)
+  if (!unit.claimed || body.chip_id === undefined) return null
+  const { ownership } = await readOwnership(context.chains, requireIssued(unit), locked)
+  return ownership.owner && ownership.chip_id
+}
+
+/**
+ * Reserves another chip for a unit and starts the swap on the chain. The unit is unclaimed, or a restored back-up has
+ * forgotten that it got this very chip before its claim. `checkPairing` has found the body right. Throws
+ * `validation.failed` for a test chip on a unit with an encoded one, and the reverse.
  */
 export async function createChipReplacement(
   turn: Turn,
   { secret, chains }: { secret: Secret; chains: Chains },
   caller: Caller,
-  { unit_id, body }: { unit_id: string; body: CreateChipReplacementBody },
+  { unit_id, body, locked_chip_id }: Wanted,
 ): Promise<ChipReplacementRow> {
   const found = await getUnitForCaller(turn.tx, caller, unit_id)
   const encoded = await findEncoded(turn.tx, caller, pairingOf({ unit_id, ...body }))
   if (encoded && isSaidEncoded(encoded)) throw fieldError("is_test", saidEncoded)
-  const unit = await requireReplaceable(turn.tx, found)
+  const isChipOnChain = encoded !== null && encoded.chip.chip_id === locked_chip_id
+  const unit = await requireReplaceable(turn.tx, found, isChipOnChain)
   const lane_id = chains.get(unit.collection.chain_id)?.ownershipLaneId(unit.id)
   if (!lane_id)
     throw new Unavailable(`CHAINS does not have chain ${unit.collection.chain_id} of unit ${unit.id}`)
@@ -81,6 +101,15 @@ export async function createChipReplacement(
   return replacement
 }
 
+type Wanted = {
+  unit_id: string
+  body: CreateChipReplacementBody
+  /** What `readLockedChip` read. */
+  locked_chip_id?: string | null
+}
+
+const locked = "chip_replacement.locked"
+
 const insertReplacement = query((db, row: Given<ChipReplacementRow>) =>
   db.insert(chipReplacements).values(row).onConflictDoNothing().returning(),
 )
@@ -106,10 +135,14 @@ async function findEncoded(
   return { chip, message }
 }
 
-/** An issued unit whose chip may change now. */
-async function requireReplaceable(queries: Queries, found: UnitView): Promise<IssuedUnit> {
+/** An issued unit whose chip may change: a claimed one only where the chain has that chip for it already. */
+async function requireReplaceable(
+  queries: Queries,
+  found: UnitView,
+  isChipOnChain: boolean,
+): Promise<IssuedUnit> {
   const unit = requireIssued(found)
-  if (unit.claimed) throw new ApiError("chip_replacement.locked")
+  if (unit.claimed && !isChipOnChain) throw new ApiError(locked)
   if (await hasRelayedClaim(queries, unit.id)) throw new ApiError("claim.in_progress")
   if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")
   return unit
