@@ -45,8 +45,9 @@ export async function readLockedChip(
   unitId: string,
   body: CreateChipReplacementBody,
 ): Promise<string | null> {
+  if (body.chip_id === undefined) return null
   const unit = await getUnitForCaller(context.db.read, caller, unitId)
-  if (!unit.claimed || body.chip_id === undefined) return null
+  if (!unit.claimed) return null
   const { ownership } = await readOwnership(context.chains, requireIssued(unit), locked)
   return ownership.owner && ownership.chip_id
 }
