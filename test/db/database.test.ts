@@ -611,6 +611,23 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ c: 1 })
   })
 
+  test("that cancels a statement for somebody is unavailable, and is asked again later", async () => {
+    const { db, other } = await openCounters(databases)
+    const pid = Promise.withResolvers<unknown>()
+    const cancelled = db.transaction(async (tx) => {
+      await tx.insert(counters).values({ id: "a", value: 1 })
+      pid.resolve(await one(tx, "select pg_backend_pid()"))
+      await one(tx, "select pg_sleep(30)")
+    })
+    const backend = await pid.promise
+    const isAsleep = sql`select 1 from pg_stat_activity where pid = ${backend} and query like '%pg_sleep%' and state = 'active'`
+    while ((await other.read.execute(isAsleep)).length === 0) await Bun.sleep(5)
+    await other.read.execute(sql`select pg_cancel_backend(${backend})`)
+    await expect(cancelled).rejects.toBeInstanceOf(DatabaseUnavailable)
+    await add(db, "c", 1)
+    expect(await valuesIn(db)).toEqual({ c: 1 })
+  })
+
   test("repeats a work that deletes a row to which another one came to refer after it looked", async () => {
     const { db, other } = await openCounters(databases)
     await other.transaction(

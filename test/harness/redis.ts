@@ -12,6 +12,8 @@ export type RedisServer = {
   start(): Promise<void>
   flush(): Promise<void>
   keys(): Promise<string[]>
+  /** One in words, as `redis-cli` takes it. */
+  command(words: string): Promise<void>
   stop(): Promise<void>
 }
 
@@ -65,6 +67,10 @@ export async function startRedis(): Promise<RedisServer> {
       await ask((redis) => redis.flushall())
     },
     keys: () => ask((redis) => redis.keys("*")),
+    async command(words) {
+      const [name = "", ...given] = words.split(" ")
+      await ask((redis) => redis.call(name, ...given))
+    },
     async stop() {
       await running.kill()
       rmSync(folder, { recursive: true, force: true })

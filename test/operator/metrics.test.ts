@@ -9,6 +9,7 @@ import { openObservationPages } from "../../src/operator/port/observation-pages.
 import { startOperatorServer } from "../../src/operator/port/server.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import type { Context } from "../../src/platform/context.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { countRequest } from "../../src/platform/metrics.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
@@ -40,6 +41,26 @@ test("the state of database and Redis is told, and Redis is left out where there
   // On SQLite it is the clock of this process.
   expect(without).not.toMatch("service_clock_offset_seconds")
 })
+
+test("a Redis that is full, or was demoted, is as good as away until it takes writes again", async () => {
+  const redis = await startRedis()
+  closers.push(redis.stop)
+  const url = await open({ withRedis: false, REDIS_URL: redis.url })
+  const isUp = async () => /^service_redis_up 1$/m.test(await (await ask(url, "/metrics")).text())
+  const untilUp = async (wanted: boolean) => {
+    while ((await isUp()) !== wanted) await Bun.sleep(20)
+  }
+  await untilUp(true)
+  for (const [refuse, take] of [
+    ["config set maxmemory 1", "config set maxmemory 0"],
+    [`replicaof 127.0.0.1 ${await freePort()}`, "replicaof no one"],
+  ] as const) {
+    await redis.command(refuse)
+    await untilUp(false)
+    await redis.command(take)
+    await untilUp(true)
+  }
+}, 30_000)
 
 test("a key that the chain does not know in its role is said by /readyz and counted", async () => {
   const { CHAINS } = silentChain()
@@ -185,7 +206,13 @@ test("metrics and the board ask for the operator's token where there is one", as
   expect((await ask(url, "/readyz")).status).toBe(200)
 })
 
-type Settings = { withRedis: boolean; OPERATOR_TOKEN?: string; CHAINS?: string; DATABASE_URL?: string }
+type Settings = {
+  withRedis: boolean
+  REDIS_URL?: string
+  OPERATOR_TOKEN?: string
+  CHAINS?: string
+  DATABASE_URL?: string
+}
 
 async function open({ withRedis, ...settings }: Settings, changes: Partial<Context> = {}): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "metrics-"))

@@ -92,7 +92,7 @@ function createGauges() {
       "chain",
       "variable",
     ]),
-    redis_up: gauge("service_redis_up", "1 when Redis answered; absent without Redis"),
+    redis_up: gauge("service_redis_up", "1 when Redis took a write; absent without Redis"),
     wake_ups: gauge("service_wake_ups_waiting", "Wake-ups that no worker has taken yet"),
   }
 }

@@ -13,7 +13,7 @@ import { wakeUpQueue } from "../../platform/wake-redis.ts"
 /** A look at the wake-ups in Redis: the BullMQ board, which changes nothing, and how many there are. */
 export type WakeUpBoard = {
   pages: Hono
-  /** Wake-ups that nobody has taken off yet; null while Redis is away. */
+  /** Wake-ups that nobody has taken off yet; null while Redis is away or takes no writes. */
   waiting(): Promise<number | null>
   close(): Promise<void>
 }
@@ -39,14 +39,22 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
     pages,
     async waiting() {
       if (redis.status !== "ready") return null
-      const counts = await queue.getJobCounts("waiting", "active").catch(() => null)
-      return counts && Object.values(counts).reduce((sum, count) => sum + count, 0)
+      try {
+        // One that is full, or was demoted, answers questions all the same.
+        await redis.set(probeKey, "1", "PX", 1_000)
+        const counts = await queue.getJobCounts("waiting", "active")
+        return Object.values(counts).reduce((sum, count) => sum + count, 0)
+      } catch {
+        return null
+      }
     },
     async close() {
       redis.disconnect()
     },
   }
 }
+
+const probeKey = "service-api:probe"
 
 /** As the console looks, with a way back to it. */
 const look = {
