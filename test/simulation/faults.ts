@@ -184,7 +184,10 @@ function drawTheft(stream: Stream): Fault {
   return { kind: "steal", at: rounded(stream.between(1, 14)), signer: stream.below(2), is_instead: true }
 }
 
-/** A back-up from before replacements of chips, and people who claim such units as soon as it is restored. */
+/**
+ * A back-up from before replacements of chips, and people who claim such units as soon as it is restored, or have
+ * claimed them before.
+ */
 function drawForgetting(stream: Stream): Fault[] {
   const at = rounded(stream.between(4, 9))
   const for_seconds = rounded(stream.between(10, 20))
@@ -198,6 +201,7 @@ function drawForgetting(stream: Stream): Fault[] {
     { kind: "hasty", at: 0 },
     { kind: "restore", at, for_seconds, rest_seconds },
     ...some("replace", 0.2, 3),
+    ...(stream.happens(0.5) ? some("rival", 3, for_seconds - 2) : []),
     ...some("rival", for_seconds, for_seconds + rest_seconds + 3),
   ]
 }

@@ -28,7 +28,7 @@ import { createReceiver } from "./receiver.ts"
 import { createRestorer, type Store } from "./restoration.ts"
 import { createSimulation, inProcess, runUntil, type Simulation, serve, sleep } from "./scheduler.ts"
 import { servers } from "./seams/line.ts"
-import { takeStock } from "./stock.ts"
+import { askForChipsOnChain, takeStock } from "./stock.ts"
 import { followFeed, playStory, readAgain, readFeed } from "./story.ts"
 import { sendNonsense } from "./stranger.ts"
 import { streamOf } from "./streams.ts"
@@ -149,6 +149,8 @@ export async function playHistory(
     await Promise.all([played, sleep(simulation, lastsUntil(faults)).then(() => calm(around, faults, ends))])
     await Promise.all([...beside, passersBy.gone()])
     await quiet(around, store)
+    if (restorer.restoration && (await askForChipsOnChain(stage, operator, asking)))
+      await quiet(around, store)
     await readAgain(stage, maker, asking)
     await readFeed(stage, maker, asking)
     await operator.explainEachState()

@@ -26,9 +26,7 @@ export async function findFaultsAfterRestoring(
       found.push(`the unit ${unit.id} has the serial ${unit.serial}, which the chain does not have`)
       continue
     }
-    // A replacement that was forgotten has to be asked for again.
-    const isForgotten = allChips.some(({ chip_id, unit_id }) => chip_id === token.chip && unit_id === null)
-    if (token.chip !== chip.chip_id && !isForgotten)
+    if (token.chip !== chip.chip_id)
       found.push(`serial ${unit.serial} has the chip ${token.chip} on chain and ${chip.chip_id} here`)
   }
   return found

@@ -12,6 +12,11 @@ import { type Command, parseValues } from "../../src/operator/commands/command.t
 import { explain } from "../../src/operator/commands/explain.ts"
 import { retry } from "../../src/operator/commands/retry.ts"
 import { stuck } from "../../src/operator/commands/stuck.ts"
+import {
+  type Comparison,
+  comparableCollections,
+  compareWithChain,
+} from "../../src/operator/verbs/compare-chain.ts"
 import { OperatorRefusal } from "../../src/operator/verbs/refusal.ts"
 import type { Config } from "../../src/platform/config.ts"
 import { apiNames, type Cast, workerNames } from "./cast.ts"
@@ -39,6 +44,8 @@ export type Operator = {
   watchLanes(): Promise<void>
   /** Asks for the story of one actor in each state in which some are. */
   explainEachState(): Promise<void>
+  /** The units of a collection that have other chips on chain; none where it has no contract. */
+  compareChips(collectionId: string): Promise<Comparison["other_chips"]>
 }
 
 const commands = { retry, cancel, explain, stuck }
@@ -54,7 +61,7 @@ export function createOperator(
 ): Operator {
   const operator: Operator = {
     ...{ halts: [], broken: [] },
-    ...{ follow, rotate, rotateAuthorizer, watchLanes, explainEachState },
+    ...{ follow, rotate, rotateAuthorizer, watchLanes, explainEachState, compareChips },
   }
 
   let isRotated = false
@@ -137,6 +144,15 @@ export function createOperator(
     const oneOfEach = new Map(told.map(({ id, machine, state }) => [`${machine} ${state}`, id]))
     await visit(async (world) => {
       for (const id of oneOfEach.values()) await runIn(world, explain, [id])
+    })
+  }
+
+  async function compareChips(collectionId: string): Promise<Comparison["other_chips"]> {
+    return await cast.visit("operator", async ({ context, chains }) => {
+      const { read } = context.db
+      const collection = (await comparableCollections(read, null)).find(({ id }) => id === collectionId)
+      const chain = collection && chains.get(collection.chain_id)
+      return chain ? (await compareWithChain(read, chain, collection)).other_chips : []
     })
   }
   return operator

@@ -1,6 +1,7 @@
 import { type Asking, type CollectionPlayed, type Stage, until } from "./asking.ts"
 import { untilActive } from "./collections.ts"
 import { make, read, unlessForgotten } from "./errands.ts"
+import type { Operator } from "./operator.ts"
 import { chipFor } from "./people.ts"
 
 /**
@@ -13,6 +14,18 @@ export async function takeStock(stage: Stage, asking: Asking): Promise<void> {
     ...asking.collections.map((played) => unlessForgotten(takeStockOf(stage, played, told))),
     sendValuesAgain(stage),
   ])
+}
+
+/** What the operator then finds: the chain has other chips for units than the brand was told of. Answers whether it has. */
+export async function askForChipsOnChain(stage: Stage, operator: Operator, asking: Asking): Promise<boolean> {
+  let isAsked = false
+  for (const played of asking.collections) {
+    for (const { unit_id, chip_id_on_chain: chip_id } of await operator.compareChips(played.id)) {
+      await askForChip(stage, played, { unit_id, chip_id })
+      isAsked = true
+    }
+  }
+  return isAsked
 }
 
 async function takeStockOf(stage: Stage, played: CollectionPlayed, told: SerialsTold): Promise<void> {
@@ -62,6 +75,14 @@ async function replaceAgain(
     const { id } = await make<Unit>(stage, { token: played.key, path: "/v1/units", body })
     return await pairAgain(stage, played.key, { unit_id: id, chip_id })
   }
+  await askForChip(stage, played, { unit_id, chip_id })
+}
+
+async function askForChip(
+  stage: Stage,
+  played: CollectionPlayed,
+  { unit_id, chip_id }: Wanted,
+): Promise<void> {
   const path = `/v1/units/${unit_id}/chip-replacements`
   const asked = { method: "POST", path, token: played.key, body: chipFor(stage, chip_id) } as const
   const { status, body } = await stage.clients.ask(asked)
