@@ -82,17 +82,9 @@ export const unitTokenMachine = setup({
     active: {
       initial: "unclaimed",
       states: {
-        unclaimed: {
-          on: {
-            CLAIMED: "claimed",
-          },
-        },
-        claimed: {
-          on: {
-            // A reorganization undid a claim that nobody here knows, or that nobody can bring back.
-            RETURNED: "unclaimed",
-          },
-        },
+        unclaimed: { on: { CLAIMED: "claimed" } },
+        // A reorganization undid a claim that nobody here knows, or that nobody can bring back.
+        claimed: { on: { RETURNED: "unclaimed" } },
       },
       // The chain locks the chip of a claimed unit, which may have been replaced before, unknown to a restored back-up.
       on: { CHIP_REPLACED: { actions: { type: "replaceChip", params: ({ event }) => event } } },

@@ -448,7 +448,7 @@ export interface paths {
         put?: never;
         /**
          * Give an unclaimed unit another chip
-         * @description Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value of its own; units with a test chip get a fresh test chip. Poll the chip replacement until `confirmed` or `failed`.
+         * @description Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value of its own; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain has for it already, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.
          */
         post: operations["createChipReplacement"];
         delete?: never;

@@ -343,14 +343,18 @@ async function reachable<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
+/** 57014: somebody cancelled a statement, whose connection is as good as before. */
+const cancelled = "57014"
+
 /** Whether nothing more comes of a connection with such an error: not even a rollback, or not what it is there for. */
 function isLost(error: unknown): boolean {
-  return unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
+  const isOver = codeOf(error) !== cancelled
+  return isOver && unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
 }
 
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x), and a statement that somebody cancelled (57014). A name, password or database that it does not know (28, 3D), whatever a pooler refuses (08P01), and a server
+ * (57P0x), and a cancelled statement. A name, password or database that it does not know (28, 3D), whatever a pooler refuses (08P01), and a server
  * that takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers. So is a
  * prepared statement that is lost (26000) or of somebody else (42P05), as behind a pooler in transaction mode.
  */
@@ -364,7 +368,8 @@ function unavailable(error: unknown): unknown {
       : null
   if (refusal) return new DatabaseUnavailable(`Postgres ${refusal} (${code}): ${(error as Error).message}`)
   const lost =
-    /^(08|40|53|57P0|57014)/.test(code) ||
+    /^(08|40|53|57P0)/.test(code) ||
+    code === cancelled ||
     /^E[A-Z]+$/.test(code) ||
     (error instanceof Error &&
       /terminated|timeout exceeded|read timeout|Connection ended|not queryable/i.test(error.message))

@@ -611,7 +611,7 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ c: 1 })
   })
 
-  test("that cancels a statement for somebody is unavailable, and is asked again later", async () => {
+  test("whose statement somebody cancels is unavailable, and is asked again later", async () => {
     const { db, other } = await openCounters(databases)
     const pid = Promise.withResolvers<unknown>()
     const cancelled = db.transaction(async (tx) => {

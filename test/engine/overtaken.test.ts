@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { asc, desc, eq } from "drizzle-orm"
+import { asc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import { chipReplacements, claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -16,12 +16,14 @@ import {
   claimBeside,
   grant,
   issuedUnit,
+  mineWithoutRole,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   pairedUnit,
   preparedClaim,
   replaceChip,
+  undoNewestBlock,
 } from "../harness/by-hand.ts"
 
 // What was done, and what came before it on another fork or beside the service.
@@ -310,31 +312,6 @@ async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
   expect(await read(hand, address, "ownerOf")).toBe(friend.address)
   await outwaitNewestBlock()
   await hand.tick()
-}
-
-async function undoNewestBlock({ stage }: ByHand): Promise<void> {
-  const { client } = stage.anvil
-  const { transactions: undone } = await client.getBlock()
-  const request = client.request as (call: object) => Promise<unknown>
-  await request({ method: "anvil_reorg", params: [1, []] })
-  for (const hash of undone) await client.dropTransaction({ hash })
-}
-
-/** Mines what was sent last, from a lane, where its signer may not do it. */
-async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {
-  const { client } = hand.stage.anvil
-  const { read } = hand.world.context.db
-  const [sent] = await read
-    .select()
-    .from(transactionAttempts)
-    .orderBy(desc(transactionAttempts.created_at))
-    .limit(1)
-  const { hash, raw } = sent as { hash: Hex; raw: Hex }
-  await client.dropTransaction({ hash })
-  await grant(hand, signer.address, 0n)
-  await client.sendRawTransaction({ serializedTransaction: raw })
-  await hand.mine()
-  expect(await client.getTransactionReceipt({ hash })).toMatchObject({ status: "reverted" })
 }
 
 async function read(

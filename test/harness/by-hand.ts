@@ -1,7 +1,14 @@
 import { afterEach } from "bun:test"
-import { eq } from "drizzle-orm"
+import { desc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { effects, type LaneRow, lanes, transactions, units } from "../../src/db/schema.ts"
+import {
+  effects,
+  type LaneRow,
+  lanes,
+  transactionAttempts,
+  transactions,
+  units,
+} from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi, factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
@@ -193,4 +200,31 @@ export async function issuingLane({ world }: ByHand): Promise<LaneRow> {
   const [row] = await world.context.db.read.select().from(lanes).where(eq(lanes.address, signers[1]))
   if (!row) throw new Error("the stage has a lane for each signer")
   return row
+}
+
+/** A reorganization of one block, whose transactions are gone. */
+export async function undoNewestBlock({ stage }: ByHand): Promise<void> {
+  const { client } = stage.anvil
+  const { transactions: undone } = await client.getBlock()
+  const request = client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_reorg", params: [1, []] })
+  for (const hash of undone) await client.dropTransaction({ hash })
+}
+
+/** Mines what was sent last, from a lane, where its signer may not do it. */
+export async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {
+  const { client } = hand.stage.anvil
+  const { read } = hand.world.context.db
+  const [sent] = await read
+    .select()
+    .from(transactionAttempts)
+    .orderBy(desc(transactionAttempts.created_at))
+    .limit(1)
+  const { hash, raw } = sent as { hash: Hex; raw: Hex }
+  await client.dropTransaction({ hash })
+  await grant(hand, signer.address, 0n)
+  await client.sendRawTransaction({ serializedTransaction: raw })
+  await hand.mine()
+  const { status } = await client.getTransactionReceipt({ hash })
+  if (status !== "reverted") throw new Error(`${hash} succeeds without the role`)
 }

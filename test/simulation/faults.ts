@@ -117,7 +117,7 @@ function onInstantChain(faults: Fault[]): Fault[] {
 /** What seldom meets its moment by itself, drawn to where that moment is. Where little else is wrong, it is met. */
 function drawScenes(stream: Stream): Fault[] {
   // What a restored back-up has forgotten is judged less strictly, so this is a history of its own.
-  if (stream.happens(0.25)) return drawForgetting(stream)
+  if (stream.happens(0.4)) return drawForgetting(stream)
   const ofChain = stream.happens(0.6) ? drawUndoing : drawDearness
   return [
     ...(stream.happens(0.9) ? ofChain(stream) : []),
@@ -201,7 +201,7 @@ function drawForgetting(stream: Stream): Fault[] {
     { kind: "hasty", at: 0 },
     { kind: "restore", at, for_seconds, rest_seconds },
     ...some("replace", 0.2, 3),
-    ...(stream.happens(0.5) ? some("rival", 3, for_seconds - 2) : []),
+    ...(stream.happens(0.2) ? some("rival", 3, for_seconds - 2) : []),
     ...some("rival", for_seconds, for_seconds + rest_seconds + 3),
   ]
 }

@@ -21,12 +21,21 @@ export async function askForChipsOnChain(stage: Stage, operator: Operator, askin
   let isAsked = false
   for (const played of asking.collections) {
     for (const { unit_id, chip_id_on_chain: chip_id } of await operator.compareChips(played.id)) {
+      // A claim of the service's own that has locked another chip is a fault, which nobody is to mend before it is judged.
+      if (await isClaimedHere(stage, played, unit_id)) continue
       await askForChip(stage, played, { unit_id, chip_id })
       isAsked = true
     }
   }
   return isAsked
 }
+
+async function isClaimedHere(stage: Stage, { key }: CollectionPlayed, unitId: string): Promise<boolean> {
+  const { claims } = await read<{ claims: Claim[] }>(stage, key, `/v1/units/${unitId}/claims`)
+  return claims.some(({ status, execution }) => status === "claimed" && execution === "service_relay")
+}
+
+type Claim = { status: string; execution: string }
 
 async function takeStockOf(stage: Stage, played: CollectionPlayed, told: SerialsTold): Promise<void> {
   await untilActive(stage, played)

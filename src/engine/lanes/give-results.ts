@@ -136,7 +136,18 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
 async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   if (results.every((result) => result === "again")) return true
   if (!(await isFinal(lane, place))) return false
-  for (const hash of new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))) {
+  return await areOthersFinal(lane, place, results)
+}
+
+/** Whether no reorganization can undo any more what other transactions have done in the place of this one. */
+async function areOthersFinal(
+  lane: HeldLane,
+  { hash: own }: BlockPlace,
+  results: JobResult[],
+): Promise<boolean> {
+  const hashes = new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))
+  for (const hash of hashes) {
+    if (hash === own) continue
     const receipt = await receiptOf(lane, hash as Hex)
     if (receipt && !(await isFinal(lane, placeOf(receipt)))) return false
   }
@@ -166,8 +177,10 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
+  // Nothing watches what somebody else, or a forgotten transaction, has done: it is judged anew until that is final.
+  const isKept = await areOthersFinal(lane, place, results)
   await inLane(lane, async (turn) => {
-    await updateTransaction(turn, lane.lease, id, { status, ...place })
+    if (isKept) await updateTransaction(turn, lane.lease, id, { status, ...place })
     await restate(turn, job, mined, results)
   })
   tellFailed(lane, mined, results)

@@ -199,10 +199,9 @@ async function readWebhooks(
 }
 
 async function readRedis(board: WakeUpBoard | null, gauges: Gauges): Promise<void> {
-  const waiting = await board?.waiting()
-  if (waiting === undefined) return gauges.registry.removeSingleMetric("service_redis_up")
-  gauges.redis_up.set(waiting === null ? 0 : 1)
-  gauges.wake_ups.set(waiting ?? 0)
+  if (!board) return gauges.registry.removeSingleMetric("service_redis_up")
+  gauges.redis_up.set((await board.takesWrites()) ? 1 : 0)
+  gauges.wake_ups.set((await board.waiting()) ?? 0)
 }
 
 async function readChain({ chain_id, config, signers }: ConnectedChain, gauges: Gauges): Promise<void> {

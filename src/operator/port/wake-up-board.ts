@@ -13,8 +13,10 @@ import { wakeUpQueue } from "../../platform/wake-redis.ts"
 /** A look at the wake-ups in Redis: the BullMQ board, which changes nothing, and how many there are. */
 export type WakeUpBoard = {
   pages: Hono
-  /** Wake-ups that nobody has taken off yet; null while Redis is away or takes no writes. */
+  /** Wake-ups that nobody has taken off yet; null while Redis is away. */
   waiting(): Promise<number | null>
+  /** Tries it: one that is full, or was demoted, answers questions all the same. */
+  takesWrites(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -39,14 +41,15 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
     pages,
     async waiting() {
       if (redis.status !== "ready") return null
-      try {
-        // One that is full, or was demoted, answers questions all the same.
-        await redis.set(probeKey, "1", "PX", 1_000)
-        const counts = await queue.getJobCounts("waiting", "active")
-        return Object.values(counts).reduce((sum, count) => sum + count, 0)
-      } catch {
-        return null
-      }
+      const counts = await queue.getJobCounts("waiting", "active").catch(() => null)
+      return counts && Object.values(counts).reduce((sum, count) => sum + count, 0)
+    },
+    async takesWrites() {
+      if (redis.status !== "ready") return false
+      return await redis.set(probeKey, "1", "PX", 1_000).then(
+        () => true,
+        () => false,
+      )
     },
     async close() {
       redis.disconnect()

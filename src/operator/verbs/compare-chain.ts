@@ -1,5 +1,6 @@
-import { and, asc, eq, inArray, notExists } from "drizzle-orm"
+import { and, asc, count, eq, inArray, isNull, notExists } from "drizzle-orm"
 import type { Address } from "viem"
+import { foundSerials } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
 import {
   type CollectionRow,
@@ -16,7 +17,6 @@ import { chipIdOf } from "../../engine/chain/issue-call.ts"
 import { issuedOn } from "../../engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../engine/chain/logs.ts"
 import { parseId } from "../../platform/ids.ts"
-import { unaskedSerials } from "./found-serials.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /** Collections that have a contract, the oldest first; only the one, where one is named. Throws `OperatorRefusal`. */
@@ -78,12 +78,18 @@ async function swappedChips(
 
 /** Those that issuing has not come to yet, and those that it has passed and left to nobody. */
 async function unaskedOf(queries: Queries, id: string, issued: number): Promise<number> {
+  const { collection_id, serial } = foundSerials
+  // Before the next serial is read, which leaves them behind.
+  const [passed] = await queries
+    .select({ serials: count() })
+    .from(foundSerials)
+    .leftJoin(units, and(eq(units.collection_id, collection_id), eq(units.serial, serial)))
+    .where(and(eq(collection_id, id), isNull(units.id)))
   const [row] = await queries
     .select({ next_serial: collections.next_serial })
     .from(collections)
     .where(eq(collections.id, id))
-  const passed = (await unaskedSerials(queries)).find(({ collection_id }) => collection_id === id)
-  return Math.max(0, issued - (row?.next_serial ?? 1) + 1) + (passed?.serials ?? 0)
+  return Math.max(0, issued - (row?.next_serial ?? 1) + 1) + Number(passed?.serials ?? 0)
 }
 
 /** Units whose chip is another one on chain, and not on its way there by a replacement of their own. */

@@ -112,7 +112,7 @@ export const ownershipErrors = {
     title: "The unit is claimed: its chip is locked for ever.",
     happened:
       "The unit is claimed. The contract locks its chip for ever, so that nobody can move the proof of a thing away from its owner.",
-    fix: "Nothing can be done for this unit. Replace chips before units are claimed. Only a chip that the chain has for the unit already, which the service has forgotten, is taken.",
+    fix: "Replace chips before units are claimed. A claimed unit takes only a chip that the chain has for it already, which the service has forgotten; else nothing can be done.",
     operation: "getUnit",
     related: ["claim.already_claimed"],
   },

@@ -37,7 +37,7 @@ import type { CreateChipReplacementBody } from "./model.ts"
 
 /**
  * The chip that the chain has locked for a claimed unit which is to get an encoded one, before the database transaction
- * that records it; null where nothing is locked. Throws `chip_replacement.locked` where the chain cannot tell.
+ * that records it; null where it is the one that is known here, or the chain cannot tell.
  */
 export async function readLockedChip(
   context: Context,
@@ -48,8 +48,14 @@ export async function readLockedChip(
   if (body.chip_id === undefined) return null
   const unit = await getUnitForCaller(context.db.read, caller, unitId)
   if (!unit.claimed) return null
-  const { ownership } = await readOwnership(context.chains, requireIssued(unit), locked)
-  return ownership.owner && ownership.chip_id
+  try {
+    const { ownership } = await readOwnership(context.chains, requireIssued(unit), "claim.owner_unknown")
+    const { chip_id, owner } = ownership
+    return owner === null || chip_id === unit.chip_id ? null : chip_id
+  } catch (error) {
+    if (error instanceof ApiError) return null
+    throw error
+  }
 }
 
 /**
@@ -109,8 +115,6 @@ type Wanted = {
   locked_chip_id?: string | null
 }
 
-const locked = "chip_replacement.locked"
-
 const insertReplacement = query((db, row: Given<ChipReplacementRow>) =>
   db.insert(chipReplacements).values(row).onConflictDoNothing().returning(),
 )
@@ -143,7 +147,7 @@ async function requireReplaceable(
   isChipOnChain: boolean,
 ): Promise<IssuedUnit> {
   const unit = requireIssued(found)
-  if (unit.claimed && !isChipOnChain) throw new ApiError(locked)
+  if (unit.claimed && !isChipOnChain) throw new ApiError("chip_replacement.locked")
   if (await hasRelayedClaim(queries, unit.id)) throw new ApiError("claim.in_progress")
   if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")
   return unit

@@ -172,7 +172,7 @@ export async function readOwnership(
   return { chain, ownership }
 }
 
-type UnknownCode = "claim.owner_unknown" | "transfer.owner_unknown" | "chip_replacement.locked"
+type UnknownCode = "claim.owner_unknown" | "transfer.owner_unknown"
 
 async function askOfToken<Said>(
   chains: Chains,
