@@ -348,15 +348,16 @@ const cancelled = "57014"
 
 /** Whether nothing more comes of a connection with such an error: not even a rollback, or not what it is there for. */
 function isLost(error: unknown): boolean {
-  const isOver = codeOf(error) !== cancelled
-  return isOver && unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
+  if (codeOf(error) === cancelled) return false
+  return unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
 }
 
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x), and a cancelled statement. A name, password or database that it does not know (28, 3D), whatever a pooler refuses (08P01), and a server
- * that takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers. So is a
- * prepared statement that is lost (26000) or of somebody else (42P05), as behind a pooler in transaction mode.
+ * (57P0x), and a statement that somebody cancelled. A name, password or database that it does not know (28, 3D),
+ * whatever a pooler refuses (08P01), and a server that takes no writes (25006, and 0A000 where it is a standby), are for
+ * its operators to mend, not for callers. So is a prepared statement that is lost (26000) or of somebody else (42P05), as
+ * behind a pooler in transaction mode.
  */
 function unavailable(error: unknown): unknown {
   const code = codeOf(error)

@@ -619,13 +619,28 @@ describe("postgres as a server", () => {
       pid.resolve(await one(tx, "select pg_backend_pid()"))
       await one(tx, "select pg_sleep(30)")
     })
-    const backend = await pid.promise
-    const isAsleep = sql`select 1 from pg_stat_activity where pid = ${backend} and query like '%pg_sleep%' and state = 'active'`
-    while ((await other.read.execute(isAsleep)).length === 0) await Bun.sleep(5)
-    await other.read.execute(sql`select pg_cancel_backend(${backend})`)
+    await cancelSleep(other, await pid.promise)
     await expect(cancelled).rejects.toBeInstanceOf(DatabaseUnavailable)
     await add(db, "c", 1)
     expect(await valuesIn(db)).toEqual({ c: 1 })
+  })
+
+  test("whose statement somebody cancels does the works beside it all the same", async () => {
+    const { db, other } = await openCounters(databases)
+    const pid = Promise.withResolvers<unknown>()
+    let runs = 0
+    const cancelled = db.transaction(async (tx) => {
+      pid.resolve(await one(tx, "select pg_backend_pid()"))
+      runs += 1
+      await one(tx, runs === 1 ? "select pg_sleep(30)" : "select 1")
+    }, "read committed")
+    const beside = db.transaction(
+      async (tx) => await tx.insert(counters).values({ id: "a", value: 1 }),
+      "read committed",
+    )
+    await cancelSleep(other, await pid.promise)
+    await Promise.all([cancelled, beside])
+    expect(await valuesIn(db)).toEqual({ a: 1 })
   })
 
   test("repeats a work that deletes a row to which another one came to refer after it looked", async () => {
@@ -989,6 +1004,13 @@ async function sessionsOf(url: string, state: string, milliseconds = 0): Promise
 /** The only value that a statement answers. */
 async function one(queries: Queries, text: string): Promise<unknown> {
   return (await queries.ask({ text }, []))[0]?.[0]
+}
+
+/** As soon as a backend sleeps. */
+async function cancelSleep({ read }: Database, pid: unknown): Promise<void> {
+  const asleep = sql`select 1 from pg_stat_activity where pid = ${pid} and query like '%pg_sleep%' and state = 'active'`
+  while ((await read.execute(asleep)).length === 0) await Bun.sleep(5)
+  await read.execute(sql`select pg_cancel_backend(${pid})`)
 }
 
 async function add(db: Database, id: string, value: number): Promise<void> {

@@ -115,7 +115,7 @@ const failurePages: Record<FailureCode, FailurePage> = {
   "chip_replacement.locked": {
     operation: "getChipReplacement",
     happened:
-      "The replacement was accepted while the unit was unclaimed, and a claim came to the chain before it. A claim locks the chip for ever.",
+      "A claim of the unit came to the chain before the replacement. A claim locks the chip for ever.",
     fix: "Leave the unit its chip. The new chip is free again and can be paired to another unit.",
     related: ["chip_replacement.reverted", "claim.superseded"],
   },
