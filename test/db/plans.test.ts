@@ -74,7 +74,7 @@ const statements: Record<string, number> = {
   createTransfer: 15,
   getTransfer: 3,
   listTransfers: 2,
-  createChipReplacement: 14,
+  createChipReplacement: 15,
   getChipReplacement: 2,
   listChipReplacements: 2,
   revokeCurrentSessionToken: 12,
