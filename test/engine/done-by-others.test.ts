@@ -1,8 +1,4 @@
 import { expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
-import type { Hex } from "viem"
-import { chipReplacements } from "../../src/db/schema.ts"
-import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import {
   callAsOutsider,
   grant,
@@ -11,7 +7,9 @@ import {
   openForEachTest,
   outsider,
   outwaitNewestBlock,
+  readToken,
   replaceChip,
+  replacementNow,
   undoNewestBlock,
 } from "../harness/by-hand.ts"
 
@@ -28,11 +26,7 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   await hand.mine()
   await outwaitNewestBlock()
   await hand.tick()
-  const replacement = async () => {
-    const { read } = hand.world.context.db
-    return (await read.select().from(chipReplacements).where(eq(chipReplacements.id, id)))[0]
-  }
-  expect((await replacement())?.status).toBe("confirmed")
+  expect((await replacementNow(hand, id)).status).toBe("confirmed")
   const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
   await undoNewestBlock(hand)
   const [owning] = hand.lanes
@@ -41,20 +35,15 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   await hand.mine()
   await outwaitNewestBlock()
   await hand.tick()
-  expect(await replacement()).toMatchObject({ status: "confirmed", transaction_hash: swap })
+  expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: swap })
 
   await undoNewestBlock(hand)
-  expect(await chipNow()).toBe(before)
+  expect(await readToken(hand, address, "chipOf")).toBe(before)
   await grant(hand, owning.signer.address)
   for (let round = 0; round < 4; round++) {
     await hand.tick()
     await hand.mine()
   }
-  expect(await chipNow()).toBe(chip)
-  expect((await replacement())?.status).toBe("confirmed")
-
-  async function chipNow() {
-    const call = { address: address as Hex, abi: collectionAbi, functionName: "chipOf", args: [1n] } as const
-    return await hand.stage.anvil.client.readContract(call)
-  }
+  expect(await readToken(hand, address, "chipOf")).toBe(chip)
+  expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)

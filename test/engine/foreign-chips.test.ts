@@ -3,10 +3,10 @@ import type { Address } from "viem"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { accountAt } from "../faults/stage.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { sessionOf } from "../harness/ownership.ts"
 import { asThief, foreignChip } from "../harness/thief.ts"
+import { chipRowOf } from "../harness/unit-rows.ts"
 
 // Whoever has a signer's key for a while can bind other chips to units; the next claim would lock them for ever.
 

@@ -2,17 +2,17 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import type { Address } from "viem"
 import { createApp } from "../../src/api/app.ts"
-import { chips, units } from "../../src/db/schema.ts"
+import { chips } from "../../src/db/schema.ts"
 import type { SunChip } from "../../src/engine/sun/message.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { pairChip } from "../../src/resources/chips/service.ts"
 import { createUnit } from "../../src/resources/units/service.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
 import { activeCollection, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { importedChip } from "../harness/services.ts"
 import { asThief, thief } from "../harness/thief.ts"
+import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
 // A restored back-up can have forgotten that a unit got another chip and was claimed with it; the chain has it so for ever.
 
@@ -37,7 +37,7 @@ test("a claimed unit takes the chip that the chain has for it, and no other", as
     ["replaceChip", 1n, asNumber(first), asNumber(forgotten)],
     ["claim", 1n, thief],
   ])
-  await until(async () => (await unitOf(unit_id)).claimed)
+  await until(async () => (await unitRowOf(running.context.db.read, unit_id)).claimed)
 
   const replacements = await replacementsOf(unit_id)
   expect(await replacements.create(other)).toMatchObject({ error: { code: "chip_replacement.locked" } })
@@ -51,7 +51,7 @@ test("a claimed unit takes the chip that the chain has for it, and no other", as
   expect((await chipRowOf(read, unit_id)).chip_id).toBe(forgotten.chip_id)
   const [retired] = await read.select().from(chips).where(eq(chips.chip_id, first.chip_id))
   expect(retired?.retired_at).toEqual(expect.any(Date))
-  expect(await unitOf(unit_id)).toMatchObject({ claimed: true, serial: 1 })
+  expect(await unitRowOf(running.context.db.read, unit_id)).toMatchObject({ claimed: true, serial: 1 })
   expect(await replacements.create(other)).toMatchObject({ error: { code: "chip_replacement.locked" } })
 })
 
@@ -60,7 +60,7 @@ type Chip = { chip_id: string; tag: SunChip }
 async function freshChip(): Promise<Chip> {
   const { context, caller, turn } = running
   const secret = context.config.service_secret
-  return await importedChip({ context, secret, setTime() {}, turn, async close() {} }, caller)
+  return await importedChip({ secret, turn }, caller)
 }
 
 function asNumber({ chip_id }: Chip): number {
@@ -72,14 +72,8 @@ async function issuedUnit(collection_id: string, { chip_id, tag }: Chip): Promis
   const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
   const body = { unit_id, chip_id, e: emitSun(tag, 1).e }
   await turn((t) => pairChip(t, context.config.service_secret, caller, body))
-  await until(async () => (await unitOf(unit_id)).token_status === "active")
+  await until(async () => (await unitRowOf(running.context.db.read, unit_id)).token_status === "active")
   return unit_id
-}
-
-async function unitOf(id: string) {
-  const [row] = await running.context.db.read.select().from(units).where(eq(units.id, id))
-  if (!row) throw new Error(`there is no unit ${id}`)
-  return row
 }
 
 /** Those of a unit, as the brand asks for them. */

@@ -341,10 +341,9 @@ function turn<T>(work: (turn: Turn) => Promise<T>): Promise<T> {
 }
 
 async function importChips<Name extends string>(...names: Name[]): Promise<Record<Name, ImportedChip>> {
-  const { context } = service.world
-  const at = { context, secret: secret(), setTime() {}, turn, async close() {} }
   const imported: [string, ImportedChip][] = []
-  for (const name of names) imported.push([name, { ...(await importedChip(at, service.caller)), reads: 0 }])
+  for (const name of names)
+    imported.push([name, { ...(await importedChip({ secret: secret(), turn }, service.caller)), reads: 0 }])
   return Object.fromEntries(imported) as Record<Name, ImportedChip>
 }
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { asc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { chipReplacements, claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
-import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { effectsOf } from "../../src/engine/lanes/transactions.ts"
@@ -22,7 +21,9 @@ import {
   outwaitNewestBlock,
   pairedUnit,
   preparedClaim,
+  readToken,
   replaceChip,
+  replacementNow,
   undoNewestBlock,
 } from "../harness/by-hand.ts"
 
@@ -88,8 +89,8 @@ describe("a chip replacement that a reorganization undid", () => {
       await hand.tick()
       await hand.mine()
     }
-    expect(await read(hand, address, "chipOf")).toBe(numberOf(replacement.chip_id))
-    expect(await read(hand, address, "ownerOf")).toBe(person.address)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(replacement.chip_id))
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 
   test("is made again with the gas that it takes then", async () => {
@@ -103,7 +104,7 @@ describe("a chip replacement that a reorganization undid", () => {
       await hand.tick()
       await hand.mine()
     }
-    expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
     expect(await hand.transactionsOf("replaceChip")).toHaveLength(2)
   }, 30_000)
 
@@ -118,7 +119,7 @@ describe("a chip replacement that a reorganization undid", () => {
     await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
     await hand.settle()
     expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
-    expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
   }, 30_000)
 
   test("holds up nothing behind it that waits for a nonce of which nothing is known", async () => {
@@ -189,7 +190,7 @@ describe("what met no contract, as a reorganization put it before the deployment
     await undoNewestBlock(hand)
     await hand.settle()
     expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
-    expect(await read(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
   }, 30_000)
 
   test("is not refused for a claim that comes undone: a claim", async () => {
@@ -203,7 +204,7 @@ describe("what met no contract, as a reorganization put it before the deployment
     await undoNewestBlock(hand)
     await hand.settle()
     expect(await claimNow(hand, id)).toMatchObject({ status: "claimed", failure: null })
-    expect(await read(hand, address, "ownerOf")).toBe(person.address)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 })
 
@@ -309,18 +310,9 @@ function overhear({ lanes: [owning] }: ByHand) {
 /** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
 async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
   await claimBeside(hand, address, friend.address)
-  expect(await read(hand, address, "ownerOf")).toBe(friend.address)
+  expect(await readToken(hand, address, "ownerOf")).toBe(friend.address)
   await outwaitNewestBlock()
   await hand.tick()
-}
-
-async function read(
-  { stage }: ByHand,
-  address: string,
-  functionName: "chipOf" | "ownerOf",
-): Promise<unknown> {
-  const call = { address: address as Hex, abi: collectionAbi, functionName, args: [1n] } as const
-  return await stage.anvil.client.readContract(call)
 }
 
 /**
@@ -357,12 +349,6 @@ type Content = { kind: string; nonce: number }
 async function claimNow({ world }: ByHand, id: string) {
   const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))
   if (!row) throw new Error(`there is no claim ${id}`)
-  return row
-}
-
-async function replacementNow({ world }: ByHand, id: string) {
-  const [row] = await world.context.db.read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
-  if (!row) throw new Error(`there is no chip replacement ${id}`)
   return row
 }
 

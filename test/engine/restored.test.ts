@@ -16,7 +16,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
 } from "../harness/by-hand.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
+import { chipRowOf } from "../harness/unit-rows.ts"
 
 const depths = { confirmation_depth: 2, finality_depth: 6 }
 

@@ -15,8 +15,8 @@ import {
   outsider,
   preparedClaim,
 } from "../harness/by-hand.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
 import { foreignChip } from "../harness/thief.ts"
+import { chipRowOf } from "../harness/unit-rows.ts"
 
 // A claim that is signed already, of a unit that gets another chip on chain before it is mined: what loses its nonce is
 // looked at once more before it goes out with another one.

@@ -8,9 +8,9 @@ import { createChipReplacement, getChipReplacement } from "../../src/resources/c
 import { createClaim, getClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, getTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { accountAt } from "../faults/stage.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { sessionOf } from "../harness/ownership.ts"
+import { chipRowOf } from "../harness/unit-rows.ts"
 
 // Two wallets on a chain: one has bought the thing, the other only stood beside it and tapped it.
 

@@ -23,7 +23,7 @@ import {
   pairedUnit,
   replaceChip,
 } from "../harness/by-hand.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
+import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
 // At which block something counts as having happened, block by block.
 
@@ -265,7 +265,10 @@ describe("a unit that was claimed and has no owner any more", () => {
     await hand.turn(({ tx }) => tx.update(units).set({ owner: null, owner_block: 1 }))
     await hand.mine()
     await watch(hand)
-    expect(await unitNow(hand, unit_id)).toMatchObject({ claimed: true, owner: accountAt(7).address })
+    expect(await unitRowOf(hand.world.context.db.read, unit_id)).toMatchObject({
+      claimed: true,
+      owner: accountAt(7).address,
+    })
   }, 30_000)
 
   test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
@@ -282,7 +285,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     for (let block = 0; block < 8; block++) {
       await hand.mine()
       await watch(listening)
-      seen.push((await unitNow(hand, unit_id)).claimed)
+      seen.push((await unitRowOf(hand.world.context.db.read, unit_id)).claimed)
     }
     expect([seen[0], seen.at(-1)]).toEqual([true, false])
     expect(told).toEqual([{ unit_id, actor_ids: [claim.id] }])
@@ -292,7 +295,10 @@ describe("a unit that was claimed and has no owner any more", () => {
     await send(hand, again)
     await hand.mine()
     await watch(hand)
-    expect(await unitNow(hand, unit_id)).toMatchObject({ claimed: true, owner: recipient })
+    expect(await unitRowOf(hand.world.context.db.read, unit_id)).toMatchObject({
+      claimed: true,
+      owner: recipient,
+    })
   }, 30_000)
 })
 
@@ -307,7 +313,7 @@ test("a token that moved while a provider followed another fork, for longer than
   await followAnotherFork(hand)
   await hand.mine()
   await watch(hand)
-  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a token that moved on the fork that came while owners were asked for anew has its new owner", async () => {
@@ -340,7 +346,7 @@ test("a token that moved on the fork that came while owners were asked for anew 
   await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } })
   await hand.mine()
   await watch(hand)
-  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a chain of fast blocks is read two seconds of them at a time, others four blocks", async () => {
@@ -398,7 +404,7 @@ test("a chain whose oldest collection a reorganization has put lower is read fro
   await hand.turn(({ tx }) => tx.update(collections).set({ deployed_block: Number(number) + 2 }))
   await hand.mine(4)
   await watch(hand)
-  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
 test("an owner is known still where each block is final and a node is a block behind", async () => {
@@ -410,7 +416,10 @@ test("an owner is known still where each block is final and a node is a block be
   const { headers } = hand.chain
   const follow = async () => await headers.at((await headers.follow()).number - 1n)
   await watch({ ...hand, chain: { ...hand.chain, headers: { ...headers, follow } } })
-  expect(await unitNow(hand, unit_id)).toMatchObject({ owner: accountAt(6).address, claimed: true })
+  expect(await unitRowOf(hand.world.context.db.read, unit_id)).toMatchObject({
+    owner: accountAt(6).address,
+    claimed: true,
+  })
   const { read } = hand.world.context.db
   const told = await read.select().from(actorEvents).where(eq(actorEvents.actor_id, unit_id))
   expect(told.map(({ event }) => event.type)).not.toContain("RETURNED")
@@ -424,7 +433,7 @@ test("a token that moved is found where each block is final, though a node leave
   const { rpc } = hand.chain
   const getLogs = async (of: { blockHash?: Hex }) => (of.blockHash ? await rpc.getLogs(of) : [])
   await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } as never } })
-  expect((await unitNow(hand, unit_id)).owner).toBe(accountAt(6).address)
+  expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
 test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {
@@ -539,12 +548,6 @@ async function send({ stage }: ByHand, claim: { account: number; transaction: un
   const { to, data } = claim.transaction as Payload
   const account = accountAt(claim.account)
   await stage.anvil.client.sendTransaction({ account, chain: null, to, data, gas: 300_000n })
-}
-
-async function unitNow({ world }: ByHand, id: string) {
-  const [row] = await world.context.db.read.select().from(units).where(eq(units.id, id))
-  if (!row) throw new Error(`there is no unit ${id}`)
-  return row
 }
 
 async function transferNow({ world }: ByHand, id: string) {

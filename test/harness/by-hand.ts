@@ -2,6 +2,7 @@ import { afterEach } from "bun:test"
 import { desc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import {
+  chipReplacements,
   effects,
   type LaneRow,
   lanes,
@@ -227,4 +228,20 @@ export async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][
   await hand.mine()
   const { status } = await client.getTransactionReceipt({ hash })
   if (status !== "reverted") throw new Error(`${hash} succeeds without the role`)
+}
+
+/** What the contract says of serial 1. */
+export async function readToken(
+  { stage }: ByHand,
+  address: string,
+  functionName: "chipOf" | "ownerOf",
+): Promise<unknown> {
+  const call = { address: address as Hex, abi: collectionAbi, functionName, args: [1n] } as const
+  return await stage.anvil.client.readContract(call)
+}
+
+export async function replacementNow({ world }: ByHand, id: string) {
+  const [row] = await world.context.db.read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
+  if (!row) throw new Error(`there is no chip replacement ${id}`)
+  return row
 }

@@ -190,7 +190,7 @@ export async function recordedTap(service: TestService, caller: Caller, chip: Ch
 
 /** An encoded chip as an operator imports it; `tag` makes its messages. */
 export async function importedChip(
-  service: TestService,
+  service: Pick<TestService, "secret" | "turn">,
   caller: Caller,
   counter = 0,
 ): Promise<{ chip_id: string; tag: SunChip }> {

@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
 import { concatHex, numberToHex } from "viem"
-import { units } from "../../src/db/schema.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
 import { compareChain } from "../../src/operator/commands/compare-chain.ts"
 import { comparableCollections, compareWithChain } from "../../src/operator/verbs/compare-chain.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
-import { chipRowOf } from "../harness/chip-rows.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { asThief, foreignChip, thief } from "../harness/thief.ts"
+import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
 // A thief has a key with all roles for a while: `operator chain compare` must name what was done with it, and no more.
 
@@ -34,7 +32,7 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
     ["claim", 3n, thief],
     ["issue", 4n, concatHex([numberToHex(0xbad, { size: 5 })]), false],
   ])
-  await until(async () => (await unitOf(taken)).claimed)
+  await until(async () => (await unitRowOf(running.context.db.read, taken)).claimed)
 
   expect(await compare(collection_id)).toEqual({
     compared: 1,
@@ -82,12 +80,6 @@ async function replaceChip(unit_id: string): Promise<void> {
   const request = { unit_id, body: { is_test: true as const } }
   await turn((each) => createChipReplacement(each, { secret, chains: context.chains }, caller, request))
   await until(async () => (await chipOf(unit_id)) !== before)
-}
-
-async function unitOf(id: string) {
-  const [row] = await running.context.db.read.select().from(units).where(eq(units.id, id))
-  if (!row) throw new Error(`there is no unit ${id}`)
-  return row
 }
 
 async function chipOf(unitId: string): Promise<string> {
