@@ -9,7 +9,7 @@ import type { AuthorizerEnd, Chain } from "../../src/platform/chain.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import type { CreateChipReplacementBody } from "../../src/resources/chip-replacements/model.ts"
-import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import { createChipReplacement, readLockedChip } from "../../src/resources/chip-replacements/service.ts"
 import { checkPairing } from "../../src/resources/chips/pairing.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
@@ -167,8 +167,10 @@ export async function replaceChip(
 ): Promise<ChipReplacementRow> {
   const { context, secret } = service
   checkPairing(body)
+  const locked_chip_id = await readLockedChip(context, caller, unitId, body)
+  const asked = { unit_id: unitId, body, locked_chip_id }
   return await service.turn((turn) =>
-    createChipReplacement(turn, { secret, chains: context.chains }, caller, { unit_id: unitId, body }),
+    createChipReplacement(turn, { secret, chains: context.chains }, caller, asked),
   )
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { foundSerials } from "../../src/db/chain-schema.ts"
 import { chips } from "../../src/db/schema.ts"
-import { settleEffect } from "../../src/engine/actors/runtime.ts"
+import { sendEvent, settleEffect } from "../../src/engine/actors/runtime.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { newId } from "../../src/platform/ids.ts"
 import type { CreateChipReplacementBody } from "../../src/resources/chip-replacements/model.ts"
@@ -146,6 +146,24 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("claim.in_progress")
       await settle(service, id, { transaction_hash: "0x03" })
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("chip_replacement.locked")
+    })
+
+    test("of a claimed unit by the chip that it has, and by one of which the chain says nothing", async () => {
+      const unit = await encodedUnit()
+      const { chip_id, body } = await freshChip()
+      await service.turn((turn) => sendEvent(turn, unit.id, { type: "CLAIMED" }))
+      Object.assign(service.says, { owner: alice, chip_id, isReachable: false })
+      expect(await refusal(replace(unit.id, body))).toBe("chip_replacement.locked")
+      service.says.isReachable = true
+      expect(await refusal(replace(unit.id, { ...body, chip_id: unit.chip_id ?? "" }))).toBe(
+        "chip_replacement.locked",
+      )
+      service.says.chip_id = null
+      expect(await refusal(replace(unit.id, { ...body, chip_id: unit.chip_id ?? "" }))).toBe(
+        "chip_replacement.locked",
+      )
+      service.says.chip_id = chip_id
+      expect((await replace(unit.id, body)).status).toBe("prepared")
     })
 
     test("while another one is open", async () => {
