@@ -619,6 +619,7 @@ describe("postgres as a server", () => {
       pid.resolve(await one(tx, "select pg_backend_pid()"))
       await one(tx, "select pg_sleep(30)")
     })
+    cancelled.catch(() => {})
     await cancelSleep(other, await pid.promise)
     await expect(cancelled).rejects.toBeInstanceOf(DatabaseUnavailable)
     await add(db, "c", 1)
@@ -812,6 +813,7 @@ describe("postgres as a server", () => {
     await isHeld
     const db = openPostgres(url, shortPatience)
     const waiting = db.transaction(async (tx) => await tx.update(counters).set({ value: 3 }))
+    waiting.catch(() => {})
     await until(async () => (await sessionsOf(url, "active")) === 1)
     await expect(waiting).rejects.toBeInstanceOf(DatabaseUnavailable)
     await until(async () => (await sessionsOf(url, "active")) === 0)
