@@ -221,7 +221,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     await seeClaim(collection, { serial: 1n, owner, block_number: 7n })
     const ask = (holder: Address, deepest: bigint) => {
       const chain = { chain_id: collection.chain_id, rpc: { readContract: async () => holder } }
-      return askOwnersAnew(service.context, chain as unknown as ConnectedChain, { safe: 5n, deepest })
+      return askOwnersAnew(service.context, chain as unknown as ConnectedChain, null, { safe: 5n, deepest })
     }
     await ask(contract, 6n)
     // Whoever follows the fork that has the claim sees by which block it was asked for.

@@ -1,12 +1,15 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { chainCursors } from "../../src/db/chain-schema.ts"
 import { units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
+import { ReadByAnother, readCursor } from "../../workers/watches/chain-cursor.ts"
 import { askOwnersAnew } from "../../workers/watches/follow-owners.ts"
 import { findLostOwners } from "../../workers/watches/lost-owners.ts"
 import { engines, useEngine } from "../harness/engines.ts"
 import { createTestContext, insertScene, unitRow } from "../harness/scene.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
 
 describe.each(engines)("owners of units, on $name", (engine) => {
   const databases = useEngine(engine)
@@ -37,9 +40,54 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     await findLostOwners(
       context,
       { chain_id: 31_337, rpc: { readContract } } as never as ConnectedChain,
+      null,
       200n,
     )
     expect(asked.slice(0, 3)).toEqual([31n, 30n, 29n])
+  })
+
+  test("are left as they are by whoever asked before another worker read on, or asked anew", async () => {
+    const context = createTestContext(await databases.openMigrated())
+    const owner = `0x${"1".repeat(40)}`
+    const [claimed, lost] = await context.db.transaction(async (tx) => {
+      const scene = await insertScene(tx)
+      const issued = { collection_id: scene.collection_id, token_status: "active", claimed: true } as const
+      const rows = [
+        unitRow(scene, { ...issued, serial: 1, owner, owner_block: 95 }),
+        unitRow(scene, { ...issued, serial: 2, owner_block: 95 }),
+      ]
+      await tx.insert(units).values(rows)
+      return rows.map(({ id }) => id) as [string, string]
+    })
+    const chain_id = 31_337
+    const overtakenBy = (change: Partial<typeof chainCursors.$inferInsert>) => {
+      const readContract = async () => {
+        await context.db.transaction((tx) => tx.update(chainCursors).set(change))
+        return `0x${"2".repeat(40)}`
+      }
+      return { chain_id, rpc: { readContract } } as never as ConnectedChain
+    }
+    const place = { block_number: 99, block_hash: "0x99", owners_block_number: 99, owners_block_hash: "0x99" }
+    await context.db.transaction((tx) =>
+      tx.insert(chainCursors).values({ chain_id, ...place, updated_at: new Date(0) }),
+    )
+    const { read } = context.db
+    const asking = askOwnersAnew(
+      context,
+      overtakenBy({ owners_block_hash: "0x98" }),
+      await readCursor(read, chain_id),
+      { safe: 94n, deepest: 99n },
+    )
+    await expect(asking).rejects.toBeInstanceOf(ReadByAnother)
+    const finding = findLostOwners(
+      context,
+      overtakenBy({ asked_block_number: 99, asked_block_hash: "0x98" }),
+      await readCursor(read, chain_id),
+      99n,
+    )
+    await expect(finding).rejects.toBeInstanceOf(ReadByAnother)
+    const owners = [(await unitRowOf(read, claimed)).owner, (await unitRowOf(read, lost)).owner]
+    expect(owners).toEqual([owner, null])
   })
 
   test("keep what another worker was told while they were asked for after a reorganization", async () => {
@@ -59,7 +107,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       return before
     }
     const chain = { chain_id: 31_337, rpc: { readContract } } as never as ConnectedChain
-    await askOwnersAnew(context, chain, { safe: 80n, deepest: 89n })
+    await askOwnersAnew(context, chain, null, { safe: 80n, deepest: 89n })
     const [unit] = await context.db.read.select().from(units).where(eq(units.id, unit_id))
     expect([unit?.owner, unit?.owner_block]).toEqual([since, 96])
   })

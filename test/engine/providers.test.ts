@@ -251,6 +251,14 @@ describe("a read of a contract", () => {
     await expect(asked).rejects.toThrow(new ChainUnreachable("internal error"))
   })
 
+  test("that answers nothing says so in words for the one who operates the service", async () => {
+    const { client } = clientOf([startProvider(says("0x"))])
+    const asked = reach(() => client.readContract({ ...token, args: [1n] }))
+    await expect(asked).rejects.toThrow(
+      new ChainUnreachable("no contract is where one was: a provider is behind, or blocks were replaced"),
+    )
+  })
+
   test.each([
     ["geth", 3, "execution reverted", ""],
     ["besu", -32_000, "Execution reverted", ""],

@@ -22,6 +22,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
+  undoNewestBlock,
 } from "../harness/by-hand.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
@@ -149,6 +150,30 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     const [unit] = await hand.world.context.db.read.select().from(units).where(eq(units.id, unit_id))
     expect(unit?.owner).toBe(accountAt(7).address)
+  }, 30_000)
+
+  test("is not used by what one worker saw in a block that another one has seen replaced since", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { unit_id } = await issuedUnit(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine()
+    const { rpc } = hand.chain
+    let isOvertaken = false
+    const getLogs = (async (query) => {
+      const logs = await rpc.getLogs(query)
+      if (isOvertaken) return logs
+      isOvertaken = true
+      await undoNewestBlock(hand)
+      await hand.mine()
+      await watch(hand)
+      return logs
+    }) as typeof rpc.getLogs
+    await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } })
+    expect((await claimNow(hand, claim.id)).status).toBe("claiming")
+    const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+    expect(unit).toMatchObject({ claimed: false, owner: null })
   }, 30_000)
 
   test("that a provider which is behind had let begin is superseded half a minute later, not at its deadline", async () => {

@@ -294,9 +294,18 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "is asked for once, and then only when something happens" },
   },
   {
+    name: "what a worker saw is told although another one has read on since",
+    file: watch,
+    replace: [["await assertReadByNobody(turn, chain, cursor)", ""]],
+    noticed_by: {
+      file: depths,
+      test: "is not used by what one worker saw in a block that another one has seen replaced since",
+    },
+  },
+  {
     name: "an owner that was lost is not asked for",
     file: watch,
-    replace: [["await findLostOwners(context, chain, deepest)", ""]],
+    replace: [["await findLostOwners(context, chain, cursor, deepest)", ""]],
     noticed_by: { file: depths, test: "is asked for until the chain names one" },
   },
   {

@@ -11,6 +11,9 @@ import { lowestBlock } from "../../src/engine/chain/logs.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { markStretch, newestMark } from "./chain-marks.ts"
 
+/** Where a chain was last read, by whichever worker; null where it never was. */
+export type Cursor = typeof chainCursors.$inferSelect | null
+
 /** How far a chain was read; `is_lost`: blocks above that are no longer part of it. */
 type LastRead = { block: bigint; is_lost: boolean }
 
@@ -21,9 +24,9 @@ type LastRead = { block: bigint; is_lost: boolean }
 export async function lastRead(
   { db, log }: Context,
   chain: ConnectedChain,
+  cursor: Cursor,
   deepest: bigint,
 ): Promise<LastRead> {
-  const [cursor] = await cursorOf(db.read, { chain_id: chain.chain_id })
   if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), is_lost: false }
   const { owners_block_number, owners_block_hash } = cursor
   // A release that did not follow owners has read so far: its last results may be in blocks just below.
@@ -48,7 +51,7 @@ export async function lastRead(
 /** Where the block is replaced by which owners were asked for, what they were by it is lost. */
 async function readSinceAsked(
   { headers, config }: ConnectedChain,
-  { asked_block_number, asked_block_hash }: typeof chainCursors.$inferSelect,
+  { asked_block_number, asked_block_hash }: NonNullable<Cursor>,
   read: bigint,
   deepest: bigint,
 ): Promise<LastRead> {
@@ -58,27 +61,66 @@ async function readSinceAsked(
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
 
-/** Notes by which block owners are asked for anew, before they are. */
-export async function noteOwnersAsked(
+/** Somebody else has read the chain since: what was seen before may be of blocks that are gone. */
+export class ReadByAnother extends Error {}
+
+/** Throws `ReadByAnother` unless the chain was last read where a cursor says. */
+export async function assertReadByNobody(
   { tx }: Turn,
   { chain_id }: ConnectedChain,
-  { number, hash }: { number: bigint; hash: string },
+  cursor: Cursor,
 ): Promise<void> {
-  await tx
-    .update(chainCursors)
-    .set({ asked_block_number: Number(number), asked_block_hash: hash })
-    .where(eq(chainCursors.chain_id, chain_id))
+  const now = await readCursor(tx, chain_id)
+  if (now?.owners_block_number !== cursor?.owners_block_number) throw new ReadByAnother()
+  if (now?.owners_block_hash !== cursor?.owners_block_hash) throw new ReadByAnother()
 }
 
-/** Notes that a chain was read after block `from` up to another one, together with what was found there. */
+/** Throws `ReadByAnother` where owners were asked for anew since a cursor was read. */
+export async function assertAskedByNobody(
+  { tx }: Turn,
+  { chain_id }: ConnectedChain,
+  cursor: Cursor,
+): Promise<void> {
+  const now = await readCursor(tx, chain_id)
+  if (now?.asked_block_number !== cursor?.asked_block_number) throw new ReadByAnother()
+  if (now?.asked_block_hash !== cursor?.asked_block_hash) throw new ReadByAnother()
+}
+
+export async function readCursor(queries: Queries, chainId: number): Promise<Cursor> {
+  const [cursor] = await cursorOf(queries, { chain_id: chainId })
+  return cursor ?? null
+}
+
+/** Notes by which block owners are asked for anew, before they are. Answers the cursor as it is then. */
+export async function noteOwnersAsked(
+  turn: Turn,
+  chain: ConnectedChain,
+  cursor: Cursor,
+  { number, hash }: { number: bigint; hash: string },
+): Promise<Cursor> {
+  await assertReadByNobody(turn, chain, cursor)
+  const [noted] = await turn.tx
+    .update(chainCursors)
+    .set({ asked_block_number: Number(number), asked_block_hash: hash })
+    .where(eq(chainCursors.chain_id, chain.chain_id))
+    .returning()
+  return noted ?? null
+}
+
+/**
+ * Notes that a chain was read after block `from` up to another one, together with what was found there. Answers the
+ * cursor as it is then.
+ */
 export async function moveCursor(
   turn: Turn,
   chain: ConnectedChain,
   from: bigint,
   { number, hash }: { number: bigint; hash: string },
-): Promise<void> {
-  await setCursor(turn.tx, { chain_id: chain.chain_id, number: Number(number), hash, at: turn.at })
+): Promise<Cursor> {
+  const position = { chain_id: chain.chain_id, number: Number(number), hash, at: turn.at }
+  const [moved] = await setCursor(turn.tx, position)
   await markStretch(turn, chain, { from, number, hash })
+  return moved ?? null
 }
 
 /**
@@ -145,9 +187,9 @@ const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db.select().from(chainCursors).where(eq(chainCursors.chain_id, chain_id)),
 )
 
-type Cursor = { chain_id: number; number: number; hash: string; at: Date }
+type Position = { chain_id: number; number: number; hash: string; at: Date }
 
-const setCursor = query((db, { chain_id, number, hash, at }: Given<Cursor>) => {
+const setCursor = query((db, { chain_id, number, hash, at }: Given<Position>) => {
   const position = {
     block_number: number,
     block_hash: hash,
@@ -159,4 +201,5 @@ const setCursor = query((db, { chain_id, number, hash, at }: Given<Cursor>) => {
     .insert(chainCursors)
     .values({ chain_id, ...position })
     .onConflictDoUpdate({ target: chainCursors.chain_id, set: position })
+    .returning()
 })

@@ -11,6 +11,7 @@ import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
+import { assertReadByNobody, type Cursor } from "./chain-cursor.ts"
 
 /** The collections of a chain whose tokens may change hands, by the lower-case addresses of their contracts. */
 export type Contracts = ReadonlyMap<string, { collection_id: string; address: Address }>
@@ -112,11 +113,12 @@ const foundOwnerOf = query((db, { collection_id, serial }: Given<Token>) =>
 
 /**
  * After a reorganization: asks the chain for the owners that the blocks above `safe` had told of, since no log tells of
- * a move that is gone.
+ * a move that is gone. Throws `ReadByAnother`, `ChainUnreachable`.
  */
 export async function askOwnersAnew(
   context: Context,
   chain: ConnectedChain,
+  cursor: Cursor,
   { safe, deepest }: { safe: bigint; deepest: bigint },
 ): Promise<void> {
   const doubtful = await doubtfulTokens(context.db.read, chain.chain_id, safe)
@@ -126,6 +128,7 @@ export async function askOwnersAnew(
       some.map(({ address, serial }) => ownerAt(chain, address, serial, deepest)),
     )
     await inTurn(context, null, async (turn) => {
+      await assertReadByNobody(turn, chain, cursor)
       for (const [index, { told_by, ...token }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, token)
         const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }

@@ -9,21 +9,23 @@ import { least } from "../../src/engine/chain/extremes.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { readNonce } from "./authorization-outcome.ts"
+import { assertAskedByNobody, type Cursor } from "./chain-cursor.ts"
 import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
 
 /**
  * Asks for the owners of units that were claimed and have none any more, as after a reorganization that undid the claim.
  * A unit whose claim can never be made again is back in custody: somebody else may claim it. Where nobody can tell, the
- * next round asks again.
+ * next round asks again. Throws `ReadByAnother`.
  */
 export async function findLostOwners(
   context: Context,
   chain: ConnectedChain,
+  cursor: Cursor,
   deepest: bigint,
 ): Promise<void> {
   for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
     try {
-      await findLostOwner(context, chain, unit, deepest)
+      await findLostOwner(context, chain, cursor, unit, deepest)
     } catch (error) {
       if (!(error instanceof ChainUnreachable)) throw error
     }
@@ -38,12 +40,14 @@ type LostUnit = Pick<UnitRow, "id" | "claimed" | "owner" | "owner_block"> & {
 async function findLostOwner(
   context: Context,
   chain: ConnectedChain,
+  cursor: Cursor,
   unit: LostUnit,
   deepest: bigint,
 ): Promise<void> {
   const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
   const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
   await inTurn(context, null, async (turn) => {
+    await assertAskedByNobody(turn, chain, cursor)
     await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
     if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
   })

@@ -19,7 +19,15 @@ import {
   type Verdict,
   type Watch,
 } from "./authorization-outcome.ts"
-import { lastRead, moveCursor, noteOwnersAsked } from "./chain-cursor.ts"
+import {
+  assertReadByNobody,
+  type Cursor,
+  lastRead,
+  moveCursor,
+  noteOwnersAsked,
+  ReadByAnother,
+  readCursor,
+} from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
@@ -34,9 +42,23 @@ const leastTogether = 4
  * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles the
  * authorizations they used, outran or superseded. Authorizations are known by contract, serial and digest, never by
  * what a client reports. A use that a reorganization deeper than that has put into another transaction is told of that
- * one. Answers "idle" where nothing is open and there was nothing to read.
+ * one. Workers do so beside each other: the round of whoever comes second leaves nothing behind. Answers "idle" where
+ * nothing is open and there was nothing to read.
  */
 export async function watchAuthorizations(
+  context: Context,
+  chain: ConnectedChain,
+  checkpoint: Checkpoint,
+): Promise<"idle" | "at work"> {
+  try {
+    return await readOn(context, chain, checkpoint)
+  } catch (error) {
+    if (error instanceof ReadByAnother) return "at work"
+    throw error
+  }
+}
+
+async function readOn(
   context: Context,
   chain: ConnectedChain,
   checkpoint: Checkpoint,
@@ -46,12 +68,13 @@ export async function watchAuthorizations(
   const { number: head } = await (isIdle ? headers.followIdly() : headers.follow())
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
   if (deepest < 0n) return "at work"
-  const read = await lastRead(context, chain, deepest)
+  let cursor = await readCursor(context.db.read, chain.chain_id)
+  const read = await lastRead(context, chain, cursor, deepest)
   if (read.block === deepest) return isIdle ? "idle" : "at work"
   if (read.is_lost) {
     const block = await headers.at(deepest)
-    await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
-    await askOwnersAnew(context, chain, { safe: read.block, deepest })
+    cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, cursor, block))
+    await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
   }
   const watched = await openWatches(context, chain)
   const told = await toldUses(context, chain)
@@ -67,23 +90,33 @@ export async function watchAuthorizations(
     const last = first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + together - 1n
     const is_doubtful = first === from && read.is_lost
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
-    first = await readBlocks({ context, chain, checkpoint, deepest, told, contracts }, watched, span)
+    const round = { context, chain, checkpoint, deepest, told, contracts, cursor }
+    ;({ first, cursor } = await readBlocks(round, watched, span))
   }
-  await findLostOwners(context, chain, deepest)
+  await findLostOwners(context, chain, cursor, deepest)
   return "at work"
 }
 
 /** A round of one chain. */
-type Round = Asker & { checkpoint: Checkpoint; told: readonly ToldUse[]; contracts: Contracts }
+type Round = Asker & {
+  checkpoint: Checkpoint
+  told: readonly ToldUse[]
+  contracts: Contracts
+  cursor: Cursor
+}
 
 /** Answers from where to go on: from the same block again where so many are more than providers answer at once. */
-async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<bigint> {
-  const { context, chain, checkpoint, told, contracts } = round
+async function readBlocks(
+  round: Round,
+  watched: Watch[],
+  span: Span,
+): Promise<{ first: bigint; cursor: Cursor }> {
+  const { context, chain, checkpoint, told, contracts, cursor } = round
   const since = performance.now()
   const block = await chain.headers.at(span.last)
   const addresses = [...contracts.values()].map(({ address }) => address)
   const all = await readOwnershipChanges(chain, addresses, span)
-  if (all === null) return span.first
+  if (all === null) return { first: span.first, cursor }
   const changes = byToken(all)
   const moves = all.flatMap(({ move }) => move ?? [])
   const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
@@ -97,7 +130,8 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<b
   })
   moves.push(...outcomes.flatMap(({ newest }) => newest ?? []))
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
-  const ends = await inTurn(context, null, async (turn) => {
+  const { ends, moved } = await inTurn(context, null, async (turn) => {
+    await assertReadByNobody(turn, chain, cursor)
     const ends: { watch: Watch; outcome: string }[] = []
     for (const { watch, output: seen } of outcomes) {
       const output = await singleUse(turn.tx, watch.actor_id, seen)
@@ -109,8 +143,7 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<b
       await restateUse(turn, id, transaction_hash)
     // After the results, so that what the blocks say stands.
     await followMoves(turn, contracts, moves)
-    await moveCursor(turn, chain, span.first - 1n, block)
-    return ends
+    return { ends, moved: await moveCursor(turn, chain, span.first - 1n, block) }
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, outcome } of ends) noteSettled(context, since, watch, outcome)
@@ -120,7 +153,7 @@ async function readBlocks(round: Round, watched: Watch[], span: Span): Promise<b
   }
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
-  return span.last + 1n
+  return { first: span.last + 1n, cursor: moved }
 }
 
 type Judged = { watch: Watch; verdict: Verdict }

@@ -1,4 +1,5 @@
 import {
+  AbiDecodingZeroDataError,
   BaseError,
   createPublicClient,
   decodeErrorResult,
@@ -65,6 +66,7 @@ export async function unlessReverted<T, U>(ask: () => Promise<T>, otherwise: U):
 /** What the node itself said, lower case and without addresses of providers; viem's own wording is not to be trusted. */
 export function rawMessage(error: unknown): string {
   const innermost = error instanceof BaseError ? error.walk() : error
+  if (innermost instanceof AbiDecodingZeroDataError) return noContract
   const said = innermost as { details?: unknown; message?: unknown; data?: unknown } | null
   const message = String(said?.details || said?.message || innermost)
   return [message, ...wordsIn(said?.data)]
@@ -73,6 +75,8 @@ export function rawMessage(error: unknown): string {
     .replaceAll(/https?:\/\/\S+/g, "(provider)")
     .slice(0, 300)
 }
+
+const noContract = "no contract is where one was: a provider is behind, or blocks were replaced"
 
 /** Nethermind, Conflux and others say there what is wrong, under a message such as "invalid params"; most put bytes there. */
 function wordsIn(data: unknown): string[] {
