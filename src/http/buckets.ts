@@ -27,11 +27,13 @@ export type Bucket = {
 export function createBuckets(
   redis: Redis | null,
   steadyClock: () => number,
+  onFailure: (error: unknown) => void = () => {},
 ): (name: string, limit: RateLimit) => Buckets {
   const ask = redis && askingRedis(redis)
   return (name, limit) => {
     const inMemory = takeInMemory(limit, steadyClock)
-    return bucketsOf(limit, ask ? takeInRedis(ask, name, limit, inMemory) : inMemory)
+    const otherwise = { take: inMemory, onFailure }
+    return bucketsOf(limit, ask ? takeInRedis(ask, name, limit, otherwise) : inMemory)
   }
 }
 
@@ -90,12 +92,18 @@ function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => numbe
 /** Besides as many earlier ones: no more is kept of a limit, from however many addresses somebody asks. */
 const mostRecent = 50_000
 
-function takeInRedis(ask: AskRedis, name: string, { requests, seconds }: RateLimit, otherwise: Take): Take {
+function takeInRedis(
+  ask: AskRedis,
+  name: string,
+  { requests, seconds }: RateLimit,
+  otherwise: { take: Take; onFailure: (error: unknown) => void },
+): Take {
   return async (key, points, most) => {
     try {
       return Number(await ask(`service-api:bucket:${name}:${key}`, points, most, requests, seconds))
-    } catch {
-      return await otherwise(key, points, most)
+    } catch (error) {
+      otherwise.onFailure(error)
+      return await otherwise.take(key, points, most)
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Caller } from "../platform/caller.ts"
 import type { Context } from "../platform/context.ts"
-import { connectRedis, sayWhenAway } from "../platform/redis.ts"
+import { connectRedis, sayWhenAway, sayWhenRefused } from "../platform/redis.ts"
 import { type Bucket, createBuckets } from "./buckets.ts"
 
 /** Counts what callers do, each kind in buckets of its own, and answers the bucket after the count. */
@@ -30,8 +30,9 @@ export function createRateLimits({
 }: Pick<Context, "config" | "log" | "steadyClock">): RateLimits {
   // A request never waits for a Redis that is away: the buckets in memory take over at once.
   const redis = config.redis_url === null ? null : connectRedis(config.redis_url, 250)
-  if (redis) sayWhenAway(redis, log, "each process limits rates for itself")
-  const bucketsOf = createBuckets(redis, steadyClock)
+  const consequence = "each process limits rates for itself"
+  if (redis) sayWhenAway(redis, log, consequence)
+  const bucketsOf = createBuckets(redis, steadyClock, sayWhenRefused(log, steadyClock, consequence))
   const buckets = mapValues(config.rate_limits, (limit, name) => bucketsOf(name, limit))
   const { requests, seconds } = config.rate_limits.kept_answer
   const keptBytes = bucketsOf("kept_bytes", { requests: Math.ceil(requests * keptAnswerBytes), seconds })

@@ -34,6 +34,18 @@ export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
   })
 }
 
+/** Says, once a minute at the most, that a Redis refuses what it is asked, as one that is full or was demoted does. */
+export function sayWhenRefused(log: Log, steadyClock: () => number, consequence: string) {
+  let said_at = Number.NEGATIVE_INFINITY
+  return (error: unknown): void => {
+    // Silence has its own words.
+    if (!(error instanceof Error) || error.name !== "ReplyError") return
+    if (steadyClock() - said_at < 60_000) return
+    said_at = steadyClock()
+    log.warn({ error: error.message }, `Redis refuses to write; ${consequence}`)
+  }
+}
+
 /** Without a listener an error would end the process. */
 export function quiet<Emitter extends { on(event: "error", listener: () => void): unknown }>(
   emitter: Emitter,

@@ -1,7 +1,7 @@
 import { Queue, QueueEvents, Worker } from "bullmq"
 import { within } from "./deadline.ts"
 import type { Log } from "./log.ts"
-import { connectRedis, connectWaitingRedis, quiet, sayWhenAway } from "./redis.ts"
+import { connectRedis, connectWaitingRedis, quiet, sayWhenAway, sayWhenRefused } from "./redis.ts"
 import { createWakeUps, type WakeUps } from "./wake.ts"
 
 /**
@@ -34,7 +34,9 @@ type Closing = { close(): Promise<void> }
 /** Publishes one wake-up of a queue at once: those that come soon after it are one more, so that many cost as few. */
 function startPublisher(url: string, log: Log) {
   const redis = connectRedis(url, 1_000)
-  sayWhenAway(redis, log, "workers look for work by themselves")
+  const consequence = "workers look for work by themselves"
+  sayWhenAway(redis, log, consequence)
+  const sayRefused = sayWhenRefused(log, () => performance.now(), consequence)
   let jobs: Queue | undefined
   const again = new Map<string, boolean>()
 
@@ -45,7 +47,8 @@ function startPublisher(url: string, log: Log) {
     )
     try {
       await jobs.add(queue, {}, jobOptions(queue))
-    } catch {
+    } catch (error) {
+      sayRefused(error)
       // A BullMQ queue that failed while it connected never recovers.
       jobs = undefined
     }

@@ -47,3 +47,17 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   expect(await readToken(hand, address, "chipOf")).toBe(chip)
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)
+
+test("a chip replacement that finds its chip bound already names the transaction that bound it", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await grant(hand, outsider.address)
+  const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+  const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
+  const swap = await callAsOutsider(hand, address, "replaceChip", [1n, before, chip])
+  await hand.mine()
+  await outwaitNewestBlock()
+  await hand.settle()
+  expect((await hand.transactionsOf("replaceChip")).map(({ status }) => status)).toEqual(["confirmed"])
+  expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: swap })
+}, 30_000)

@@ -94,6 +94,17 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a replacement that had nothing to do names itself",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [
+      [
+        "const isAsBefore =",
+        'if (now.chip === chip && receipt.status === "success") return { output: { transaction_hash } }\n        const isAsBefore =',
+      ],
+    ],
+    noticed_by: { file: "test/engine/done-by-others.test.ts", test: "names the transaction that bound it" },
+  },
+  {
     name: "the chain's id is not asked",
     file: lane,
     replace: [["Number(id) !== chain_id", "Number(id) === 0"]],

@@ -471,14 +471,30 @@ describe("several processes", () => {
     expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
   }, 10_000)
 
+  test("say that Redis is full, once for many requests, and what that means", async () => {
+    const { limits, warned } = limitsOnClock({ metadata: { requests: 1, seconds: 600 } }, redis.url)
+    await untilFound(limits)
+    await connection.config("SET", "maxmemory", "1")
+    const isOver = async () => (await limits.countPage("metadata", "full")).overfull
+    expect([await isOver(), await isOver()]).toEqual([false, true])
+    await connection.config("SET", "maxmemory", "0")
+    limits.close()
+    expect(warned).toEqual(["Redis refuses to write; each process limits rates for itself"])
+  })
+
   /** The limits of a process that has found Redis: its own clock stands still. */
   async function inRedis(changed: Partial<Config["rate_limits"]>): Promise<RateLimits> {
     const { limits } = limitsOnClock(changed, redis.url)
+    await untilFound(limits)
+    return limits
+  }
+
+  async function untilFound(limits: RateLimits): Promise<void> {
     const name = newId()
     const deadline = performance.now() + 10_000
     while (performance.now() < deadline) {
       await limits.countRefusedValue(name)
-      if (await connection.exists(`service-api:bucket:refused_value:${name}`)) return limits
+      if (await connection.exists(`service-api:bucket:refused_value:${name}`)) return
       await Bun.sleep(20)
     }
     throw new Error("no bucket is kept in Redis")
@@ -539,8 +555,12 @@ function limitsOnClock(changed: Partial<Config["rate_limits"]>, redis_url: strin
   const { rate_limits } = loadConfig({ SERVICE_SECRET: service.behind.secret.current })
   const config = { ...service.context.config, redis_url, rate_limits: { ...rate_limits, ...changed } }
   let now = 0
+  const warned: string[] = []
+  const warn = (_fields: object, message: string) => void warned.push(message)
+  const log: Log = { debug() {}, info() {}, warn, error() {} }
   return {
-    limits: createRateLimits({ ...service.context, config, steadyClock: () => now }),
+    limits: createRateLimits({ ...service.context, config, log, steadyClock: () => now }),
+    warned,
     advance(milliseconds: number) {
       now += milliseconds
     },

@@ -64,13 +64,14 @@ export const replaceChips: Job<"replaceChip"> = {
         const { transactionHash: transaction_hash } = receipt
         if (isSwapped) return { output: { transaction_hash } }
         const now = await stateOf(chain, token, receipt.blockNumber)
-        if (now.chip === chip && receipt.status === "success") return { output: { transaction_hash } }
         const isAsBefore = now.chip === Number.parseInt(previous_chip_id, 16)
         // What did it was sent before a back-up was restored, or came back with a reorganization, or somebody else
         // sent it.
         const other = isAsBefore ? null : await swapOf(chain, token, chip, receipt.blockNumber)
         if (other) return { output: { transaction_hash: other } }
-        if (now.chip === chip) return "again"
+        // The token was issued for this very chip.
+        if (now.chip === chip)
+          return receipt.status === "success" ? { output: { transaction_hash } } : "again"
         if (now.is_claimed)
           return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
             ? { error: failure("chip_replacement.locked", transaction_hash) }
