@@ -42,7 +42,7 @@ export function sayWhenRefused(log: Log, steadyClock: () => number, consequence:
     if (!(error instanceof Error) || error.name !== "ReplyError") return
     if (steadyClock() - said_at < 60_000) return
     said_at = steadyClock()
-    log.warn({ error: error.message }, `Redis refuses to write; ${consequence}`)
+    log.warn({ error: error.message }, `Redis refuses what it is asked; ${consequence}`)
   }
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
 import {
   callAsOutsider,
   grant,
@@ -46,6 +47,27 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   }
   expect(await readToken(hand, address, "chipOf")).toBe(chip)
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
+}, 30_000)
+
+test("a chip replacement that finds its chip bound already is done also where nobody has the logs of that", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedUnit(hand)
+  await grant(hand, outsider.address)
+  const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+  const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
+  await callAsOutsider(hand, address, "replaceChip", [1n, before, chip])
+  await hand.mine()
+  await outwaitNewestBlock()
+  const { rpc } = hand.chain
+  const getContractEvents = () => Promise.reject(new Error("history has been pruned for this block"))
+  const chain = { ...hand.chain, rpc: { ...rpc, getContractEvents } as typeof rpc }
+  for (let round = 0; round < 3; round++) {
+    for (const lane of hand.lanes) await tickLane({ ...lane, chain })
+    await hand.mine()
+    await outwaitNewestBlock()
+  }
+  const [own] = await hand.transactionsOf("replaceChip")
+  expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: own?.hash })
 }, 30_000)
 
 test("a chip replacement that finds its chip bound already names the transaction that bound it", async () => {

@@ -1,14 +1,16 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { chainCursors } from "../../src/db/chain-schema.ts"
+import { migrate } from "../../src/db/migrate.ts"
 import { units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
-import { ReadByAnother, readCursor } from "../../workers/watches/chain-cursor.ts"
+import { inTurn } from "../../src/platform/context.ts"
+import { noteOwnersAsked, ReadByAnother, readCursor } from "../../workers/watches/chain-cursor.ts"
 import { askOwnersAnew } from "../../workers/watches/follow-owners.ts"
 import { findLostOwners } from "../../workers/watches/lost-owners.ts"
 import { engines, useEngine } from "../harness/engines.ts"
-import { createTestContext, insertScene, unitRow } from "../harness/scene.ts"
+import { createTestContext, insertScene, startOfTime, unitRow } from "../harness/scene.ts"
 import { unitRowOf } from "../harness/unit-rows.ts"
 
 describe.each(engines)("owners of units, on $name", (engine) => {
@@ -89,6 +91,59 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     const owners = [(await unitRowOf(read, claimed)).owner, (await unitRowOf(read, lost)).owner]
     expect(owners).toEqual([owner, null])
   })
+
+  test("are as who asked for them anew was told, whoever else still writes what was so before", async () => {
+    const url = await databases.newDatabase()
+    const [one, other] = [createTestContext(databases.open(url)), createTestContext(databases.open(url))]
+    await migrate(one.db, startOfTime)
+    const chain_id = 31_337
+    const unit_id = await one.db.transaction(async (tx) => {
+      const scene = await insertScene(tx)
+      const issued = { collection_id: scene.collection_id, token_status: "active", claimed: true } as const
+      const unit = unitRow(scene, { ...issued, serial: 2, owner_block: 50 })
+      await tx.insert(units).values(unit)
+      const place = {
+        block_number: 99,
+        block_hash: "0x99",
+        owners_block_number: 99,
+        owners_block_hash: "0x99",
+      }
+      await tx.insert(chainCursors).values({ chain_id, ...place, updated_at: new Date(0) })
+      return unit.id
+    })
+    const [before, since] = [`0x${"2".repeat(40)}`, `0x${"3".repeat(40)}`]
+    const saying = (owner: string) =>
+      ({
+        ...{ chain_id, config: { finality_depth: 20 }, rpc: { readContract: async () => owner } },
+      }) as never as ConnectedChain
+    const isWriting = Promise.withResolvers<void>()
+    const { promise: isWritten, resolve: writeOn } = Promise.withResolvers<void>()
+    const slow: typeof one = {
+      ...one,
+      // Its turn stands still after it has looked and before it is committed.
+      async tell(...told) {
+        isWriting.resolve()
+        await isWritten
+        return await one.tell(...told)
+      },
+    }
+    const finding = findLostOwners(slow, saying(before), await readCursor(one.db.read, chain_id), 99n)
+    await isWriting.promise
+    const askedAnew = askAnew()
+    // Whoever writes beside it comes to wait for it, or not.
+    await Promise.race([askedAnew, Bun.sleep(200)])
+    writeOn()
+    await Promise.all([finding.catch(() => {}), askedAnew])
+    expect((await unitRowOf(one.db.read, unit_id)).owner).toBe(since)
+
+    async function askAnew(): Promise<void> {
+      const chain = saying(since)
+      const noted = await inTurn(other, null, (turn) =>
+        noteOwnersAsked(turn, chain, { number: 100n, hash: "0x100" }),
+      )
+      await askOwnersAnew(other, chain, noted, { safe: 90n, deepest: 100n })
+    }
+  }, 20_000)
 
   test("keep what another worker was told while they were asked for after a reorganization", async () => {
     const context = createTestContext(await databases.openMigrated())

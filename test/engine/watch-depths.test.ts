@@ -159,21 +159,54 @@ describe("an authorization", () => {
     await watch(hand)
     await send(hand, claim)
     await hand.mine()
-    const { rpc } = hand.chain
-    let isOvertaken = false
-    const getLogs = (async (query) => {
-      const logs = await rpc.getLogs(query)
-      if (isOvertaken) return logs
-      isOvertaken = true
-      await undoNewestBlock(hand)
-      await hand.mine()
-      await watch(hand)
-      return logs
-    }) as typeof rpc.getLogs
-    await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } })
+    await watch(
+      overtaken(hand, async () => {
+        await undoNewestBlock(hand)
+        await hand.mine()
+        await watch(hand)
+      }),
+    )
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
     const unit = await unitRowOf(hand.world.context.db.read, unit_id)
     expect(unit).toMatchObject({ claimed: false, owner: null })
+  }, 30_000)
+
+  test("is not used by what one worker saw where another one has lost the blocks since and cannot read on", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { unit_id } = await issuedUnit(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await hand.mine()
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine()
+    const { chain } = hand
+    const getLogs = () => Promise.reject(new Error("the node is busy"))
+    const withoutLogs = { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+    await watch(
+      overtaken(hand, async () => {
+        await undoNewestBlock(hand)
+        await undoBlocks(hand, 2)
+        await hand.mine()
+        await expect(watch(withoutLogs)).rejects.toThrow("the node is busy")
+      }),
+    )
+    expect((await claimNow(hand, claim.id)).status).toBe("claiming")
+  }, 30_000)
+
+  test("is used although another worker always reads on before, and finds nothing", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine()
+    const { chain } = hand
+    const getLogs = async () => []
+    const blind = { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+    await watch(overtaken(hand, () => watch(blind)))
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+    const unit = await unitRowOf(hand.world.context.db.read, unit_id)
+    expect(unit).toMatchObject({ claimed: true, owner: accountAt(7).address })
   }, 30_000)
 
   test("that a provider which is behind had let begin is superseded half a minute later, not at its deadline", async () => {
@@ -505,6 +538,25 @@ function countedLogs({ chain: { rpc } }: ByHand) {
     })
   }) as typeof rpc.getLogs
   return { rpc: { ...rpc, getLogs }, mostAtOnce: () => most }
+}
+
+/** What somebody else does comes between a worker's first look at logs and what it makes of them. */
+function overtaken(hand: ByHand, act: () => Promise<void>): ByHand {
+  const { rpc } = hand.chain
+  let isOvertaken = false
+  const getLogs = (async (query) => {
+    const logs = await rpc.getLogs(query)
+    if (isOvertaken) return logs
+    isOvertaken = true
+    await act()
+    return logs
+  }) as typeof rpc.getLogs
+  return { ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } }
+}
+
+async function undoBlocks({ stage }: ByHand, depth: number): Promise<void> {
+  const request = stage.anvil.client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_reorg", params: [depth, []] })
 }
 
 /** A round of the watch, which asks for the newest block also where nothing is open. */

@@ -307,11 +307,23 @@ export const mutations: Mutation[] = [
   {
     name: "what a worker saw is told although another one has read on since",
     file: watch,
-    replace: [["await assertReadByNobody(turn, chain, cursor)", ""]],
+    replace: [["await holdCursor(turn, chain, cursor, held, isFound ? span.first - 1n : null)", ""]],
     noticed_by: {
       file: depths,
       test: "is not used by what one worker saw in a block that another one has seen replaced since",
     },
+  },
+  {
+    name: "blocks that another worker has lost are still told of",
+    file: watch,
+    replace: [["read.is_lost ? readUpTo : [...readUpTo, ...askedBy]", "readUpTo"]],
+    noticed_by: { file: depths, test: "another one has lost the blocks since and cannot read on" },
+  },
+  {
+    name: "what a worker found is dropped where another one was quicker",
+    file: watch,
+    replace: [["const mostAttempts = 4", "const mostAttempts = 1"]],
+    noticed_by: { file: depths, test: "although another worker always reads on before" },
   },
   {
     name: "an owner that was lost is not asked for",

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import type { Log } from "../../src/platform/log.ts"
+import { connectWaitingRedis } from "../../src/platform/redis.ts"
 import { createWakeUps, type WakeUps } from "../../src/platform/wake.ts"
 import { createRedisWakeUps } from "../../src/platform/wake-redis.ts"
 import { type RedisServer, startRedis } from "../harness/redis.ts"
@@ -79,6 +80,28 @@ describe("wake-ups over Redis", () => {
     expect(performance.now() - begin).toBeLessThan(200)
     await server.start()
     await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+  }, 20_000)
+
+  test("are lost where Redis is full, which is said once for many, and what that means", async () => {
+    const server = await redis()
+    const warned: string[] = []
+    const warn = (_fields: object, message: string) => void warned.push(message)
+    const [full, worker] = [
+      opened(createRedisWakeUps(server.url, { ...silent, warn })),
+      overRedis(server.url),
+    ]
+    await repeat(() => full.wake("timers"), untilWoken(worker, "timers"))
+    const connection = connectWaitingRedis(server.url)
+    await connection.config("SET", "maxmemory", "1")
+    while (warned.length === 0) {
+      full.wake("timers")
+      await Bun.sleep(20)
+    }
+    for (const queue of ["one", "two", "three"]) full.wake(queue)
+    await connection.config("SET", "maxmemory", "0")
+    connection.disconnect()
+    await repeat(() => full.wake("timers"), untilWoken(worker, "timers"))
+    expect(warned).toEqual(["Redis refuses what it is asked; workers look for work by themselves"])
   }, 20_000)
 
   test("arrive after everything in Redis was deleted", async () => {

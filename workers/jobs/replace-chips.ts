@@ -7,7 +7,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { isClaimedAtDepth } from "./claimed-at-depth.ts"
 import { openSwaps } from "./open-swaps.ts"
@@ -67,11 +67,13 @@ export const replaceChips: Job<"replaceChip"> = {
         const isAsBefore = now.chip === Number.parseInt(previous_chip_id, 16)
         // What did it was sent before a back-up was restored, or came back with a reorganization, or somebody else
         // sent it.
-        const other = isAsBefore ? null : await swapOf(chain, token, chip, receipt.blockNumber)
+        const isDone = now.chip === chip && receipt.status === "success"
+        const swap = isAsBefore ? null : swapOf(chain, token, chip, receipt.blockNumber)
+        const other = await (isDone ? swap?.catch(unlessUnreachable) : swap)
         if (other) return { output: { transaction_hash: other } }
-        // The token was issued for this very chip.
-        if (now.chip === chip)
-          return receipt.status === "success" ? { output: { transaction_hash } } : "again"
+        // The token was issued for this very chip, or nobody who is asked has the logs of that time.
+        if (isDone) return { output: { transaction_hash } }
+        if (now.chip === chip) return "again"
         if (now.is_claimed)
           return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
             ? { error: failure("chip_replacement.locked", transaction_hash) }
@@ -90,6 +92,12 @@ export const replaceChips: Job<"replaceChip"> = {
 }
 
 const reverted = "chip_replacement.reverted"
+
+/** What is done is not held up by whoever cannot say which transaction has done it. */
+function unlessUnreachable(error: unknown): null {
+  if (error instanceof ChainUnreachable) return null
+  throw error
+}
 
 async function followsOpenSwap(queries: Queries, { input }: Effect<"replaceChip">): Promise<boolean> {
   const open = await openSwaps(queries, [input.unit_id])

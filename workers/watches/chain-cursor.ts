@@ -61,29 +61,35 @@ async function readSinceAsked(
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
 
-/** Somebody else has read the chain since: what was seen before may be of blocks that are gone. */
-export class ReadByAnother extends Error {}
-
-/** Throws `ReadByAnother` unless the chain was last read where a cursor says. */
-export async function assertReadByNobody(
-  { tx }: Turn,
-  { chain_id }: ConnectedChain,
-  cursor: Cursor,
-): Promise<void> {
-  const now = await readCursor(tx, chain_id)
-  if (now?.owners_block_number !== cursor?.owners_block_number) throw new ReadByAnother()
-  if (now?.owners_block_hash !== cursor?.owners_block_hash) throw new ReadByAnother()
+/**
+ * Somebody else has read the chain since: what was seen before may be of blocks that are gone. `unread`: the block above
+ * which it has to be looked again; null where nothing was found that would be missed.
+ */
+export class ReadByAnother extends Error {
+  constructor(readonly unread: bigint | null) {
+    super("another worker has read the chain since")
+  }
 }
 
-/** Throws `ReadByAnother` where owners were asked for anew since a cursor was read. */
-export async function assertAskedByNobody(
+/** How far a chain was read. */
+export const readUpTo = ["owners_block_number", "owners_block_hash"] as const
+
+/** By which block owners were asked for anew. */
+export const askedBy = ["asked_block_number", "asked_block_hash"] as const
+
+/**
+ * Throws `ReadByAnother` unless a chain's cursor still says of these what it said. Whoever asks next waits until the turn
+ * is over.
+ */
+export async function holdCursor(
   { tx }: Turn,
   { chain_id }: ConnectedChain,
   cursor: Cursor,
+  what: readonly (typeof readUpTo | typeof askedBy)[number][],
+  unread: bigint | null,
 ): Promise<void> {
-  const now = await readCursor(tx, chain_id)
-  if (now?.asked_block_number !== cursor?.asked_block_number) throw new ReadByAnother()
-  if (now?.asked_block_hash !== cursor?.asked_block_hash) throw new ReadByAnother()
+  const [now] = await takeCursor(tx, { chain_id })
+  if (what.some((each) => now?.[each] !== cursor?.[each])) throw new ReadByAnother(unread)
 }
 
 export async function readCursor(queries: Queries, chainId: number): Promise<Cursor> {
@@ -93,16 +99,14 @@ export async function readCursor(queries: Queries, chainId: number): Promise<Cur
 
 /** Notes by which block owners are asked for anew, before they are. Answers the cursor as it is then. */
 export async function noteOwnersAsked(
-  turn: Turn,
-  chain: ConnectedChain,
-  cursor: Cursor,
+  { tx }: Turn,
+  { chain_id }: ConnectedChain,
   { number, hash }: { number: bigint; hash: string },
 ): Promise<Cursor> {
-  await assertReadByNobody(turn, chain, cursor)
-  const [noted] = await turn.tx
+  const [noted] = await tx
     .update(chainCursors)
     .set({ asked_block_number: Number(number), asked_block_hash: hash })
-    .where(eq(chainCursors.chain_id, chain.chain_id))
+    .where(eq(chainCursors.chain_id, chain_id))
     .returning()
   return noted ?? null
 }
@@ -185,6 +189,11 @@ const firstPromised = query((db, { chain_id }: Given<{ chain_id: number }>) =>
 
 const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db.select().from(chainCursors).where(eq(chainCursors.chain_id, chain_id)),
+)
+
+/** Read by a write, which locks it: what only was read, Postgres lets another one change beside it. */
+const takeCursor = query((db, { chain_id }: Given<{ chain_id: number }>) =>
+  db.update(chainCursors).set({ chain_id }).where(eq(chainCursors.chain_id, chain_id)).returning(),
 )
 
 type Position = { chain_id: number; number: number; hash: string; at: Date }

@@ -11,7 +11,7 @@ import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
-import { assertReadByNobody, type Cursor } from "./chain-cursor.ts"
+import { type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
 
 /** The collections of a chain whose tokens may change hands, by the lower-case addresses of their contracts. */
 export type Contracts = ReadonlyMap<string, { collection_id: string; address: Address }>
@@ -128,7 +128,7 @@ export async function askOwnersAnew(
       some.map(({ address, serial }) => ownerAt(chain, address, serial, deepest)),
     )
     await inTurn(context, null, async (turn) => {
-      await assertReadByNobody(turn, chain, cursor)
+      await holdCursor(turn, chain, cursor, readUpTo, safe)
       for (const [index, { told_by, ...token }] of some.entries()) {
         const [unit] = await unitOfToken(turn.tx, token)
         const seen = { owner: owners[index] ?? null, block_number: Number(deepest) }

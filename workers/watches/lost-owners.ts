@@ -9,7 +9,7 @@ import { least } from "../../src/engine/chain/extremes.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 import { readNonce } from "./authorization-outcome.ts"
-import { assertAskedByNobody, type Cursor } from "./chain-cursor.ts"
+import { askedBy, type Cursor, holdCursor } from "./chain-cursor.ts"
 import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
 
 /**
@@ -47,7 +47,7 @@ async function findLostOwner(
   const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
   const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
   await inTurn(context, null, async (turn) => {
-    await assertAskedByNobody(turn, chain, cursor)
+    await holdCursor(turn, chain, cursor, askedBy, null)
     await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
     if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
   })

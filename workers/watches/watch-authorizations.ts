@@ -20,13 +20,15 @@ import {
   type Watch,
 } from "./authorization-outcome.ts"
 import {
-  assertReadByNobody,
+  askedBy,
   type Cursor,
+  holdCursor,
   lastRead,
   moveCursor,
   noteOwnersAsked,
   ReadByAnother,
   readCursor,
+  readUpTo,
 } from "./chain-cursor.ts"
 import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
@@ -42,26 +44,36 @@ const leastTogether = 4
  * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles the
  * authorizations they used, outran or superseded. Authorizations are known by contract, serial and digest, never by
  * what a client reports. A use that a reorganization deeper than that has put into another transaction is told of that
- * one. Workers do so beside each other: the round of whoever comes second leaves nothing behind. Answers "idle" where
- * nothing is open and there was nothing to read.
+ * one. Workers do so beside each other: what the one who comes second has found, it looks at again. Answers "idle"
+ * where nothing is open and there was nothing to read.
  */
 export async function watchAuthorizations(
   context: Context,
   chain: ConnectedChain,
   checkpoint: Checkpoint,
 ): Promise<"idle" | "at work"> {
-  try {
-    return await readOn(context, chain, checkpoint)
-  } catch (error) {
-    if (error instanceof ReadByAnother) return "at work"
-    throw error
-  }
+  let unread: bigint | null = null
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await readOn(context, chain, checkpoint, unread)
+    } catch (error) {
+      if (!(error instanceof ReadByAnother)) throw error
+      unread = error.unread
+      if (unread !== null && attempt < mostAttempts) continue
+      context.log.debug({ chain_id: chain.chain_id, attempt }, error.message)
+      return "at work"
+    }
 }
 
+/** Nobody is overtaken that often: another worker reads on once for each block. */
+const mostAttempts = 4
+
+/** `unread`: the block above which it has to be read once more; null where what was read last says it. */
 async function readOn(
   context: Context,
   chain: ConnectedChain,
   checkpoint: Checkpoint,
+  unread: bigint | null,
 ): Promise<"idle" | "at work"> {
   const { headers } = chain
   const isIdle = (await openWatches(context, chain)).length === 0
@@ -70,17 +82,18 @@ async function readOn(
   if (deepest < 0n) return "at work"
   let cursor = await readCursor(context.db.read, chain.chain_id)
   const read = await lastRead(context, chain, cursor, deepest)
-  if (read.block === deepest) return isIdle ? "idle" : "at work"
+  const since = unread === null ? read.block : least(read.block, unread)
+  if (since === deepest) return isIdle ? "idle" : "at work"
   if (read.is_lost) {
     const block = await headers.at(deepest)
-    cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, cursor, block))
+    cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
     await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
   }
   const watched = await openWatches(context, chain)
   const told = await toldUses(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing before now can matter.
-  const from = contracts.size === 0 ? deepest : read.block + 1n
+  const from = contracts.size === 0 ? deepest : since + 1n
 
   // Asked for a range, a node that is behind may leave out what it does not have.
   const final = head - surelyHeld(chain.config) + 1n
@@ -90,7 +103,9 @@ async function readOn(
     const last = first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + together - 1n
     const is_doubtful = first === from && read.is_lost
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
-    const round = { context, chain, checkpoint, deepest, told, contracts, cursor }
+    // Two who have both lost blocks would keep each other from asking for owners anew.
+    const held = read.is_lost ? readUpTo : [...readUpTo, ...askedBy]
+    const round = { context, chain, checkpoint, deepest, told, contracts, cursor, held }
     ;({ first, cursor } = await readBlocks(round, watched, span))
   }
   await findLostOwners(context, chain, cursor, deepest)
@@ -103,6 +118,8 @@ type Round = Asker & {
   told: readonly ToldUse[]
   contracts: Contracts
   cursor: Cursor
+  /** What of the cursor has to be as it was. */
+  held: Parameters<typeof holdCursor>[3]
 }
 
 /** Answers from where to go on: from the same block again where so many are more than providers answer at once. */
@@ -111,7 +128,7 @@ async function readBlocks(
   watched: Watch[],
   span: Span,
 ): Promise<{ first: bigint; cursor: Cursor }> {
-  const { context, chain, checkpoint, told, contracts, cursor } = round
+  const { context, chain, checkpoint, told, contracts, cursor, held } = round
   const since = performance.now()
   const block = await chain.headers.at(span.last)
   const addresses = [...contracts.values()].map(({ address }) => address)
@@ -129,9 +146,10 @@ async function readBlocks(
     return note ? { watch, note } : []
   })
   moves.push(...outcomes.flatMap(({ newest }) => newest ?? []))
+  const isFound = outcomes.length > 0 || moves.length > 0
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
   const { ends, moved } = await inTurn(context, null, async (turn) => {
-    await assertReadByNobody(turn, chain, cursor)
+    await holdCursor(turn, chain, cursor, held, isFound ? span.first - 1n : null)
     const ends: { watch: Watch; outcome: string }[] = []
     for (const { watch, output: seen } of outcomes) {
       const output = await singleUse(turn.tx, watch.actor_id, seen)
