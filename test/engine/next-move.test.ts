@@ -127,11 +127,12 @@ describe("the next move for a nonce", () => {
 
   test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {
     const refused = { fee: limits.max_fee_per_gas, last_outcome: "underpriced" } as const
-    expect(await moveFor([refused])).toEqual({
+    const higherTip = {
       ...{ do: "offer", max_fee_per_gas: limits.max_fee_per_gas, max_priority_fee_per_gas: 11n },
-    })
-    const ours = { ...refused, first_sent_block: 5 }
-    expect(await moveFor([ours])).toEqual({ do: "keep", of: 0 })
+    }
+    expect(await moveFor([refused])).toEqual(higherTip)
+    // A pool that took these very bytes, and refuses them now, has lost them for something else.
+    expect(await moveFor([{ ...refused, first_sent_block: 5 }])).toEqual(higherTip)
   })
 
   test("is a higher tip there, too, where what was refused would have replaced what a pool once had of ours", async () => {

@@ -56,6 +56,15 @@ export const mutations: Mutation[] = [
     noticed_by: { scenario: "prices rise" },
   },
   {
+    name: "what a pool once took is taken for what it holds",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [['const isOurs = held && held.last_outcome !== "underpriced"', "const isOurs = held"]],
+    noticed_by: {
+      file: "test/engine/next-move.test.ts",
+      test: "where the price is at its limit and a pool has something that nobody here knows",
+    },
+  },
+  {
     name: "one nonce at a time is raised",
     file: "src/engine/lanes/next-move.ts",
     replace: [

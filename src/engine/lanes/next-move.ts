@@ -57,8 +57,9 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
     }
     case "underpriced": {
       const refused = dearest(attempts) as AttemptRow
-      // What a pool holds is ours, or nobody here knows its price: this would have replaced ours.
-      const isUnknown = !held || isReplacement(feesOf(held), feesOf(refused))
+      // What a pool holds is ours, or nobody here knows its price: it would know ours again, or this would have replaced it.
+      const isOurs = held && held.last_outcome !== "underpriced"
+      const isUnknown = !isOurs || isReplacement(feesOf(held), feesOf(refused))
       return isUnknown
         ? offer(outbiddingFees(feesOf(refused), gas, market, limits), last)
         : offer(raised(refused, limits), last)
