@@ -128,7 +128,7 @@ describe("the next move for a nonce", () => {
   test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {
     const refused = { fee: limits.max_fee_per_gas, last_outcome: "underpriced" } as const
     const higherTip = {
-      ...{ do: "offer", max_fee_per_gas: limits.max_fee_per_gas, max_priority_fee_per_gas: 11n },
+      ...{ do: "offer" as const, max_fee_per_gas: limits.max_fee_per_gas, max_priority_fee_per_gas: 11n },
     }
     expect(await moveFor([refused])).toEqual(higherTip)
     // A pool that took these very bytes, and refuses them now, has lost them for something else.

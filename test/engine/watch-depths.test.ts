@@ -209,6 +209,47 @@ describe("an authorization", () => {
     expect(unit).toMatchObject({ claimed: true, owner: accountAt(7).address })
   }, 30_000)
 
+  test("that is looked at again leaves the chain read as far as another worker has read it", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+    const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine(55)
+    const { chain, stage, world } = hand
+    const head = Number(await stage.anvil.client.getBlockNumber())
+    const read: (number | null | undefined)[] = []
+    const getLogs = (async (query) => {
+      const [cursor] = await world.context.db.read.select().from(chainCursors)
+      read.push(cursor?.owners_block_number)
+      return await chain.rpc.getLogs(query)
+    }) as typeof chain.rpc.getLogs
+    const noting = { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+    await watch(overtaken(noting, () => watch(hand)))
+    const since = read.slice(read.indexOf(head))
+    expect(since.length).toBeGreaterThan(1)
+    expect(new Set(since)).toEqual(new Set([head]))
+  }, 30_000)
+
+  test("waits where blocks were lost and providers follow different forks", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine(8)
+    await followAnotherFork(hand)
+    await hand.mine()
+    const { chain } = hand
+    const blockHashes = async (block: bigint) => [
+      ...(await chain.providers.blockHashes(block)),
+      "0xab" as Hex,
+    ]
+    const torn = { ...hand, chain: { ...chain, providers: { ...chain.providers, blockHashes } } }
+    await expect(watch(torn)).rejects.toThrow("not all providers of chain 31337 say the same of block")
+    expect((await claimNow(hand, claim.id)).status).toBe("claiming")
+    await watch(hand)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+  }, 30_000)
+
   test("that a provider which is behind had let begin is superseded half a minute later, not at its deadline", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)

@@ -335,6 +335,18 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "although another worker always reads on before" },
   },
   {
+    name: "the chain counts as read less far where a worker looks again",
+    file: watch,
+    replace: [["const isNew = highest === null || span.last > highest", "const isNew = true"]],
+    noticed_by: { file: depths, test: "leaves the chain read as far as another worker has read it" },
+  },
+  {
+    name: "owners are asked for while providers follow different forks",
+    file: watch,
+    replace: [["await assertAgreed(chain, block)", ""]],
+    noticed_by: { file: depths, test: "where blocks were lost and providers follow different forks" },
+  },
+  {
     name: "an owner that was lost is not asked for",
     file: watch,
     replace: [["await findLostOwners(context, chain, cursor, deepest)", ""]],

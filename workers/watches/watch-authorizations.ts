@@ -6,7 +6,8 @@ import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
-import { surelyHeld } from "../../src/engine/chain/headers.ts"
+import { type Header, surelyHeld } from "../../src/engine/chain/headers.ts"
+import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { maxDelayMilliseconds } from "../../src/engine/lanes/turns.ts"
@@ -86,6 +87,7 @@ async function readOn(
   if (since === deepest) return isIdle ? "idle" : "at work"
   if (read.is_lost) {
     const block = await headers.at(deepest)
+    await assertAgreed(chain, block)
     cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
     await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
   }
@@ -105,11 +107,24 @@ async function readOn(
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
     // Two who have both lost blocks would keep each other from asking for owners anew.
     const held = read.is_lost ? readUpTo : [...readUpTo, ...askedBy]
-    const round = { context, chain, checkpoint, deepest, told, contracts, cursor, held }
+    const highest = read.is_lost ? null : read.block
+    const round = { context, chain, checkpoint, deepest, told, contracts, cursor, held, highest }
     ;({ first, cursor } = await readBlocks(round, watched, span))
   }
   await findLostOwners(context, chain, cursor, deepest)
   return "at work"
+}
+
+/** Owners are asked for by a block's number: whoever follows another fork would tell what is so on that one. */
+async function assertAgreed(
+  { chain_id, providers }: ConnectedChain,
+  { number, hash }: Header,
+): Promise<void> {
+  const hashes = await reach(() => providers.blockHashes(number))
+  if (hashes.every((each) => each === null || each === hash)) return
+  throw new ChainUnreachable(
+    `not all providers of chain ${chain_id} say the same of block ${number}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
+  )
 }
 
 /** A round of one chain. */
@@ -120,6 +135,8 @@ type Round = Asker & {
   cursor: Cursor
   /** What of the cursor has to be as it was. */
   held: Parameters<typeof holdCursor>[3]
+  /** What was read already, above which the cursor stays: where that is replaced, it has to be seen. Null where it is lost. */
+  highest: bigint | null
 }
 
 /** Answers from where to go on: from the same block again where so many are more than providers answer at once. */
@@ -128,7 +145,7 @@ async function readBlocks(
   watched: Watch[],
   span: Span,
 ): Promise<{ first: bigint; cursor: Cursor }> {
-  const { context, chain, checkpoint, told, contracts, cursor, held } = round
+  const { context, chain, checkpoint, told, contracts, cursor, held, highest } = round
   const since = performance.now()
   const block = await chain.headers.at(span.last)
   const addresses = [...contracts.values()].map(({ address }) => address)
@@ -161,7 +178,8 @@ async function readBlocks(
       await restateUse(turn, id, transaction_hash)
     // After the results, so that what the blocks say stands.
     await followMoves(turn, contracts, moves)
-    return { ends, moved: await moveCursor(turn, chain, span.first - 1n, block) }
+    const isNew = highest === null || span.last > highest
+    return { ends, moved: isNew ? await moveCursor(turn, chain, span.first - 1n, block) : cursor }
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, outcome } of ends) noteSettled(context, since, watch, outcome)
