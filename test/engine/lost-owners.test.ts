@@ -13,6 +13,14 @@ import { engines, useEngine } from "../harness/engines.ts"
 import { createTestContext, insertScene, startOfTime, unitRow } from "../harness/scene.ts"
 import { unitRowOf } from "../harness/unit-rows.ts"
 
+const chain_id = 31_337
+/** The chain was read up to block 99. */
+const cursorAt99 = {
+  chain_id,
+  ...{ block_number: 99, block_hash: "0x99", owners_block_number: 99, owners_block_hash: "0x99" },
+  updated_at: new Date(0),
+}
+
 describe.each(engines)("owners of units, on $name", (engine) => {
   const databases = useEngine(engine)
 
@@ -39,12 +47,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       asked.push(serial)
       throw new ChainUnreachable("nobody answers")
     }
-    await findLostOwners(
-      context,
-      { chain_id: 31_337, rpc: { readContract } } as never as ConnectedChain,
-      null,
-      200n,
-    )
+    await findLostOwners(context, { chain_id, rpc: { readContract } } as never as ConnectedChain, null, 200n)
     expect(asked.slice(0, 3)).toEqual([31n, 30n, 29n])
   })
 
@@ -61,7 +64,6 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       await tx.insert(units).values(rows)
       return rows.map(({ id }) => id) as [string, string]
     })
-    const chain_id = 31_337
     const overtakenBy = (change: Partial<typeof chainCursors.$inferInsert>) => {
       const readContract = async () => {
         await context.db.transaction((tx) => tx.update(chainCursors).set(change))
@@ -69,10 +71,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       }
       return { chain_id, rpc: { readContract } } as never as ConnectedChain
     }
-    const place = { block_number: 99, block_hash: "0x99", owners_block_number: 99, owners_block_hash: "0x99" }
-    await context.db.transaction((tx) =>
-      tx.insert(chainCursors).values({ chain_id, ...place, updated_at: new Date(0) }),
-    )
+    await context.db.transaction((tx) => tx.insert(chainCursors).values(cursorAt99))
     const { read } = context.db
     const asking = askOwnersAnew(
       context,
@@ -96,19 +95,12 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     const url = await databases.newDatabase()
     const [one, other] = [createTestContext(databases.open(url)), createTestContext(databases.open(url))]
     await migrate(one.db, startOfTime)
-    const chain_id = 31_337
     const unit_id = await one.db.transaction(async (tx) => {
       const scene = await insertScene(tx)
       const issued = { collection_id: scene.collection_id, token_status: "active", claimed: true } as const
       const unit = unitRow(scene, { ...issued, serial: 2, owner_block: 50 })
       await tx.insert(units).values(unit)
-      const place = {
-        block_number: 99,
-        block_hash: "0x99",
-        owners_block_number: 99,
-        owners_block_hash: "0x99",
-      }
-      await tx.insert(chainCursors).values({ chain_id, ...place, updated_at: new Date(0) })
+      await tx.insert(chainCursors).values(cursorAt99)
       return unit.id
     })
     const [before, since] = [`0x${"2".repeat(40)}`, `0x${"3".repeat(40)}`]
@@ -161,7 +153,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       })
       return before
     }
-    const chain = { chain_id: 31_337, rpc: { readContract } } as never as ConnectedChain
+    const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
     await askOwnersAnew(context, chain, null, { safe: 80n, deepest: 89n })
     const [unit] = await context.db.read.select().from(units).where(eq(units.id, unit_id))
     expect([unit?.owner, unit?.owner_block]).toEqual([since, 96])

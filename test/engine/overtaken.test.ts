@@ -24,7 +24,7 @@ import {
   readToken,
   replaceChip,
   replacementNow,
-  undoNewestBlock,
+  undoBlocks,
 } from "../harness/by-hand.ts"
 
 // What was done, and what came before it on another fork or beside the service.
@@ -187,7 +187,7 @@ describe("what met no contract, as a reorganization put it before the deployment
     await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
     await judgeBesideClaim(hand, address)
     expect(await replacementNow(hand, id)).toMatchObject({ status: "submitted", failure: null })
-    await undoNewestBlock(hand)
+    await undoBlocks(hand)
     await hand.settle()
     expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
@@ -201,7 +201,7 @@ describe("what met no contract, as a reorganization put it before the deployment
     await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
     await judgeBesideClaim(hand, address)
     expect(await claimNow(hand, id)).toMatchObject({ status: "claiming", failure: null })
-    await undoNewestBlock(hand)
+    await undoBlocks(hand)
     await hand.settle()
     expect(await claimNow(hand, id)).toMatchObject({ status: "claimed", failure: null })
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)

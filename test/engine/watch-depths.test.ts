@@ -22,7 +22,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
-  undoNewestBlock,
+  undoBlocks,
 } from "../harness/by-hand.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
@@ -88,12 +88,11 @@ describe("an authorization", () => {
     await send(hand, claim)
     await hand.mine(60)
     const refuse = () => Promise.reject(new Error("eth_getLogs is limited to a 10 range"))
-    const { rpc } = hand.chain
-    const getLogs = ((query) => {
-      const isWide = Number(query?.toBlock) - Number(query?.fromBlock) >= 10
-      return isWide ? refuse() : rpc.getLogs(query)
-    }) as typeof rpc.getLogs
-    await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } })
+    const limited = withLogs(hand, async (query, ask) => {
+      const isWide = Number(query.toBlock) - Number(query.fromBlock) >= 10
+      return isWide ? refuse() : await ask()
+    })
+    await watch(limited)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
@@ -103,15 +102,13 @@ describe("an authorization", () => {
     await hand.mine(300)
     await send(hand, claim)
     await hand.mine(60)
-    const { rpc } = hand.chain
     let left = 0
-    const getLogs = (async (query) => {
+    const limited = withLogs(hand, async (query, ask) => {
       if (left-- <= 0) throw new Error("too many requests")
-      if (Number(query?.toBlock) - Number(query?.fromBlock) >= 10)
+      if (Number(query.toBlock) - Number(query.fromBlock) >= 10)
         throw new Error("eth_getLogs is limited to a 10 range")
-      return await rpc.getLogs(query)
-    }) as typeof rpc.getLogs
-    const limited = { ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } }
+      return await ask()
+    })
     for (let second = 0; second < 20; second++) {
       left = 6
       await watch(limited).catch(() => {})
@@ -161,7 +158,7 @@ describe("an authorization", () => {
     await hand.mine()
     await watch(
       overtaken(hand, async () => {
-        await undoNewestBlock(hand)
+        await undoBlocks(hand)
         await hand.mine()
         await watch(hand)
       }),
@@ -179,12 +176,9 @@ describe("an authorization", () => {
     await watch(hand)
     await send(hand, claim)
     await hand.mine()
-    const { chain } = hand
-    const getLogs = () => Promise.reject(new Error("the node is busy"))
-    const withoutLogs = { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+    const withoutLogs = withLogs(hand, () => Promise.reject(new Error("the node is busy")))
     await watch(
       overtaken(hand, async () => {
-        await undoNewestBlock(hand)
         await undoBlocks(hand, 2)
         await hand.mine()
         await expect(watch(withoutLogs)).rejects.toThrow("the node is busy")
@@ -200,9 +194,7 @@ describe("an authorization", () => {
     await watch(hand)
     await send(hand, claim)
     await hand.mine()
-    const { chain } = hand
-    const getLogs = async () => []
-    const blind = { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+    const blind = withLogs(hand, async () => [])
     await watch(overtaken(hand, () => watch(blind)))
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     const unit = await unitRowOf(hand.world.context.db.read, unit_id)
@@ -215,15 +207,13 @@ describe("an authorization", () => {
     await watch(hand)
     await send(hand, claim)
     await hand.mine(55)
-    const { chain, stage, world } = hand
-    const head = Number(await stage.anvil.client.getBlockNumber())
+    const head = Number(await hand.stage.anvil.client.getBlockNumber())
     const read: (number | null | undefined)[] = []
-    const getLogs = (async (query) => {
-      const [cursor] = await world.context.db.read.select().from(chainCursors)
+    const noting = withLogs(hand, async (_query, ask) => {
+      const [cursor] = await hand.world.context.db.read.select().from(chainCursors)
       read.push(cursor?.owners_block_number)
-      return await chain.rpc.getLogs(query)
-    }) as typeof chain.rpc.getLogs
-    const noting = { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+      return await ask()
+    })
     await watch(overtaken(noting, () => watch(hand)))
     const since = read.slice(read.indexOf(head))
     expect(since.length).toBeGreaterThan(1)
@@ -266,9 +256,9 @@ describe("an authorization", () => {
 
   test("for a unit that another fork gave to somebody else is superseded once that is final", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
-    const { unit_id, address, claim } = await claimedUnit(hand)
+    const { unit_id, address } = await claimedUnit(hand)
     const { id } = await ownTransfer(hand, unit_id)
-    await loseClaim(hand, claim.id)
+    await undoBlocks(hand)
     await callAsOutsider(hand, address, "claim", [1n, accountAt(9).address])
     const seen: string[] = []
     for (let block = 0; block < 10 && seen.at(-1) !== "failed"; block++) {
@@ -373,7 +363,7 @@ describe("a unit that was claimed and has no owner any more", () => {
   test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     const { unit_id, address, claim } = await claimedUnit(hand)
-    await loseClaim(hand, claim.id)
+    await undoBlocks(hand)
     const { chip_id = "" } = await chipRowOf(hand.world.context.db.read, unit_id)
     const chip = Number.parseInt(chip_id, 16)
     await callAsOutsider(hand, address, "replaceChip", [1n, chip, 0x77])
@@ -529,9 +519,7 @@ test("a token that moved is found where each block is final, though a node leave
   const { unit_id, address } = await issuedUnit(hand)
   await watch(hand)
   await claimBeside(hand, address, accountAt(6).address)
-  const { rpc } = hand.chain
-  const getLogs = async (of: { blockHash?: Hex }) => (of.blockHash ? await rpc.getLogs(of) : [])
-  await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } as never } })
+  await watch(withLogs(hand, async ({ blockHash }, ask) => (blockHash ? await ask() : [])))
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
@@ -568,36 +556,41 @@ test("a serial that only the chain has is taken up at the confirmation depth, an
 type Move = { eventName: string; args: { from: Address } }
 type Payload = { to: Address; data: Hex }
 
+/** The same chain, which is asked for logs by way of `answer`. */
+function withLogs(
+  hand: ByHand,
+  answer: (query: LogQuery, ask: () => Promise<unknown[]>) => Promise<unknown[]>,
+): ByHand {
+  const { chain } = hand
+  const getLogs = (query: LogQuery) => answer(query, () => chain.rpc.getLogs(query as never))
+  return { ...hand, chain: { ...chain, rpc: { ...chain.rpc, getLogs } as typeof chain.rpc } }
+}
+
+type LogQuery = { fromBlock?: unknown; toBlock?: unknown; blockHash?: Hex }
+
 /** The same chain, and for how many logs it was asked at the same time. */
-function countedLogs({ chain: { rpc } }: ByHand) {
+function countedLogs(hand: ByHand) {
   let [open, most] = [0, 0]
-  const getLogs = (async (query) => {
+  const { chain } = withLogs(hand, async (_query, ask) => {
     open += 1
     most = Math.max(most, open)
-    return await rpc.getLogs(query).finally(() => {
+    return await ask().finally(() => {
       open -= 1
     })
-  }) as typeof rpc.getLogs
-  return { rpc: { ...rpc, getLogs }, mostAtOnce: () => most }
+  })
+  return { rpc: chain.rpc, mostAtOnce: () => most }
 }
 
 /** What somebody else does comes between a worker's first look at logs and what it makes of them. */
 function overtaken(hand: ByHand, act: () => Promise<void>): ByHand {
-  const { rpc } = hand.chain
   let isOvertaken = false
-  const getLogs = (async (query) => {
-    const logs = await rpc.getLogs(query)
+  return withLogs(hand, async (_query, ask) => {
+    const logs = await ask()
     if (isOvertaken) return logs
     isOvertaken = true
     await act()
     return logs
-  }) as typeof rpc.getLogs
-  return { ...hand, chain: { ...hand.chain, rpc: { ...rpc, getLogs } } }
-}
-
-async function undoBlocks({ stage }: ByHand, depth: number): Promise<void> {
-  const request = stage.anvil.client.request as (call: object) => Promise<unknown>
-  await request({ method: "anvil_reorg", params: [depth, []] })
+  })
 }
 
 /** A round of the watch, which asks for the newest block also where nothing is open. */
@@ -651,15 +644,6 @@ async function ownTransfer({ turn, world, caller }: ByHand, unit_id: string) {
   const body = { recipient: accountAt(6).address }
   const prepared = await prepareTransfer(world.context, caller, unit_id, body)
   return await turn((t) => createTransfer(t, caller, { unit_id, body, prepared }))
-}
-
-/** Replaces the newest block, which has the claim's transaction, by one without it. */
-async function loseClaim(hand: ByHand, id: string): Promise<void> {
-  const { client } = hand.stage.anvil
-  const request = client.request as (call: object) => Promise<unknown>
-  await request({ method: "anvil_reorg", params: [1, []] })
-  const { transaction_hash } = await claimNow(hand, id)
-  await client.dropTransaction({ hash: transaction_hash as Hex })
 }
 
 async function send({ stage }: ByHand, claim: { account: number; transaction: unknown }): Promise<void> {

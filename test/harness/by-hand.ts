@@ -203,13 +203,16 @@ export async function issuingLane({ world }: ByHand): Promise<LaneRow> {
   return row
 }
 
-/** A reorganization of one block, whose transactions are gone. */
-export async function undoNewestBlock({ stage }: ByHand): Promise<void> {
+/** A reorganization of the newest blocks, whose transactions are gone. */
+export async function undoBlocks({ stage }: ByHand, depth = 1): Promise<void> {
   const { client } = stage.anvil
-  const { transactions: undone } = await client.getBlock()
+  const newest = await client.getBlockNumber()
+  const numbers = Array.from({ length: depth }, (_, index) => newest - BigInt(index))
+  const undone = await Promise.all(numbers.map((blockNumber) => client.getBlock({ blockNumber })))
   const request = client.request as (call: object) => Promise<unknown>
-  await request({ method: "anvil_reorg", params: [1, []] })
-  for (const hash of undone) await client.dropTransaction({ hash })
+  await request({ method: "anvil_reorg", params: [depth, []] })
+  for (const hash of undone.flatMap(({ transactions }) => transactions))
+    await client.dropTransaction({ hash })
 }
 
 /** Mines what was sent last, from a lane, where its signer may not do it. */

@@ -68,8 +68,8 @@ export const replaceChips: Job<"replaceChip"> = {
         // What did it was sent before a back-up was restored, or came back with a reorganization, or somebody else
         // sent it.
         const isDone = now.chip === chip && receipt.status === "success"
-        const swap = isAsBefore ? null : swapOf(chain, token, chip, receipt.blockNumber)
-        const other = await (isDone ? swap?.catch(unlessUnreachable) : swap)
+        const search = isDone ? swapIfTold : swapOf
+        const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
         if (other) return { output: { transaction_hash: other } }
         // The token was issued for this very chip, or nobody who is asked has the logs of that time.
         if (isDone) return { output: { transaction_hash } }
@@ -92,12 +92,6 @@ export const replaceChips: Job<"replaceChip"> = {
 }
 
 const reverted = "chip_replacement.reverted"
-
-/** What is done is not held up by whoever cannot say which transaction has done it. */
-function unlessUnreachable(error: unknown): null {
-  if (error instanceof ChainUnreachable) return null
-  throw error
-}
 
 async function followsOpenSwap(queries: Queries, { input }: Effect<"replaceChip">): Promise<boolean> {
   const open = await openSwaps(queries, [input.unit_id])
@@ -130,6 +124,16 @@ async function swapOf(
     (found) => found.some(isIts),
   )
   return swaps.find(isIts)?.transactionHash ?? null
+}
+
+/** The same; null also where nobody who is asked has the logs, who holds up nothing that is done. */
+async function swapIfTold(...search: Parameters<typeof swapOf>): Promise<string | null> {
+  try {
+    return await swapOf(...search)
+  } catch (error) {
+    if (error instanceof ChainUnreachable) return null
+    throw error
+  }
 }
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }

@@ -77,6 +77,9 @@ export const readUpTo = ["owners_block_number", "owners_block_hash"] as const
 /** By which block owners were asked for anew. */
 export const askedBy = ["asked_block_number", "asked_block_hash"] as const
 
+/** What of a cursor has to be as it was. */
+export type Held = readonly (typeof readUpTo | typeof askedBy)[number][]
+
 /**
  * Throws `ReadByAnother` unless a chain's cursor still says of these what it said. Whoever asks next waits until the turn
  * is over.
@@ -85,13 +88,14 @@ export async function holdCursor(
   { tx }: Turn,
   { chain_id }: ConnectedChain,
   cursor: Cursor,
-  what: readonly (typeof readUpTo | typeof askedBy)[number][],
+  what: Held,
   unread: bigint | null,
 ): Promise<void> {
   const [now] = await takeCursor(tx, { chain_id })
   if (what.some((each) => now?.[each] !== cursor?.[each])) throw new ReadByAnother(unread)
 }
 
+/** Where a chain was last read, as the database has it now. */
 export async function readCursor(queries: Queries, chainId: number): Promise<Cursor> {
   const [cursor] = await cursorOf(queries, { chain_id: chainId })
   return cursor ?? null

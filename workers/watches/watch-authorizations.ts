@@ -6,8 +6,9 @@ import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
-import { type Header, surelyHeld } from "../../src/engine/chain/headers.ts"
-import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import { surelyHeld } from "../../src/engine/chain/headers.ts"
+import { isAgreedOn } from "../../src/engine/chain/providers.ts"
+import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
 import type { Checkpoint } from "../../src/engine/lanes/step.ts"
 import { maxDelayMilliseconds } from "../../src/engine/lanes/turns.ts"
@@ -23,6 +24,7 @@ import {
 import {
   askedBy,
   type Cursor,
+  type Held,
   holdCursor,
   lastRead,
   moveCursor,
@@ -87,7 +89,11 @@ async function readOn(
   if (since === deepest) return isIdle ? "idle" : "at work"
   if (read.is_lost) {
     const block = await headers.at(deepest)
-    await assertAgreed(chain, block)
+    // Owners are asked for by a block's number: whoever follows another fork would tell what is so on that one.
+    if (!(await isAgreedOn(chain, block)))
+      throw new ChainUnreachable(
+        `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
+      )
     cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
     await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
   }
@@ -101,30 +107,20 @@ async function readOn(
   const final = head - surelyHeld(chain.config) + 1n
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
+  const round = {
+    ...{ context, chain, checkpoint, deepest, told, contracts },
+    // Two who have both lost blocks would keep each other from asking for owners anew.
+    held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
+    highest: read.is_lost ? null : read.block,
+  }
   for (let first = from; first <= deepest; ) {
     const last = first <= final ? least(first + chain.log_ranges.size() - 1n, final) : first + together - 1n
     const is_doubtful = first === from && read.is_lost
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
-    // Two who have both lost blocks would keep each other from asking for owners anew.
-    const held = read.is_lost ? readUpTo : [...readUpTo, ...askedBy]
-    const highest = read.is_lost ? null : read.block
-    const round = { context, chain, checkpoint, deepest, told, contracts, cursor, held, highest }
-    ;({ first, cursor } = await readBlocks(round, watched, span))
+    ;({ first, cursor } = await readBlocks({ ...round, cursor }, watched, span))
   }
   await findLostOwners(context, chain, cursor, deepest)
   return "at work"
-}
-
-/** Owners are asked for by a block's number: whoever follows another fork would tell what is so on that one. */
-async function assertAgreed(
-  { chain_id, providers }: ConnectedChain,
-  { number, hash }: Header,
-): Promise<void> {
-  const hashes = await reach(() => providers.blockHashes(number))
-  if (hashes.every((each) => each === null || each === hash)) return
-  throw new ChainUnreachable(
-    `not all providers of chain ${chain_id} say the same of block ${number}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
-  )
 }
 
 /** A round of one chain. */
@@ -133,8 +129,7 @@ type Round = Asker & {
   told: readonly ToldUse[]
   contracts: Contracts
   cursor: Cursor
-  /** What of the cursor has to be as it was. */
-  held: Parameters<typeof holdCursor>[3]
+  held: Held
   /** What was read already, above which the cursor stays: where that is replaced, it has to be seen. Null where it is lost. */
   highest: bigint | null
 }

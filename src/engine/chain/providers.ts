@@ -12,7 +12,7 @@ import {
   sendMethod,
   verdictOf,
 } from "./endpoint.ts"
-import { rawMessage } from "./rpc.ts"
+import { rawMessage, reach } from "./rpc.ts"
 import { bestVerdict, type SendVerdict } from "./send-errors.ts"
 
 /** The JSON-RPC endpoints of one chain: asked in order, those that fail or lag behind rested for a while. */
@@ -136,6 +136,15 @@ export function createProviders(
     rank,
     health: () => providers.map((provider, index) => healthOf(provider, index + 1, now())),
   }
+}
+
+/** Whether none of the reachable providers has another block at its height. Throws `ChainUnreachable`. */
+export async function isAgreedOn(
+  { providers }: { providers: Pick<Providers, "blockHashes"> },
+  { number, hash }: { number: bigint; hash: string },
+): Promise<boolean> {
+  const hashes = await reach(() => providers.blockHashes(number))
+  return hashes.every((each) => each === null || each === hash)
 }
 
 type Provider = {

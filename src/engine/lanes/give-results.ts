@@ -2,7 +2,8 @@ import type { Address, Hex } from "viem"
 import type { Turn } from "../../db/turn.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { settleEffect } from "../actors/runtime.ts"
-import { CallReverted, reach } from "../chain/rpc.ts"
+import { isAgreedOn } from "../chain/providers.ts"
+import { CallReverted } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/job.ts"
 import { disagreement, isFinal } from "./final-block.ts"
@@ -72,7 +73,9 @@ async function confirm(
   const { place } = sighting
   const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
   if (receipt?.blockHash !== place.block_hash) return nothing
-  if (!(await isAgreedOn(lane, place))) return disagreement(lane, `block ${place.block_number}`)
+  // One of the providers is wrong: the next round asks again.
+  const block = { number: BigInt(place.block_number), hash: place.block_hash }
+  if (!(await isAgreedOn(lane.chain, block))) return disagreement(lane, `block ${block.number}`)
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
   if (isCancelled(transaction, place.hash)) {
@@ -152,12 +155,6 @@ async function areOthersFinal(
     if (receipt && !(await isFinal(lane, placeOf(receipt)))) return false
   }
   return true
-}
-
-/** Where providers disagree about the block, one of them is wrong: the next round asks again. */
-async function isAgreedOn(lane: HeldLane, { block_number, block_hash }: BlockPlace): Promise<boolean> {
-  const hashes = await reach(() => lane.chain.providers.blockHashes(BigInt(block_number)))
-  return hashes.every((hash) => hash === null || hash === block_hash)
 }
 
 /** It was lost and is in a block again, where it must achieve once more what it did. */
