@@ -348,6 +348,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "where blocks were lost and providers follow different forks" },
   },
   {
+    name: "a chip that the chain never replaced is compared with nothing",
+    file: "src/operator/verbs/compare-chain.ts",
+    replace: [["new Map([...swapped, ...kept])", "swapped"]],
+    noticed_by: {
+      file: "test/operator/compare-chain.test.ts",
+      test: "that a reorganization has undone for good is named by its unit",
+    },
+  },
+  {
     name: "an owner that was lost is not asked for",
     file: watch,
     replace: [["await findLostOwners(context, chain, cursor, deepest)", ""]],

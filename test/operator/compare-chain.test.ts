@@ -1,9 +1,19 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { concatHex, numberToHex } from "viem"
+import { concatHex, type Hex, numberToHex } from "viem"
+import type { World } from "../../src/engine/world.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
 import { compareChain } from "../../src/operator/commands/compare-chain.ts"
 import { comparableCollections, compareWithChain } from "../../src/operator/verbs/compare-chain.ts"
 import { createChipReplacement } from "../../src/resources/chip-replacements/service.ts"
+import {
+  claimBeside,
+  issuedUnit as issuedByHand,
+  openForEachTest,
+  outsider,
+  replaceChip as replaceByHand,
+  replacementNow,
+  undoBlocks,
+} from "../harness/by-hand.ts"
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { asThief, foreignChip, thief } from "../harness/thief.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
@@ -51,6 +61,27 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
   expect(await compare(collection_id)).toMatchObject({ collections: [{ unasked_serials: 1 }] })
 }, 60_000)
 
+const openHand = openForEachTest()
+
+test("a replacement that a reorganization has undone for good is named by its unit", async () => {
+  const hand = await openHand({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedByHand(hand)
+  const { id, previous_chip_id, chip_id } = await replaceByHand(hand, unit_id)
+  await hand.settle()
+  expect(await compareIn(hand.world)).toEqual({ compared: 1, not_connected: 0, collections: [] })
+
+  const [sent] = await hand.transactionsOf("replaceChip")
+  const { blockNumber } = await hand.stage.anvil.client.getTransactionReceipt({ hash: sent?.hash as Hex })
+  const newest = await hand.stage.anvil.client.getBlockNumber()
+  await undoBlocks(hand, Number(newest - blockNumber) + 1)
+  await claimBeside(hand, address, outsider.address)
+  await hand.tick()
+  expect(await compareIn(hand.world)).toMatchObject({
+    collections: [{ other_chips: [{ unit_id, serial: 1, chip_id, chip_id_on_chain: previous_chip_id }] }],
+  })
+  expect((await replacementNow(hand, id)).status).toBe("confirmed")
+}, 30_000)
+
 test("what is issued while a collection is compared was asked for", async () => {
   const { collection_id } = await issuedUnit(running)
   const { context, stage } = running
@@ -67,9 +98,12 @@ test("a collection is named in either case, and one that is not there is refused
   await expect(compare("nonsense")).rejects.toThrow("there is no active collection nonsense")
 }, 60_000)
 
-async function compare(collection_id: string) {
-  const values = parseValues(compareChain, ["--collection", collection_id])
-  const output = await compareChain.plan(values)(running.stage.world)
+function compare(collection_id: string) {
+  return compareIn(running.stage.world, ["--collection", collection_id])
+}
+
+async function compareIn(world: World, words: string[] = []) {
+  const output = await compareChain.plan(parseValues(compareChain, words))(world)
   return "document" in output ? output.document : null
 }
 

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm"
-import { chips, collections, units } from "../../src/db/schema.ts"
+import { chipReplacements, chips, collections, units } from "../../src/db/schema.ts"
 import type { Judged } from "../faults/judge.ts"
 import type { CollectionPlayed } from "./asking.ts"
-import { readTokens } from "./judge-owners.ts"
+import { lostForGood, readTokens } from "./judge-owners.ts"
 
 /** What contradicts the chain in a collection whose rows were put back to older ones. */
 export async function findFaultsAfterRestoring(
@@ -18,6 +18,7 @@ export async function findFaultsAfterRestoring(
   if (!collection) return found
 
   const allChips = await read.select().from(chips)
+  const lost = await chipsLostForGood(remains)
   for (const unit of await read.select().from(units).where(eq(units.collection_id, played.id))) {
     const chip = allChips.find(({ unit_id }) => unit_id === unit.id)
     if (!chip) continue
@@ -26,10 +27,17 @@ export async function findFaultsAfterRestoring(
       found.push(`the unit ${unit.id} has the serial ${unit.serial}, which the chain does not have`)
       continue
     }
-    if (token.chip !== chip.chip_id)
+    if (token.chip !== chip.chip_id && !lost.has(chip.chip_id))
       found.push(`serial ${unit.serial} has the chip ${token.chip} on chain and ${chip.chip_id} here`)
   }
   return found
 }
 
-type Remains = Pick<Judged, "anvil" | "world">
+/** Those whose replacement an operator was told of, as a reorganization undid it for good. */
+async function chipsLostForGood(remains: Remains): Promise<Set<string>> {
+  const lost = lostForGood(remains)
+  const rows = await remains.world.context.db.read.select().from(chipReplacements)
+  return new Set(rows.filter(({ id }) => lost.has(id)).map(({ chip_id }) => chip_id))
+}
+
+type Remains = Pick<Judged, "anvil" | "world"> & { log: readonly string[] }

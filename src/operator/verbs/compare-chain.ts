@@ -11,6 +11,7 @@ import {
   type UnitRow,
   units,
 } from "../../db/schema.ts"
+import { boundChips } from "../../engine/chain/bound-chips.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { newestConfirmed } from "../../engine/chain/headers.ts"
 import { chipIdOf } from "../../engine/chain/issue-call.ts"
@@ -45,21 +46,36 @@ export async function compareWithChain(
   chain: ConnectedChain,
   collection: Pick<CollectionRow, "id" | "address" | "deployed_block">,
 ) {
+  const address = collection.address as Address
+  // Before the chain is read: what is replaced meanwhile it does not have yet.
+  const replaced = await replacedSerials(queries, collection.id)
   const newest_block = await newestConfirmed(chain, 0n)
   const [issued, swapped] = await Promise.all([
-    issuedOn(chain, collection.address as Address, newest_block),
+    issuedOn(chain, address, newest_block),
     swappedChips(chain, collection, newest_block),
   ])
+  const unswapped = replaced.filter((serial) => serial <= issued && !swapped.has(serial))
+  const kept = await boundChips(chain, address, unswapped, newest_block)
   // After the chain was read: what is asked for meanwhile was asked for.
   return {
     collection_id: collection.id,
     unasked_serials: await unaskedOf(queries, collection.id, issued),
-    other_chips: await otherChips(queries, collection.id, swapped),
+    other_chips: await otherChips(queries, collection.id, new Map([...swapped, ...kept])),
     unasked_claims: await unaskedClaims(queries, collection.id),
   }
 }
 
 export type Comparison = Awaited<ReturnType<typeof compareWithChain>>
+
+/** Those whose chip was replaced here: the chain may have lost that, and never bound them to another one. */
+async function replacedSerials(queries: Queries, collectionId: string): Promise<number[]> {
+  const rows = await queries
+    .selectDistinct({ serial: units.serial })
+    .from(chipReplacements)
+    .innerJoin(units, eq(units.id, chipReplacements.unit_id))
+    .where(and(eq(units.collection_id, collectionId), eq(chipReplacements.status, "confirmed")))
+  return rows.flatMap(({ serial }) => serial ?? [])
+}
 
 /** By serial, the chip that the newest replacement on chain gave it. */
 async function swappedChips(
@@ -96,9 +112,9 @@ async function unaskedOf(queries: Queries, id: string, issued: number): Promise<
 async function otherChips(
   queries: Queries,
   collectionId: string,
-  swapped: ReadonlyMap<number, string>,
+  bound: ReadonlyMap<number, string>,
 ): Promise<{ unit_id: string; serial: number; chip_id: string | null; chip_id_on_chain: string }[]> {
-  if (swapped.size === 0) return []
+  if (bound.size === 0) return []
   const isUnderWay = and(
     eq(chipReplacements.unit_id, units.id),
     inArray(chipReplacements.status, ["prepared", "submitted"]),
@@ -114,7 +130,7 @@ async function otherChips(
     .where(eq(units.collection_id, collectionId))
     .orderBy(asc(units.serial))
   return rows.flatMap(({ unit_id, serial, chip_id, next_chip_id }) => {
-    const onChain = serial === null ? undefined : swapped.get(serial)
+    const onChain = serial === null ? undefined : bound.get(serial)
     if (serial === null || onChain === undefined || [chip_id, next_chip_id].includes(onChain)) return []
     return [{ unit_id, serial, chip_id, chip_id_on_chain: onChain }]
   })
