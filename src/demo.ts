@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { isFolderLocked } from "./dev/data-lock.ts"
 import { type Journey, runJourney } from "./dev/journey.ts"
 import type { DevService } from "./dev/start.ts"
 import { dataDirOf, processEnvironment } from "./platform/config.ts"
@@ -11,11 +12,13 @@ async function main(): Promise<void> {
   if (values.help) return say(usage)
   const folder = dataDirOf(processEnvironment)
   const progress = createProgress(values.json)
-  let own: Bun.Subprocess | undefined
+  let own: Bun.Subprocess | null = null
   if (!(await runningService(folder)))
-    own = await progress.step(`service started for this demo: none runs in ${folder}`, () =>
-      startOwnService(folder),
-    )
+    own = isFolderLocked(folder)
+      ? await progress.step(`service that was starting in ${folder}`, () => untilRunning(folder, null))
+      : await progress.step(`service started for this demo: none runs in ${folder}`, () =>
+          startOwnService(folder),
+        )
   try {
     const find = async () => JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) as DevService
     const journey = await runJourney(find, progress)
@@ -82,12 +85,17 @@ async function startOwnService(folder: string) {
     stdout: "ignore",
     stderr: "inherit",
   })
+  return await untilRunning(folder, child)
+}
+
+/** Answers the process that was given, which somebody else's service does not have. */
+async function untilRunning(folder: string, own: Bun.Subprocess | null) {
   const deadline = performance.now() + startPatienceMilliseconds
-  while (child.exitCode === null && performance.now() < deadline) {
-    if (await runningService(folder)) return child
+  while ((own ? own.exitCode === null : isFolderLocked(folder)) && performance.now() < deadline) {
+    if (await runningService(folder)) return own
     await Bun.sleep(200)
   }
-  child.kill()
+  own?.kill()
   throw new Error("the service for the demo did not start")
 }
 

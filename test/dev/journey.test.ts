@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, test } from "bun:test"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { and, asc, eq } from "drizzle-orm"
 import { createPublicClient, type Hex, http } from "viem"
 import { openDatabase } from "../../src/db/open.ts"
 import { actorEvents, actors, effects, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { lockFolder } from "../../src/dev/data-lock.ts"
 import type { Journey } from "../../src/dev/journey.ts"
 import type { DevService } from "../../src/dev/start.ts"
 import type { MachineName } from "../../src/engine/actors/lifecycles.ts"
@@ -77,23 +79,45 @@ describe("the demo", () => {
 
   test.concurrent("says that no service runs in its folder before it uses one of its own", async () => {
     const folder = newFolder()
-    const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts")], {
-      env: { ...process.env, DATA_DIR: folder },
-      stdout: "pipe",
-      stderr: "inherit",
-      detached: true,
+    expect(await firstStepOfDemo(folder)).toStartWith(
+      `  ✓ service started for this demo: none runs in ${folder} (`,
+    )
+  }, 60_000)
+
+  test.concurrent("waits for a service that is only starting in its folder, and starts none of its own", async () => {
+    const folder = newFolder()
+    const unlock = lockFolder(folder)
+    let asked = 0
+    const starting = Bun.serve({
+      port: 0,
+      routes: { "/health": () => new Response(null, { status: asked++ ? 200 : 503 }) },
+      // What the demo asks next is not answered before it ends.
+      fetch: () => new Promise<Response>(() => {}),
     })
-    let printed = ""
-    for await (const chunk of demo.stdout) {
-      printed += new TextDecoder().decode(chunk)
-      if (printed.includes("\n")) break
-    }
-    // A group of its own: the service that it has started ends with it.
-    process.kill(-demo.pid, "SIGKILL")
-    await demo.exited
-    expect(printed).toStartWith(`  ✓ service started for this demo: none runs in ${folder} (`)
+    writeFileSync(join(folder, "dev.json"), JSON.stringify({ base_url: starting.url.origin }))
+    expect(await firstStepOfDemo(folder)).toStartWith(`  ✓ service that was starting in ${folder} (`)
+    await starting.stop(true)
+    unlock()
   }, 60_000)
 })
+
+async function firstStepOfDemo(folder: string): Promise<string> {
+  const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts")], {
+    env: { ...process.env, DATA_DIR: folder },
+    stdout: "pipe",
+    stderr: "ignore",
+    detached: true,
+  })
+  let printed = ""
+  for await (const chunk of demo.stdout) {
+    printed += new TextDecoder().decode(chunk)
+    if (printed.includes("\n")) break
+  }
+  // A group of its own: the service that it has started ends with it.
+  process.kill(-demo.pid, "SIGKILL")
+  await demo.exited
+  return printed
+}
 
 /** Looks into the running service's database until it has an open effect of that name. */
 async function untilOpen(folder: string, work: string): Promise<void> {

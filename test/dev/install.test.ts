@@ -1,0 +1,65 @@
+import { afterEach, expect, test } from "bun:test"
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { engines, scripts } from "../../package.json"
+import { takeFile } from "../../src/platform/file-lock.ts"
+
+// What comes before each command of a checkout.
+
+const folders: string[] = []
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+test("every command installs first what it needs, but the one that needs it installed", () => {
+  const others = Object.entries(scripts).filter(([, script]) => !script.startsWith("bun src/install.ts && "))
+  expect(others.map(([name]) => name)).toEqual(["format"])
+})
+
+test("a command that begins while another one installs says so, and waits for it", async () => {
+  const folder = await checkout()
+  const unlock = takeFile(join(folder, "node_modules/.install.db"), 0)
+  const { stderr, exited } = install(folder)
+  const { value } = await stderr.getReader().read()
+  expect(value && new TextDecoder().decode(value)).toBe("another command is installing the packages …\n")
+  unlock?.()
+  expect(await exited).toBe(0)
+}, 20_000)
+
+test("a command whose packages cannot be had says in one line why, and what to do", async () => {
+  const folder = await checkout({ "no-such-package": "1.0.0" })
+  const { stderr, exited } = install(folder)
+  expect(await exited).toBe(1)
+  expect(await stderr.text()).toMatch(
+    /^installing the packages …\nthe packages could not be installed: .+\. Where .+ delete node_modules and try again\n$/,
+  )
+}, 20_000)
+
+test("a command of another Bun says so and goes on", async () => {
+  const folder = await checkout({}, "1.0.0")
+  const { stderr, exited } = install(folder)
+  expect(await exited).toBe(0)
+  expect(await stderr.text()).toStartWith(
+    `this is Bun ${Bun.version}, and all of this was tested with 1.0.0: npx -y bun@1.0.0`,
+  )
+}, 20_000)
+
+async function checkout(dependencies: Record<string, string> = {}, bun = engines.bun): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "install-"))
+  folders.push(folder)
+  mkdirSync(join(folder, "src/platform"), { recursive: true })
+  for (const file of ["src/install.ts", "src/platform/file-lock.ts"])
+    copyFileSync(join(import.meta.dir, "../..", file), join(folder, file))
+  await Bun.write(join(folder, "package.json"), JSON.stringify({ engines: { bun }, dependencies }))
+  return folder
+}
+
+/** Where no registry answers. */
+function install(folder: string) {
+  return Bun.spawn([process.execPath, "src/install.ts"], {
+    cwd: folder,
+    stderr: "pipe",
+    env: { ...process.env, BUN_CONFIG_REGISTRY: "http://127.0.0.1:9/" },
+  })
+}
