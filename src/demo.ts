@@ -88,10 +88,10 @@ async function startOwnService(folder: string) {
   return await untilRunning(folder, child)
 }
 
-/** Answers the process that was given, which somebody else's service does not have. */
+/** Answers the process that was given. Where somebody else's has the folder, after all, that one is awaited. */
 async function untilRunning(folder: string, own: Bun.Subprocess | null) {
   const deadline = performance.now() + startPatienceMilliseconds
-  while ((own ? own.exitCode === null : isFolderLocked(folder)) && performance.now() < deadline) {
+  while ((own?.exitCode === null || isFolderLocked(folder)) && performance.now() < deadline) {
     if (await runningService(folder)) return own
     await Bun.sleep(200)
   }
