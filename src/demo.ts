@@ -5,20 +5,19 @@ import { isFolderLocked } from "./dev/data-lock.ts"
 import { type Journey, runJourney } from "./dev/journey.ts"
 import type { DevService } from "./dev/start.ts"
 import { dataDirOf, processEnvironment } from "./platform/config.ts"
-import { complain, say } from "./platform/run.ts"
+import { complain, keepFilesPrivate, say } from "./platform/run.ts"
 
 async function main(): Promise<void> {
+  keepFilesPrivate()
   const { values } = parseArgs({ options: { json: yesOrNo, help: { ...yesOrNo, short: "h" } } })
   if (values.help) return say(usage)
   const folder = dataDirOf(processEnvironment)
   const progress = createProgress(values.json)
-  let own: Bun.Subprocess | null = null
-  if (!(await runningService(folder)))
-    own = isFolderLocked(folder)
-      ? await progress.step(`service that was starting in ${folder}`, () => untilRunning(folder, null))
-      : await progress.step(`service started for this demo: none runs in ${folder}`, () =>
-          startOwnService(folder),
-        )
+  const own = (await isServed(folder, progress))
+    ? null
+    : await progress.step(`service started for this demo: none runs in ${folder}`, () =>
+        startOwnService(folder),
+      )
   try {
     const find = async () => JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) as DevService
     const journey = await runJourney(find, progress)
@@ -38,6 +37,8 @@ The whole journey, step by step: collection, units, test chips, tap, claim, tran
 It uses the dev service that runs with the same DATA_DIR (./data when unset), and starts one of its own when none runs.
 
   --json    prints one JSON document with the addresses and transaction hashes, and nothing else`
+
+type Progress = ReturnType<typeof createProgress>
 
 /** A line for each step, with its seconds while it runs on a terminal. */
 function createProgress(isQuiet: boolean) {
@@ -59,6 +60,35 @@ function createProgress(isQuiet: boolean) {
     },
     elapsed: () => seconds(since),
   }
+}
+
+/** Whether a service runs in a folder, be it that it is only starting. */
+async function isServed(folder: string, progress: Progress): Promise<boolean> {
+  if (await runningService(folder)) return true
+  if (!(await isTaken(folder))) return false
+  return await progress.step(`waited for the service that has ${folder}`, () => comesToRun(folder))
+}
+
+/** One that was started in the same moment takes its folder within a second. */
+async function isTaken(folder: string): Promise<boolean> {
+  for (let look = 0; look < 5; look++) {
+    if (isFolderLocked(folder)) return true
+    await Bun.sleep(200)
+  }
+  return false
+}
+
+/** Answers false where the service that has the folder ends before. */
+async function comesToRun(folder: string): Promise<boolean> {
+  const deadline = performance.now() + startPatienceMilliseconds
+  while (performance.now() < deadline) {
+    if (await runningService(folder)) return true
+    if (!isFolderLocked(folder)) return false
+    await Bun.sleep(200)
+  }
+  throw new Error(
+    `the service that has ${folder} does not answer: stop it, or set DATA_DIR to another folder`,
+  )
 }
 
 /** The running service of a folder, or null when nobody answers. */
@@ -85,17 +115,12 @@ async function startOwnService(folder: string) {
     stdout: "ignore",
     stderr: "inherit",
   })
-  return await untilRunning(folder, child)
-}
-
-/** Answers the process that was given. Where somebody else's has the folder, after all, that one is awaited. */
-async function untilRunning(folder: string, own: Bun.Subprocess | null) {
   const deadline = performance.now() + startPatienceMilliseconds
-  while ((own?.exitCode === null || isFolderLocked(folder)) && performance.now() < deadline) {
-    if (await runningService(folder)) return own
+  while (child.exitCode === null && child.signalCode === null && performance.now() < deadline) {
+    if (await runningService(folder)) return child
     await Bun.sleep(200)
   }
-  own?.kill()
+  child.kill()
   throw new Error("the service for the demo did not start")
 }
 

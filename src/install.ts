@@ -1,38 +1,44 @@
-import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { engines } from "../package.json"
 import { takeFile } from "./platform/file-lock.ts"
 
 /**
  * Before each command of `package.json`: installs what `bun.lock` says and is not there yet, one command at a time, as
- * two at once would take files from under each other. Nothing here needs a package. Ends with 1 and one line where that
- * fails.
+ * two at once would take files from under each other. Nothing here needs a package. Answers the exit code: 1 with one
+ * line where that fails.
  */
-function install(): number {
+async function install(): Promise<number> {
   if (Bun.version !== engines.bun)
     complain(
       `this is Bun ${Bun.version}, and all of this was tested with ${engines.bun}: npx -y bun@${engines.bun} run … has that`,
     )
-  const isFirst = !existsSync(modules)
   const unlock = waitForOthers()
-  if (isFirst) complain("installing the packages …")
-  const command = [process.execPath, "install", "--frozen-lockfile", "--no-progress"]
-  const { exitCode, stderr } = Bun.spawnSync(command, { cwd: root, stdout: "ignore", stderr: "pipe" })
+  const saying = setTimeout(complain, 1_000, "installing the packages …")
+  const child = Bun.spawn([process.execPath, "install", "--frozen-lockfile", "--no-progress"], {
+    cwd: root,
+    stdout: "ignore",
+    stderr: "pipe",
+  })
+  // What is told to end, ends with what it has started: the next command would install beside that.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal))
+  const said = Bun.stripANSI(await child.stderr.text())
+  const exitCode = await child.exited
+  clearTimeout(saying)
   unlock()
   if (exitCode === 0) return 0
-  const why = /^error: (.+)$/m.exec(stderr.toString())?.[1] ?? `bun install ended with ${exitCode}`
-  complain(
-    `the packages could not be installed: ${why}. Where the registry is reached and the disk has room, put package.json and bun.lock back, delete node_modules and try again`,
-  )
+  const why = /^error: (.+)$/m.exec(said)?.[1] ?? `bun install ended with ${exitCode}`
+  complain(`the packages could not be installed: ${why}. ${why.includes("frozen") ? changed : unreached}`)
   return 1
 }
 
+const changed = "Run bun install where package.json was changed on purpose, else put it and bun.lock back"
+const unreached = "Where the registry is reached and the disk has room, delete node_modules and try again"
+
 const root = join(import.meta.dir, "..")
-const modules = join(root, "node_modules")
 
 /** Answers how to let go of what the others wait for. */
 function waitForOthers(): () => void {
-  const file = join(modules, ".install.db")
+  const file = join(root, "node_modules/.install.db")
   try {
     const unlock = takeFile(file, 500)
     if (unlock) return unlock
@@ -49,4 +55,4 @@ function complain(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-process.exit(install())
+process.exit(await install())

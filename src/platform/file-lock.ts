@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite"
-import { mkdirSync } from "node:fs"
+import { accessSync, constants, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 
 /**
@@ -12,6 +12,8 @@ export function takeFile(path: string, patienceMilliseconds: number): (() => voi
   // SQLite is the file lock at hand.
   const file = new Database(path)
   try {
+    // One that can only be read is opened all the same, and then locks nobody out.
+    accessSync(path, constants.W_OK)
     file.run(`PRAGMA busy_timeout = ${patienceMilliseconds}`)
     file.run("BEGIN EXCLUSIVE")
     return () => file.close()

@@ -79,29 +79,49 @@ describe("the demo", () => {
 
   test.concurrent("says that no service runs in its folder before it uses one of its own", async () => {
     const folder = newFolder()
-    expect(await firstStepOfDemo(folder)).toStartWith(
-      `  ✓ service started for this demo: none runs in ${folder} (`,
-    )
+    expect(await stepsOfDemo(folder, 1)).toEqual([
+      `  ✓ service started for this demo: none runs in ${folder}`,
+    ])
   }, 60_000)
 
   test.concurrent("waits for a service that is only starting in its folder, and starts none of its own", async () => {
     const folder = newFolder()
     const unlock = lockFolder(folder)
-    let asked = 0
-    const starting = Bun.serve({
-      port: 0,
-      routes: { "/health": () => new Response(null, { status: asked++ ? 200 : 503 }) },
-      // What the demo asks next is not answered before it ends.
-      fetch: () => new Promise<Response>(() => {}),
-    })
-    writeFileSync(join(folder, "dev.json"), JSON.stringify({ base_url: starting.url.origin }))
-    expect(await firstStepOfDemo(folder)).toStartWith(`  ✓ service that was starting in ${folder} (`)
+    const starting = serveHealth(folder, (asked) => (asked === 1 ? 503 : 200))
+    expect(await stepsOfDemo(folder, 1)).toEqual([`  ✓ waited for the service that has ${folder}`])
     await starting.stop(true)
     unlock()
   }, 60_000)
+
+  test.concurrent("starts a service of its own where the one that has its folder ends instead", async () => {
+    const folder = newFolder()
+    const unlock = lockFolder(folder)
+    const ending = serveHealth(folder, (asked) => {
+      if (asked === 2) unlock()
+      return 503
+    })
+    expect(await stepsOfDemo(folder, 2)).toEqual([
+      `  ✓ waited for the service that has ${folder}`,
+      `  ✓ service started for this demo: none runs in ${folder}`,
+    ])
+    await ending.stop(true)
+  }, 60_000)
 })
 
-async function firstStepOfDemo(folder: string): Promise<string> {
+/** What a folder names as its service: it says how it is, by how often it was asked, and leaves the rest unanswered. */
+function serveHealth(folder: string, statusAt: (asked: number) => number) {
+  let asked = 0
+  const server = Bun.serve({
+    port: 0,
+    routes: { "/health": () => new Response(null, { status: statusAt(++asked) }) },
+    fetch: () => new Promise<Response>(() => {}),
+  })
+  writeFileSync(join(folder, "dev.json"), JSON.stringify({ base_url: server.url.origin }))
+  return server
+}
+
+/** The first steps of a demo, without how long they took; it ends with them. */
+async function stepsOfDemo(folder: string, count: number): Promise<string[]> {
   const demo = Bun.spawn([process.execPath, join(root, "src/demo.ts")], {
     env: { ...process.env, DATA_DIR: folder },
     stdout: "pipe",
@@ -111,12 +131,13 @@ async function firstStepOfDemo(folder: string): Promise<string> {
   let printed = ""
   for await (const chunk of demo.stdout) {
     printed += new TextDecoder().decode(chunk)
-    if (printed.includes("\n")) break
+    if (printed.split("\n").length > count) break
   }
   // A group of its own: the service that it has started ends with it.
   process.kill(-demo.pid, "SIGKILL")
   await demo.exited
-  return printed
+  const lines = printed.split("\n").slice(0, count)
+  return lines.map((line) => line.replace(/ \([\d.]+ s\)$/, ""))
 }
 
 /** Looks into the running service's database until it has an open effect of that name. */

@@ -350,10 +350,10 @@ export const mutations: Mutation[] = [
   {
     name: "a chip that the chain never replaced is compared with nothing",
     file: "src/operator/verbs/compare-chain.ts",
-    replace: [["new Map([...swapped, ...kept])", "swapped"]],
+    replace: [["new Map([...swapped, ...locked])", "swapped"]],
     noticed_by: {
       file: "test/operator/compare-chain.test.ts",
-      test: "that a reorganization has undone for good is named by its unit",
+      test: "is named by its unit once a claim has locked the chip before",
     },
   },
   {

@@ -27,17 +27,19 @@ export async function findFaultsAfterRestoring(
       found.push(`the unit ${unit.id} has the serial ${unit.serial}, which the chain does not have`)
       continue
     }
-    if (token.chip !== chip.chip_id && !lost.has(chip.chip_id))
+    if (token.chip !== chip.chip_id && token.chip !== lost.get(chip.chip_id))
       found.push(`serial ${unit.serial} has the chip ${token.chip} on chain and ${chip.chip_id} here`)
   }
   return found
 }
 
-/** Those whose replacement an operator was told of, as a reorganization undid it for good. */
-async function chipsLostForGood(remains: Remains): Promise<Set<string>> {
+/** Those whose replacement an operator was told of, as a reorganization undid it for good, with the ones before them. */
+async function chipsLostForGood(remains: Remains): Promise<Map<string, string>> {
   const lost = lostForGood(remains)
   const rows = await remains.world.context.db.read.select().from(chipReplacements)
-  return new Set(rows.filter(({ id }) => lost.has(id)).map(({ chip_id }) => chip_id))
+  return new Map(
+    rows.filter(({ id }) => lost.has(id)).map(({ chip_id, previous_chip_id }) => [chip_id, previous_chip_id]),
+  )
 }
 
 type Remains = Pick<Judged, "anvil" | "world"> & { log: readonly string[] }

@@ -7,7 +7,8 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { ChainUnreachable, reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { tokenAt } from "../../src/engine/chain/token-at.ts"
 import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { isClaimedAtDepth } from "./claimed-at-depth.ts"
 import { openSwaps } from "./open-swaps.ts"
@@ -63,18 +64,18 @@ export const replaceChips: Job<"replaceChip"> = {
         )
         const { transactionHash: transaction_hash } = receipt
         if (isSwapped) return { output: { transaction_hash } }
-        const now = await stateOf(chain, token, receipt.blockNumber)
-        const isAsBefore = now.chip === Number.parseInt(previous_chip_id, 16)
+        const now = await tokenSince(chain, token, receipt.blockNumber)
+        const isAsBefore = now.chip_id === previous_chip_id
         // What did it was sent before a back-up was restored, or came back with a reorganization, or somebody else
         // sent it.
-        const isDone = now.chip === chip && receipt.status === "success"
+        const isDone = now.chip_id === chip_id && receipt.status === "success"
         const search = isDone ? swapIfTold : swapOf
         const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
         if (other) return { output: { transaction_hash: other } }
         // The token was issued for this very chip, or nobody who is asked has the logs of that time.
         if (isDone) return { output: { transaction_hash } }
-        if (now.chip === chip) return "again"
-        if (now.is_claimed)
+        if (now.chip_id === chip_id) return "again"
+        if (now.owner !== null)
           return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
             ? { error: failure("chip_replacement.locked", transaction_hash) }
             : "again"
@@ -104,9 +105,8 @@ async function isPreviousSwapLost(
   token: Token,
   { input: { previous_chip_id, chip_id } }: Effect<"replaceChip">,
 ): Promise<boolean> {
-  const now = await unlessReverted(() => stateOf(chain, token, 0n), null)
-  const chips = [previous_chip_id, chip_id].map((id) => Number.parseInt(id, 16))
-  return now === null || (!now.is_claimed && !chips.includes(now.chip))
+  const now = await unlessReverted(() => tokenSince(chain, token, 0n), null)
+  return now === null || (now.owner === null && ![previous_chip_id, chip_id].includes(now.chip_id))
 }
 
 /** The newest transaction that bound a token to a chip; null where no block has one that is deep enough. */
@@ -138,17 +138,9 @@ async function swapIfTold(...search: Parameters<typeof swapOf>): Promise<string 
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }
 
-/** Both at one block, not below the one that was seen: who is asked for the one may lag behind who is asked for the other. */
-async function stateOf(chain: ConnectedChain, token: Token, seen: bigint) {
-  const blockNumber = await newestSince(chain.headers, seen)
-  const read = { address: token.contract, abi: collectionAbi, args: [token.serial], blockNumber } as const
-  const [chip, owner] = await reach(() =>
-    Promise.all([
-      chain.rpc.readContract({ ...read, functionName: "chipOf" }),
-      chain.rpc.readContract({ ...read, functionName: "ownerOf" }),
-    ]),
-  )
-  return { chip, is_claimed: !isAddressEqual(owner, token.contract) }
+/** The token as it is now, and not at a block below one that was seen. */
+async function tokenSince(chain: ConnectedChain, token: Token, seen: bigint) {
+  return await tokenAt(chain, token, await newestSince(chain.headers, seen))
 }
 
 async function tokenOf(queries: Queries, { input: { unit_id } }: Effect<"replaceChip">): Promise<Token> {

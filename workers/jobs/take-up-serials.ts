@@ -7,18 +7,21 @@ import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { noteOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
-import { boundChips } from "../../src/engine/chain/bound-chips.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed } from "../../src/engine/chain/headers.ts"
+import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
-import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import type { FoundSerial } from "../../src/engine/found-serials.ts"
 import type { Effect, Wait, Write } from "../../src/engine/jobs/job.ts"
 import { isContractLost } from "./lost-contract.ts"
 
 /** The most serials that are taken up at once; there may be more. */
 const maxSerials = 100
+/** How many of them the chain is asked for at the same time. */
+const serialsAtOnce = 20
 
 /**
  * Takes up serials that the chain has issued and the database does not know, as after an older back-up was restored:
@@ -117,15 +120,32 @@ async function readSerials(
 ): Promise<FoundSerial[]> {
   if (serials.length === 0) return []
   const hashes = await issuancesOf(chain, collection, Math.min(...serials), block)
-  const chips = await boundChips(chain, collection.address as Address, serials, block)
-  return serials.map((serial) => {
-    const transaction_hash = hashes.get(serial)
-    if (!transaction_hash)
-      throw new Error(
-        `no log says which transaction issued serial ${serial} of collection ${collection.id}: put a provider that has all logs first in rpc_urls of chain ${chain.chain_id} in CHAINS`,
-      )
-    return { serial, chip_id: chips.get(serial) ?? "", transaction_hash }
-  })
+  const found: FoundSerial[] = []
+  for (let at = 0; at < serials.length; at += serialsAtOnce) {
+    const some = serials.slice(at, at + serialsAtOnce)
+    const chips = await Promise.all(some.map((serial) => chipOf(chain, collection, serial, block)))
+    for (const [index, serial] of some.entries()) {
+      const transaction_hash = hashes.get(serial)
+      if (!transaction_hash)
+        throw new Error(
+          `no log says which transaction issued serial ${serial} of collection ${collection.id}: put a provider that has all logs first in rpc_urls of chain ${chain.chain_id} in CHAINS`,
+        )
+      found.push({ serial, chip_id: chips[index] ?? "", transaction_hash })
+    }
+  }
+  return found
+}
+
+/** The chip a serial is bound to, which need not be the one it was issued with. */
+async function chipOf(
+  { rpc }: ConnectedChain,
+  { address }: CollectionRow,
+  serial: number,
+  blockNumber: bigint,
+): Promise<string> {
+  const token = { address: address as Address, abi: collectionAbi, args: [BigInt(serial)] } as const
+  const chip = await reach(() => rpc.readContract({ ...token, functionName: "chipOf", blockNumber }))
+  return chipIdOf(chip)
 }
 
 /** The transactions by which serials from the lowest on were issued. */

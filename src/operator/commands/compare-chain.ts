@@ -9,7 +9,8 @@ export const compareChain: Command = {
   does: "what collections have on chain that nobody asked for here, as after a signer's key was leaked",
   takes: "[--collection ID]",
   about: `Serials, chips that units have on chain only, and owners without a claim. Ends with 1 where there are any. Claims of a
-unit that has another chip on chain fail until the chain has its own again: a claim binds the one on chain for good.`,
+unit that has another chip on chain fail until the chain has its own again: a claim binds the one on chain for good. A claimed
+unit with a chip from before its replacement lost that to a reorganization.`,
   options: { collection: false },
   plan(values) {
     const name = values.option("collection")

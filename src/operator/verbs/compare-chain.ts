@@ -11,12 +11,13 @@ import {
   type UnitRow,
   units,
 } from "../../db/schema.ts"
-import { boundChips } from "../../engine/chain/bound-chips.ts"
+import { someAtATime } from "../../engine/chain/answers.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { newestConfirmed } from "../../engine/chain/headers.ts"
 import { chipIdOf } from "../../engine/chain/issue-call.ts"
 import { issuedOn } from "../../engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../engine/chain/logs.ts"
+import { tokenAt } from "../../engine/chain/token-at.ts"
 import { parseId } from "../../platform/ids.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
@@ -39,7 +40,8 @@ export async function comparableCollections(queries: Queries, name: string | nul
 
 /**
  * What a collection's contract has at the confirmation depth and nobody asked for here: the work of whoever else has a
- * signer's key, or what a restored back-up has forgotten. Throws `ChainUnreachable`.
+ * signer's key, what a restored back-up has forgotten, or what a reorganization has left of it. Throws
+ * `ChainUnreachable`.
  */
 export async function compareWithChain(
   queries: Queries,
@@ -55,19 +57,19 @@ export async function compareWithChain(
     swappedChips(chain, collection, newest_block),
   ])
   const unswapped = replaced.filter((serial) => serial <= issued && !swapped.has(serial))
-  const kept = await boundChips(chain, address, unswapped, newest_block)
+  const locked = await lockedChips(chain, address, unswapped, newest_block)
   // After the chain was read: what is asked for meanwhile was asked for.
   return {
     collection_id: collection.id,
     unasked_serials: await unaskedOf(queries, collection.id, issued),
-    other_chips: await otherChips(queries, collection.id, new Map([...swapped, ...kept])),
+    other_chips: await otherChips(queries, collection.id, new Map([...swapped, ...locked])),
     unasked_claims: await unaskedClaims(queries, collection.id),
   }
 }
 
 export type Comparison = Awaited<ReturnType<typeof compareWithChain>>
 
-/** Those whose chip was replaced here: the chain may have lost that, and never bound them to another one. */
+/** Those whose chip was replaced here, which the chain may have lost. */
 async function replacedSerials(queries: Queries, collectionId: string): Promise<number[]> {
   const rows = await queries
     .selectDistinct({ serial: units.serial })
@@ -91,6 +93,23 @@ async function swappedChips(
   const oldestFirst = logs.toReversed()
   return new Map(oldestFirst.map(({ args }) => [Number(args.serial), chipIdOf(args.chip ?? 0)]))
 }
+
+/** By serial, the chip of those that are claimed: no lane brings back what a reorganization has undone before the claim. */
+async function lockedChips(
+  chain: ConnectedChain,
+  contract: Address,
+  serials: readonly number[],
+  block: bigint,
+): Promise<Map<number, string>> {
+  const read = async (serial: number): Promise<[number, string][]> => {
+    const { chip_id, owner } = await tokenAt(chain, { contract, serial: BigInt(serial) }, block)
+    return owner === null ? [] : [[serial, chip_id]]
+  }
+  return new Map((await someAtATime(serials, serialsAtOnce, read)).flat())
+}
+
+/** How many the chain is asked for at the same time. */
+const serialsAtOnce = 20
 
 /** Those that issuing has not come to yet, and those that it has passed and left to nobody. */
 async function unaskedOf(queries: Queries, id: string, issued: number): Promise<number> {

@@ -1,0 +1,24 @@
+import type { Address } from "viem"
+import { type ConnectedChain, ownerIn } from "./chains.ts"
+import { collectionAbi } from "./contracts.generated.ts"
+import { chipIdOf } from "./issue-call.ts"
+import { reach } from "./rpc.ts"
+
+/**
+ * A token at a block: the chip it is bound to, and its owner, null until the claim. Both of one block, for who is asked
+ * for the one may lag behind who is asked for the other. Throws as `reach` does, also where it was not issued by then.
+ */
+export async function tokenAt(
+  { rpc }: Pick<ConnectedChain, "rpc">,
+  { contract, serial }: { contract: Address; serial: bigint },
+  blockNumber: bigint,
+): Promise<{ chip_id: string; owner: Address | null }> {
+  const token = { address: contract, abi: collectionAbi, args: [serial], blockNumber } as const
+  const [chip, owner] = await reach(() =>
+    Promise.all([
+      rpc.readContract({ ...token, functionName: "chipOf" }),
+      rpc.readContract({ ...token, functionName: "ownerOf" }),
+    ]),
+  )
+  return { chip_id: chipIdOf(chip), owner: ownerIn(contract, owner) }
+}
