@@ -26,6 +26,7 @@ async function install(): Promise<number> {
   clearTimeout(saying)
   unlock()
   if (exitCode === 0) return 0
+  if (child.signalCode !== null) return 1
   const why = /^error: (.+)$/m.exec(said)?.[1] ?? `bun install ended with ${exitCode}`
   complain(`the packages could not be installed: ${why}. ${why.includes("frozen") ? changed : unreached}`)
   return 1
