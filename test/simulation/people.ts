@@ -73,11 +73,25 @@ export async function transfer(person: Person, friend: number, hesitates_seconds
   if (session === null) return
   const path = `/v1/units/${unit_id}/transfers`
   const asked = { token: session.token, path, body: { recipient } }
-  const made = await tryMake<Made & { sender: string }>(person, asked)
+  const made = await tryMake<Made & { sender: string }>(person, asked).catch(async (error) => {
+    if (await isInCustody(person)) return null
+    throw error
+  })
   if (!made) return
   played.transfers.push({ id: made.id, unit_id, recipient })
   const wallet = walletOf(made.sender)
   await submitUntilEnded(person, `${path}/${made.id}`, { ...made, wallet, hesitates_seconds })
+}
+
+/** As after a reorganization has taken back for good the claim by which somebody had the unit. */
+async function isInCustody(person: Person): Promise<boolean> {
+  const { unit_id, played } = person
+  const { ownership } = await read<{ ownership: { status: string } }>(
+    person,
+    played.key,
+    `/v1/units/${unit_id}`,
+  )
+  return ownership.status === "custody"
 }
 
 /** The shortest session there is, used at once and as soon as it is over by any clock of a process. */
