@@ -1,9 +1,5 @@
 import { expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
-import { getAddress } from "viem"
-import { claims } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
-import { accountAt } from "../faults/stage.ts"
 import {
   callAsOutsider,
   grant,
@@ -12,7 +8,6 @@ import {
   openForEachTest,
   outsider,
   outwaitNewestBlock,
-  preparedClaim,
   readToken,
   replaceChip,
   replacementNow,
@@ -22,7 +17,6 @@ import {
 // What was done, and after a reorganization only by somebody else, or by what a restored back-up has forgotten.
 
 const open = openForEachTest()
-const recipient = accountAt(6).address
 
 test("a chip replacement that another transaction has made meanwhile is made again where that one is undone, too", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
@@ -74,43 +68,6 @@ test("a chip replacement that finds its chip bound already names the transaction
   await hand.settle()
   expect((await hand.transactionsOf("replaceChip")).map(({ status }) => status)).toEqual(["confirmed"])
   expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: swap })
-}, 30_000)
-
-test("a claim whose own transaction met no contract, and which another one has made, is made again where that is undone", async () => {
-  const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
-  const { client } = hand.stage.anvil
-  const [owning, issuing] = hand.lanes
-  await grant(hand, outsider.address)
-  const before = await client.getBlock()
-  const { unit_id, address } = await issuedUnit(hand)
-  const claim = await (await preparedClaim(hand, unit_id, recipient))()
-  await outwaitNewestBlock()
-  await tickLane(owning)
-  const since = await client.getBlock()
-  await undoBlocks(hand, Number(since.number - before.number))
-  await hand.mine()
-  const issued = () => readToken(hand, address, "chipOf").catch(() => null)
-  while ((await issued()) === null) {
-    await outwaitNewestBlock()
-    await tickLane(issuing)
-    await hand.mine()
-  }
-  const other = await callAsOutsider(hand, address, "claim", [1n, recipient])
-  await hand.mine()
-  await outwaitNewestBlock()
-  await tickLane(owning)
-  const { read } = hand.world.context.db
-  const claimNow = async () => (await read.select().from(claims).where(eq(claims.id, claim.id)))[0]
-  expect(await claimNow()).toMatchObject({ status: "claimed", transaction_hash: other })
-
-  await undoBlocks(hand)
-  expect(await readToken(hand, address, "ownerOf")).toBe(getAddress(address))
-  for (let round = 0; round < 6; round++) {
-    await hand.tick()
-    await hand.mine()
-  }
-  expect(await readToken(hand, address, "ownerOf")).toBe(recipient)
-  expect(await claimNow()).toMatchObject({ status: "claimed" })
 }, 30_000)
 
 /** A chip replacement that somebody else has made before its lane did, and the transaction of that. */

@@ -104,17 +104,6 @@ export const mutations: Mutation[] = [
     },
   },
   {
-    name: "what another transaction has done is watched no more where one's own was mined without effect",
-    file: giveResults,
-    replace: [
-      ["const kept = (await areOthersFinal(lane, place, results)) ? place : nowhere", "const kept = place"],
-    ],
-    noticed_by: {
-      file: "test/engine/done-by-others.test.ts",
-      test: "which another one has made, is made again where that is undone",
-    },
-  },
-  {
     name: "a replacement that had nothing to do names itself",
     file: "workers/jobs/replace-chips.ts",
     replace: [

@@ -10,7 +10,6 @@ import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
-import { nowhere } from "./nonces.ts"
 import { noteStep } from "./note-step.ts"
 import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
@@ -91,10 +90,9 @@ async function confirm(
   const results = await judgeReverted(lane, job, mined, judged)
   if (receipt.status === "reverted" && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
-  const kept = (await areOthersFinal(lane, place, results)) ? place : nowhere
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
-    await updateTransaction(turn, lane.lease, transaction.id, { status, ...kept })
+    await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
     await restate(turn, job, mined, results)
     for (const [index, effect] of members.entries()) {
       const result = results[index]
@@ -144,10 +142,7 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
   return await areOthersFinal(lane, place, results)
 }
 
-/**
- * Whether no reorganization can undo any more what other transactions have done in the place of this one. Nothing else
- * watches those: until then it counts as nowhere, and is judged anew at each block.
- */
+/** Whether no reorganization can undo any more what other transactions have done in the place of this one. */
 async function areOthersFinal(
   lane: HeldLane,
   { hash: own }: BlockPlace,
@@ -179,6 +174,7 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
+  // Nothing watches what somebody else, or a forgotten transaction, has done: it is judged anew until that is final.
   const isKept = await areOthersFinal(lane, place, results)
   await inLane(lane, async (turn) => {
     if (isKept) await updateTransaction(turn, lane.lease, id, { status, ...place })
