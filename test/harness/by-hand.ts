@@ -206,7 +206,7 @@ export async function issuingLane({ world }: ByHand): Promise<LaneRow> {
 /** A reorganization of the newest blocks, whose transactions are gone. */
 export async function undoBlocks({ stage }: ByHand, depth = 1): Promise<void> {
   const { client } = stage.anvil
-  const newest = await client.getBlockNumber()
+  const { number: newest } = await client.getBlock()
   const numbers = Array.from({ length: depth }, (_, index) => newest - BigInt(index))
   const undone = await Promise.all(numbers.map((blockNumber) => client.getBlock({ blockNumber })))
   const request = client.request as (call: object) => Promise<unknown>

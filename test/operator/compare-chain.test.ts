@@ -72,7 +72,7 @@ test("a replacement that a reorganization has undone is named by its unit once a
 
   const [sent] = await hand.transactionsOf("replaceChip")
   const { blockNumber } = await hand.stage.anvil.client.getTransactionReceipt({ hash: sent?.hash as Hex })
-  const newest = await hand.stage.anvil.client.getBlockNumber()
+  const { number: newest } = await hand.stage.anvil.client.getBlock()
   await undoBlocks(hand, Number(newest - blockNumber) + 1)
   // Its lane may still bring it back.
   expect(await compareIn(hand.world)).toMatchObject({ collections: [] })
