@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import { stripVTControlCharacters } from "node:util"
 import { engines } from "../package.json"
 import { takeFile } from "./platform/file-lock.ts"
 
@@ -8,7 +9,8 @@ import { takeFile } from "./platform/file-lock.ts"
  * line where that fails.
  */
 async function install(): Promise<number> {
-  if (Bun.version !== engines.bun)
+  const isOtherBun = Bun.version !== engines.bun
+  if (isOtherBun)
     complain(
       `this is Bun ${Bun.version}, and all of this was tested with ${engines.bun}: npx -y bun@${engines.bun} run … has that`,
     )
@@ -21,17 +23,20 @@ async function install(): Promise<number> {
   })
   // What is told to end, ends with what it has started: the next command would install beside that.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal))
-  const said = Bun.stripANSI(await child.stderr.text())
+  // In words that an older Bun knows, too.
+  const said = stripVTControlCharacters(await new Response(child.stderr).text())
   const exitCode = await child.exited
   clearTimeout(saying)
   unlock()
   if (exitCode === 0) return 0
   if (child.signalCode !== null) return 1
   const why = /^error: (.+)$/m.exec(said)?.[1] ?? `bun install ended with ${exitCode}`
-  complain(`the packages could not be installed: ${why}. ${why.includes("frozen") ? changed : unreached}`)
+  const next = why.includes("frozen") ? changed : unreached
+  complain(`the packages could not be installed: ${why}. ${isOtherBun ? otherBun : next}`)
   return 1
 }
 
+const otherBun = `Try it with Bun ${engines.bun}`
 const changed = "Run bun install where package.json was changed on purpose, else put it and bun.lock back"
 const unreached = "Where the registry is reached and the disk has room, delete node_modules and try again"
 

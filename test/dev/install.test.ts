@@ -70,6 +70,13 @@ test("a command of another Bun says so and goes on", async () => {
   )
 }, 20_000)
 
+test("a command of another Bun whose packages cannot be had is told of the right one", async () => {
+  const folder = await checkout({ "no-such-package": "1.0.0" }, "1.0.0")
+  const { stderr, exited } = install(folder)
+  expect(await exited).toBe(1)
+  expect(await stderr.text()).toEndWith(". Try it with Bun 1.0.0\n")
+}, 20_000)
+
 async function checkout(dependencies: Record<string, string> = {}, bun = engines.bun): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "install-"))
   folders.push(folder)
