@@ -75,6 +75,15 @@ const forgetful = [
 ]
 
 /** A refusal that nobody expected. */
+export class Refused extends Error {
+  constructor(
+    message: string,
+    readonly code: string | undefined,
+  ) {
+    super(message)
+  }
+}
+
 export function refused({ method, path, status, body }: Exchange): Error {
-  return new Error(`${method} ${path} was refused with ${status}: ${JSON.stringify(body)}`)
+  return new Refused(`${method} ${path} was refused with ${status}: ${JSON.stringify(body)}`, codeOf(body))
 }

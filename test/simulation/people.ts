@@ -1,6 +1,6 @@
 import { type Asking, type CollectionPlayed, endOf, type Made, type Stage, until } from "./asking.ts"
 import type { Asked } from "./clients.ts"
-import { read, tryMake } from "./errands.ts"
+import { Refused, read, tryMake } from "./errands.ts"
 import { sleep } from "./scheduler.ts"
 import { sendFromWallet, walletAddress, walletOf } from "./wallets.ts"
 
@@ -74,7 +74,8 @@ export async function transfer(person: Person, friend: number, hesitates_seconds
   const path = `/v1/units/${unit_id}/transfers`
   const asked = { token: session.token, path, body: { recipient } }
   const made = await tryMake<Made & { sender: string }>(person, asked).catch(async (error) => {
-    if (await isInCustody(person)) return null
+    const isOwnerless = error instanceof Refused && error.code === "transfer.owner_unknown"
+    if (isOwnerless && (await isInCustody(person))) return null
     throw error
   })
   if (!made) return

@@ -73,8 +73,8 @@ async function confirm(
   const { place } = sighting
   const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
   if (receipt?.blockHash !== place.block_hash) return nothing
-  // One of the providers is wrong: the next round asks again.
   const block = { number: BigInt(place.block_number), hash: place.block_hash }
+  // One of the providers is wrong: the next round asks again.
   if (!(await isAgreedOn(lane.chain, block))) return disagreement(lane, `block ${block.number}`)
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
