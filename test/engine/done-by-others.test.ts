@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { getAddress } from "viem"
+import { claims } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { accountAt } from "../faults/stage.ts"
 import {
   callAsOutsider,
   grant,
@@ -8,6 +12,7 @@ import {
   openForEachTest,
   outsider,
   outwaitNewestBlock,
+  preparedClaim,
   readToken,
   replaceChip,
   replacementNow,
@@ -17,6 +22,7 @@ import {
 // What was done, and after a reorganization only by somebody else, or by what a restored back-up has forgotten.
 
 const open = openForEachTest()
+const recipient = accountAt(6).address
 
 test("a chip replacement that another transaction has made meanwhile is made again where that one is undone, too", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
@@ -69,6 +75,66 @@ test("a chip replacement that finds its chip bound already names the transaction
   expect((await hand.transactionsOf("replaceChip")).map(({ status }) => status)).toEqual(["confirmed"])
   expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: swap })
 }, 30_000)
+
+test("a claim whose own transaction met no contract, and which another one has made, is made again where that is undone", async () => {
+  const scene = await claimedByAnother()
+  await tickLane(scene.lane)
+  expect(await scene.claimNow()).toMatchObject({ status: "claimed", transaction_hash: scene.other })
+  await undoOther(scene)
+  expect(await scene.ownerNow()).toBe(recipient)
+}, 30_000)
+
+test("a claim that another transaction has made is made again also where a node had not seen that one", async () => {
+  const scene = await claimedByAnother()
+  const { chain } = scene.lane
+  const request = async (question: { method: string; params?: unknown[] }) =>
+    question.method === "eth_getTransactionReceipt" && question.params?.[0] === scene.other
+      ? null
+      : await chain.rpc.request(question as never)
+  await tickLane({ ...scene.lane, chain: { ...chain, rpc: { ...chain.rpc, request } as typeof chain.rpc } })
+  expect(await scene.claimNow()).toMatchObject({ status: "claimed", transaction_hash: scene.other })
+  await undoOther(scene)
+  expect(await scene.ownerNow()).toBe(recipient)
+}, 30_000)
+
+/** A relayed claim that was mined where a reorganization has put the contract after it, and that somebody else has made. */
+async function claimedByAnother() {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+  const { client } = hand.stage.anvil
+  const [lane, issuing] = hand.lanes
+  await grant(hand, outsider.address)
+  const before = await client.getBlock()
+  const { unit_id, address } = await issuedUnit(hand)
+  const { id } = await (await preparedClaim(hand, unit_id, recipient))()
+  await outwaitNewestBlock()
+  await tickLane(lane)
+  const since = await client.getBlock()
+  await undoBlocks(hand, Number(since.number - before.number))
+  await hand.mine()
+  const isIssued = () => readToken(hand, address, "chipOf").catch(() => null)
+  while ((await isIssued()) === null) {
+    await outwaitNewestBlock()
+    await tickLane(issuing)
+    await hand.mine()
+  }
+  const other = await callAsOutsider(hand, address, "claim", [1n, recipient])
+  await hand.mine()
+  await outwaitNewestBlock()
+  const { read } = hand.world.context.db
+  const claimNow = async () => (await read.select().from(claims).where(eq(claims.id, id)))[0]
+  const ownerNow = () => readToken(hand, address, "ownerOf")
+  return { hand, lane, address, other, claimNow, ownerNow }
+}
+
+/** A reorganization of what the other transaction has done, and some rounds after it. */
+async function undoOther({ hand, address, ownerNow }: Awaited<ReturnType<typeof claimedByAnother>>) {
+  await undoBlocks(hand)
+  expect(await ownerNow()).toBe(getAddress(address))
+  for (let round = 0; round < 6; round++) {
+    await hand.tick()
+    await hand.mine()
+  }
+}
 
 /** A chip replacement that somebody else has made before its lane did, and the transaction of that. */
 async function replacedByAnother() {

@@ -97,10 +97,39 @@ export const mutations: Mutation[] = [
   {
     name: "what another transaction has done is final at once",
     file: giveResults,
-    replace: [["const isKept = await areOthersFinal(lane, place, results)", "const isKept = true"]],
+    replace: [["const isKept = await areOthersAsFinal(lane, place, results)", "const isKept = true"]],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
       test: "made again where that one is undone, too",
+    },
+  },
+  {
+    name: "what another transaction has done is watched no more where one's own was mined without effect",
+    file: giveResults,
+    replace: [
+      ["const kept = (await areOthersAsFinal(lane, place, results)) ? place : nowhere", "const kept = place"],
+    ],
+    noticed_by: {
+      file: "test/engine/done-by-others.test.ts",
+      test: "which another one has made, is made again where that is undone",
+    },
+  },
+  {
+    name: "what another transaction has done is watched no more, though it was mined later",
+    file: giveResults,
+    replace: [["if (one.block_number > other.block_number) return false", ""]],
+    noticed_by: {
+      file: "test/engine/done-by-others.test.ts",
+      test: "which another one has made, is made again where that is undone",
+    },
+  },
+  {
+    name: "what another transaction has done is watched no more where its receipt is not there yet",
+    file: giveResults,
+    replace: [["await isFinal(lane, other ?? place)", "other === null || (await isFinal(lane, other))"]],
+    noticed_by: {
+      file: "test/engine/done-by-others.test.ts",
+      test: "made again also where a node had not seen that one",
     },
   },
   {
@@ -472,7 +501,7 @@ export const mutations: Mutation[] = [
   {
     name: "what reverted counts on another one that may yet be undone",
     file: giveResults,
-    replace: [["if (receipt && !(await", "if (!receipt && !(await"]],
+    replace: [["if (!(await isFinal(lane, other ?? place))) return false", ""]],
     noticed_by: { file: overtaken, test: "is told as done by another one once no reorganization can undo" },
   },
   {

@@ -9,7 +9,8 @@ import { isOutput, type Job, type JobResult, jobFor, type Mined } from "../jobs/
 import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
-import { type BlockPlace, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
+import { type BlockPlace, isCanonical, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
+import { nowhere } from "./nonces.ts"
 import { noteStep } from "./note-step.ts"
 import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
 import {
@@ -90,9 +91,10 @@ async function confirm(
   const results = await judgeReverted(lane, job, mined, judged)
   if (receipt.status === "reverted" && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
+  const kept = (await areOthersAsFinal(lane, place, results)) ? place : nowhere
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
-    await updateTransaction(turn, lane.lease, transaction.id, { status, ...place })
+    await updateTransaction(turn, lane.lease, transaction.id, { status, ...kept })
     await restate(turn, job, mined, results)
     for (const [index, effect] of members.entries()) {
       const result = results[index]
@@ -139,22 +141,29 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
 async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   if (results.every((result) => result === "again")) return true
   if (!(await isFinal(lane, place))) return false
-  return await areOthersFinal(lane, place, results)
+  return await areOthersAsFinal(lane, place, results)
 }
 
-/** Whether no reorganization can undo any more what other transactions have done in the place of this one. */
-async function areOthersFinal(
-  lane: HeldLane,
-  { hash: own }: BlockPlace,
-  results: JobResult[],
-): Promise<boolean> {
+/**
+ * Whether no reorganization undoes what other transactions have done in the place of this one, unless it takes this one
+ * out, too. Nothing else watches those: until then it counts as nowhere, and is judged anew at each block.
+ */
+async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   const hashes = new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))
   for (const hash of hashes) {
-    if (hash === own) continue
+    if (hash === place.hash) continue
     const receipt = await receiptOf(lane, hash as Hex)
-    if (receipt && !(await isFinal(lane, placeOf(receipt)))) return false
+    const other = receipt ? placeOf(receipt) : null
+    if (other && (await isCanonicalBefore(lane, other, place))) continue
+    // What a node forgets is old, but what it has not seen yet is not.
+    if (!(await isFinal(lane, other ?? place))) return false
   }
   return true
+}
+
+async function isCanonicalBefore(lane: HeldLane, one: BlockPlace, other: BlockPlace): Promise<boolean> {
+  if (one.block_number > other.block_number) return false
+  return await isCanonical(lane, one.block_number, one.block_hash)
 }
 
 /** It was lost and is in a block again, where it must achieve once more what it did. */
@@ -174,8 +183,7 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
-  // Nothing watches what somebody else, or a forgotten transaction, has done: it is judged anew until that is final.
-  const isKept = await areOthersFinal(lane, place, results)
+  const isKept = await areOthersAsFinal(lane, place, results)
   await inLane(lane, async (turn) => {
     if (isKept) await updateTransaction(turn, lane.lease, id, { status, ...place })
     await restate(turn, job, mined, results)

@@ -112,7 +112,8 @@ async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promi
   return null
 }
 
-async function isCanonical(lane: HeldLane, blockNumber: number, blockHash: string): Promise<boolean> {
+/** Whether the chain that the lane follows has this block at that height. */
+export async function isCanonical(lane: HeldLane, blockNumber: number, blockHash: string): Promise<boolean> {
   if (blockNumber > Number(lane.head)) return false
   const { hash } = await lane.chain.headers.at(BigInt(blockNumber))
   return hash === blockHash
