@@ -47,6 +47,7 @@ const stops: Incident[] = [
   ["halted", `the chain has 5 transactions of ${signer} and had 6 at a depth of 12 blocks`],
   ["halted", "chain 31337 replaced block 990, which was final at a depth of 12 blocks"],
   ["halted", `nonce 7 of ${signer} was used by a transaction that this service did not send`],
+  ["halted", `nonce 7 of ${signer} was used by a transaction that no provider of chain 31337 has any more`],
 ].map(([status, cause = ""]) => ({
   of: "issuing",
   cause,

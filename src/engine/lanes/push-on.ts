@@ -174,14 +174,18 @@ async function usedByOther(
   { id, nonce, kind }: WatchedTransaction,
   { hash }: NonceUse,
 ): Promise<Findings> {
-  const { signer, lease } = lane
+  const { chain, signer, lease } = lane
   if (kind === useUpNonce) {
     // What it was to replace was mined after all.
     await inLane(lane, (turn) => updateTransaction(turn, lease, id, { status: "final", ...nowhere }))
     return nothing
   }
-  const user = hash === null ? "a transaction" : `transaction ${hash}`
-  const halt = `nonce ${nonce} of ${signer.address} was used by ${user} that this service did not send: stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
+  const used = `nonce ${nonce} of ${signer.address} was used by`
+  const next = `stop whoever else uses the key, then run: operator retry ${lease.lane_id}`
+  const halt =
+    hash === null
+      ? `${used} a transaction that no provider of chain ${chain.chain_id} has any more: where it may be this service's own, put a provider that has all receipts first in its rpc_urls in CHAINS, else ${next}`
+      : `${used} transaction ${hash} that this service did not send: ${next}`
   return { ...nothing, halt }
 }
 
