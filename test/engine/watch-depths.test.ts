@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { eq, isNotNull } from "drizzle-orm"
 import { type Address, type Hex, numberToHex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
@@ -15,6 +15,7 @@ import {
   type ByHand,
   callAsOutsider,
   claimBeside,
+  goOn,
   grant,
   issuedUnit,
   openForEachTest,
@@ -523,35 +524,50 @@ test("a token that moved is found where each block is final, though a node leave
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
-test("a serial that only the chain has is taken up at the confirmation depth, and nothing is issued before", async () => {
-  const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
-  const { client } = hand.stage.anvil
-  const { id, address } = await activeCollection(hand)
-  // Somebody else who may issue, as the service once did itself.
-  const other = accountAt(8)
-  await grant(hand, other.address)
-  await client.writeContract({
-    ...{ account: other, chain: null, address: address as Address, abi: collectionAbi },
-    ...{ functionName: "issue", args: [1n, "0x0000000063", false] },
-  })
-  const unit_id = await pairedUnit(hand, id)
-  const { read } = hand.world.context.db
-  const seen: [found: number, sent: number][] = []
-  for (let depth = 1; depth <= 3; depth++) {
-    await hand.mine()
-    await hand.tick()
-    const found = await read.select().from(foundSerials).where(eq(foundSerials.collection_id, id))
-    seen.push([found.length, (await hand.transactionsOf("issueUnit")).length])
+describe("a serial that only the chain has", () => {
+  const depths = { confirmation_depth: 3, finality_depth: 8 }
+
+  test("is taken up once it is final, and nothing is issued before", async () => {
+    const { hand, unitNow, foundNow, errorsNow } = await issuedByAnother()
+    const seen: [found: number, sent: number][] = []
+    for (let depth = 1; depth <= depths.finality_depth; depth++) {
+      await hand.mine()
+      await hand.tick()
+      seen.push([await foundNow(), (await hand.transactionsOf("issueUnit")).length])
+    }
+    expect(seen.slice(0, -1).every(([found, sent]) => found === 0 && sent === 0)).toBe(true)
+    expect(seen.at(-1)?.[0]).toBe(1)
+    expect(await errorsNow()).toEqual([])
+    await hand.settle()
+    expect((await unitNow())?.serial).toBe(2)
+  }, 30_000)
+
+  test("is given to whoever comes next where a reorganization deeper than the confirmation depth undoes it", async () => {
+    const { hand, unitNow } = await issuedByAnother()
+    await goOn(hand, depths.confirmation_depth + 1)
+    await undoBlocks(hand, depths.confirmation_depth + 1)
+    await hand.settle()
+    expect(await unitNow()).toMatchObject({ serial: 1, token_status: "active" })
+  }, 30_000)
+
+  /** A unit that waits, and a serial that somebody else who may issue has issued, as the service once did itself. */
+  async function issuedByAnother() {
+    const hand = await open(depths)
+    const { id, address } = await activeCollection(hand)
+    await grant(hand, outsider.address)
+    await hand.stage.anvil.client.writeContract({
+      ...{ account: outsider, chain: null, address: address as Address, abi: collectionAbi },
+      ...{ functionName: "issue", args: [1n, "0x0000000063", false] },
+    })
+    const unit_id = await pairedUnit(hand, id)
+    const { read } = hand.world.context.db
+    const unitNow = async () => (await read.select().from(units).where(eq(units.id, unit_id)))[0]
+    const foundNow = async () =>
+      (await read.select().from(foundSerials).where(eq(foundSerials.collection_id, id))).length
+    const errorsNow = async () => await read.select().from(effects).where(isNotNull(effects.last_error))
+    return { hand, unitNow, foundNow, errorsNow }
   }
-  expect(seen.slice(0, 2)).toEqual([
-    [0, 0],
-    [0, 0],
-  ])
-  expect(seen[2]?.[0]).toBe(1)
-  await hand.settle()
-  const [unit] = await read.select().from(units).where(eq(units.id, unit_id))
-  expect(unit?.serial).toBe(2)
-}, 30_000)
+})
 
 type Move = { eventName: string; args: { from: Address } }
 type Payload = { to: Address; data: Hex }

@@ -14,7 +14,7 @@ import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
-import type { FoundSerial } from "../../src/engine/found-serials.ts"
+import { type FoundSerial, ownIssuances } from "../../src/engine/found-serials.ts"
 import type { Effect, Wait, Write } from "../../src/engine/jobs/job.ts"
 import { isContractLost } from "./lost-contract.ts"
 
@@ -27,7 +27,7 @@ const serialsAtOnce = 20
  * Takes up serials that the chain has issued and the database does not know, as after an older back-up was restored:
  * each with the chip it is bound to, so that it goes to the unit that this chip is paired to, and nobody is issued a
  * second one. Null where there are none; what waits for the collection waits on while they are above the confirmation
- * depth, and what failed before also while the chain has lost the contract. Nothing of the collection may be on its way.
+ * depth, or not final where others issued them, and what failed before also while the chain has lost the contract. Nothing of the collection may be on its way.
  */
 export async function takeUpSerials(
   chain: ConnectedChain,
@@ -47,7 +47,9 @@ export async function takeUpSerials(
   const issued = Array.from({ length: last - first + 1 }, (_, index) => first + index)
   const held = await heldSerials(queries, collection_id, issued)
   const lost = issued.filter((serial) => !held.has(serial))
-  const found = await readSerials(chain, collection, lost, block)
+  const issuances = await issuancesOf(chain, collection, lost, block)
+  if (!(await areKept(chain, queries, [...issuances.values()]))) return { do: "wait", effects: waiting }
+  const found = await readSerials(chain, collection, issuances, block)
   const about = { collection_id, serials: found.length, first_serial: first, last_serial: last }
   return {
     do: "write",
@@ -112,26 +114,32 @@ const unitsWith = query(
       .where(and(inArray(units.serial, serials), eq(units.collection_id, collection_id))),
 )
 
+/**
+ * Whether serials stay for ever, or are issued again by our lanes: what others have issued is not, and then whatever was
+ * issued after it waits for it.
+ */
+async function areKept(chain: ConnectedChain, queries: Queries, issuances: Issuance[]): Promise<boolean> {
+  const final = await chain.headers.finalHeight()
+  const recent = issuances.filter(({ block_number }) => block_number > final)
+  if (recent.length === 0) return true
+  const hashes = [...new Set(recent.map(({ transaction_hash }) => transaction_hash))]
+  const own = await ownIssuances(queries, hashes)
+  return own.size === hashes.length
+}
+
 async function readSerials(
   chain: ConnectedChain,
   collection: CollectionRow,
-  serials: number[],
+  issuances: Map<number, Issuance>,
   block: bigint,
 ): Promise<FoundSerial[]> {
-  if (serials.length === 0) return []
-  const hashes = await issuancesOf(chain, collection, Math.min(...serials), block)
   const found: FoundSerial[] = []
-  for (let at = 0; at < serials.length; at += serialsAtOnce) {
-    const some = serials.slice(at, at + serialsAtOnce)
-    const chips = await Promise.all(some.map((serial) => chipOf(chain, collection, serial, block)))
-    for (const [index, serial] of some.entries()) {
-      const transaction_hash = hashes.get(serial)
-      if (!transaction_hash)
-        throw new Error(
-          `no log says which transaction issued serial ${serial} of collection ${collection.id}: put a provider that has all logs first in rpc_urls of chain ${chain.chain_id} in CHAINS`,
-        )
+  const all = [...issuances]
+  for (let at = 0; at < all.length; at += serialsAtOnce) {
+    const some = all.slice(at, at + serialsAtOnce)
+    const chips = await Promise.all(some.map(([serial]) => chipOf(chain, collection, serial, block)))
+    for (const [index, [serial, { transaction_hash }]] of some.entries())
       found.push({ serial, chip_id: chips[index] ?? "", transaction_hash })
-    }
   }
   return found
 }
@@ -148,25 +156,49 @@ async function chipOf(
   return chipIdOf(chip)
 }
 
-/** The transactions by which serials from the lowest on were issued. */
+type Issuance = { transaction_hash: string; block_number: bigint }
+
+/** How each of these serials was issued. */
 async function issuancesOf(
+  chain: ConnectedChain,
+  collection: CollectionRow,
+  serials: number[],
+  newest_block: bigint,
+): Promise<Map<number, Issuance>> {
+  if (serials.length === 0) return new Map()
+  const known = await issuancesSince(chain, collection, Math.min(...serials), newest_block)
+  return new Map(
+    serials.map((serial) => {
+      const issuance = known.get(serial)
+      if (!issuance)
+        throw new Error(
+          `no log says which transaction issued serial ${serial} of collection ${collection.id}: put a provider that has all logs first in rpc_urls of chain ${chain.chain_id} in CHAINS`,
+        )
+      return [serial, issuance]
+    }),
+  )
+}
+
+/** How serials from the lowest on were issued, and maybe others. */
+async function issuancesSince(
   chain: ConnectedChain,
   { id, address, deployed_block }: CollectionRow,
   lowest: number,
   newest_block: bigint,
-): Promise<Map<number, string>> {
+): Promise<Map<number, Issuance>> {
   const search = { address: address as Address, deployed_block, newest_block, event_name: "Issued" } as const
   try {
     const logs = await searchCollectionLogs(chain, search, (found) =>
       found.some(({ args }) => Number(args.first) <= lowest),
     )
     return new Map(
-      logs.flatMap(({ args: { first = 0n, chips = "0x" }, transactionHash }) =>
-        Array.from({ length: (chips.length - 2) / 10 }, (_, index) => [
+      logs.flatMap(({ args: { first = 0n, chips = "0x" }, transactionHash, blockNumber }) => {
+        const issuance = { transaction_hash: transactionHash, block_number: blockNumber }
+        return Array.from({ length: (chips.length - 2) / 10 }, (_, index): [number, Issuance] => [
           Number(first) + index,
-          transactionHash,
-        ]),
-      ),
+          issuance,
+        ])
+      }),
     )
   } catch (error) {
     // Providers that refuse a range are no reason to hold up the other collections of the lane.
