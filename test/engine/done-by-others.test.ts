@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { getAddress } from "viem"
-import { claims } from "../../src/db/schema.ts"
+import { claims, lanes } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
@@ -95,6 +95,36 @@ test("a claim that another transaction has made is made again also where a node 
   expect(await scene.claimNow()).toMatchObject({ status: "claimed", transaction_hash: scene.other })
   await undoOther(scene)
   expect(await scene.ownerNow()).toBe(recipient)
+}, 30_000)
+
+test("a lane goes on whose claim another transaction has made, and of whose own one no node has the receipt any more", async () => {
+  const { hand, lane } = await claimedByAnother()
+  await tickLane(lane)
+  await hand.mine(80)
+  await outwaitNewestBlock()
+  const { chain } = lane
+  const head = await hand.stage.anvil.client.getBlockNumber({ cacheTime: 0 })
+  const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
+  const askAll: typeof chain.providers.askAll = async (question) =>
+    isForReceipt(question) ? [null] : await chain.providers.askAll(question)
+  const request = async (question: { method: string }) =>
+    isForReceipt(question) ? null : await chain.rpc.request(question as never)
+  const getTransactionCount: typeof chain.rpc.getTransactionCount = async (asked) => {
+    if (asked.blockNumber !== undefined && asked.blockNumber < head - 20n)
+      throw new Error("missing trie node")
+    return await chain.rpc.getTransactionCount(asked)
+  }
+  const rpc = { ...chain.rpc, request, getTransactionCount } as typeof chain.rpc
+  const forgetful = { ...chain, rpc, providers: { ...chain.providers, askAll } }
+  for (let round = 0; round < 3; round++) {
+    await tickLane({ ...lane, chain: forgetful, memory: {} })
+    await hand.mine()
+    await outwaitNewestBlock()
+  }
+  const { read } = hand.world.context.db
+  const [row] = await read.select().from(lanes).where(eq(lanes.id, lane.signer.lane_id))
+  expect(row).toMatchObject({ status: "open", reason: null })
+  expect((await hand.transactionsOf("relayClaim"))[0]?.status).toBe("final")
 }, 30_000)
 
 /** A relayed claim that was mined where a reorganization has put the contract after it, and that somebody else has made. */

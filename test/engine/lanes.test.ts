@@ -847,7 +847,10 @@ describe("a chip replacement that the contract refuses", () => {
     expect(effect).toMatchObject({ status: "open", attempts: 1 })
     expect(effect?.last_error).toContain("ChipLocked")
     const effectNow = async () => (await read.select().from(effects).where(eq(effects.actor_id, id)))[0]
-    while ((await effectNow())?.status === "open") await hand.tick()
+    while ((await effectNow())?.status === "open") {
+      await hand.mine()
+      await hand.tick()
+    }
     expect(await effectNow()).toMatchObject({ status: "failed", attempts: 3 })
     expect(await replacementStatus(hand, id)).toBe("failed")
   }, 30_000)

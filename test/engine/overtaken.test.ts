@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import { asc, eq } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
-import { claims, lanes, transactionAttempts, transactions } from "../../src/db/schema.ts"
+import { lanes, transactions } from "../../src/db/schema.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { effectsOf } from "../../src/engine/lanes/transactions.ts"
@@ -10,21 +10,21 @@ import { deployCollections } from "../../workers/jobs/deploy-collections.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
   activeCollection,
-  type ByHand,
   callAsOutsider,
-  claimBeside,
+  claimNow,
   grant,
   issuedUnit,
   mineWithoutRole,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
+  overhear,
   pairedUnit,
   preparedClaim,
   readToken,
+  reorganize,
   replaceChip,
   replacementNow,
-  undoBlocks,
 } from "../harness/by-hand.ts"
 
 // What was done, and what came before it on another fork or beside the service.
@@ -130,7 +130,8 @@ describe("a chip replacement that a reorganization undid", () => {
     await hand.settle()
     // It is mined again where its unit's issuance is not there any more, whose lane stands still.
     const issuances = (await hand.transactionsOf("issueUnit")).map(({ nonce }) => nonce)
-    const isLost = ({ kind, nonce }: Content) => kind === "replaceChip" || nonce === Math.max(...issuances)
+    const isLost = ({ kind, nonce }: { kind: string; nonce: number }) =>
+      kind === "replaceChip" || nonce === Math.max(...issuances)
     await reorganize(hand, "issueUnit", (each) => (isLost(each) ? null : 0))
     const [owning] = hand.lanes
     await outwaitNewestBlock()
@@ -175,65 +176,6 @@ describe("a chip replacement that a reorganization undid", () => {
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
   }, 30_000)
 })
-
-describe("what met no contract, as a reorganization put it before the deployment", () => {
-  const depths = { confirmation_depth: 3, finality_depth: 30 }
-
-  test("is not refused for a claim that comes undone: a chip replacement", async () => {
-    const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id, chip_id } = await replaceChip(hand, unit_id)
-    await hand.tick()
-    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
-    await judgeBesideClaim(hand, address)
-    expect(await replacementNow(hand, id)).toMatchObject({ status: "submitted", failure: null })
-    await undoBlocks(hand)
-    await hand.settle()
-    expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
-    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
-  }, 30_000)
-
-  test("is not refused for a claim that comes undone: a claim", async () => {
-    const hand = await open(depths)
-    const { unit_id, address } = await issuedUnit(hand)
-    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
-    await hand.tick()
-    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
-    await judgeBesideClaim(hand, address)
-    expect(await claimNow(hand, id)).toMatchObject({ status: "claiming", failure: null })
-    await undoBlocks(hand)
-    await hand.settle()
-    expect(await claimNow(hand, id)).toMatchObject({ status: "claimed", failure: null })
-    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
-  }, 30_000)
-})
-
-test("a chip replacement that was made again is told of where it met no contract and somebody claimed the unit", async () => {
-  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
-  const { unit_id, address } = await issuedUnit(hand)
-  const { id } = await replaceChip(hand, unit_id)
-  await hand.settle()
-  await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
-  await hand.tick()
-  await hand.mine()
-  await outwaitNewestBlock()
-  await hand.tick()
-  expect(await hand.transactionsOf("replaceChip")).toMatchObject([{ nonce: 0 }, { nonce: 1, status: "sent" }])
-  // Both are mined, and succeed, where the contract's deployment comes later.
-  await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
-  await claimBeside(hand, address, friend.address)
-  const { lane, told } = overhear(hand)
-  await outwaitNewestBlock()
-  await tickLane(lane)
-  expect(told).toEqual([
-    expect.objectContaining({
-      kind: "replaceChip",
-      actor_ids: [id],
-      reason: "chip_replacement.locked",
-    }),
-  ])
-  expect((await replacementNow(hand, id)).status).toBe("confirmed")
-}, 30_000)
 
 describe("a chip replacement that reverted", () => {
   test("is told as done by another one once no reorganization can undo that", async () => {
@@ -297,60 +239,6 @@ test("an issuance that reverted leaves none behind that was planned after it, wh
   }
   expect(await issuedOn(hand.chain, address as Address)).toBe(2)
 }, 30_000)
-
-/** The lane that changes owners, and what its operator is told of those whose work was undone. */
-function overhear({ lanes: [owning] }: ByHand) {
-  const told: object[] = []
-  const error = (fields: object) => {
-    if ("actor_ids" in fields) told.push(fields)
-  }
-  return { lane: { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }, told }
-}
-
-/** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
-async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
-  await claimBeside(hand, address, friend.address)
-  expect(await readToken(hand, address, "ownerOf")).toBe(friend.address)
-  await outwaitNewestBlock()
-  await hand.tick()
-}
-
-/**
- * Replaces the blocks from those of a kind on, with what was in them or waits for one, at places counted from there, or
- * without it.
- */
-async function reorganize(
-  hand: ByHand,
-  kind: string,
-  placeOf: (transaction: Content) => number | null,
-): Promise<void> {
-  const { client } = hand.stage.anvil
-  const rows = await hand.world.context.db.read
-    .select()
-    .from(transactions)
-    .innerJoin(transactionAttempts, eq(transactionAttempts.transaction_id, transactions.id))
-    .orderBy(asc(transactions.nonce))
-  const heightOf = ({ transactions: { block_number } }: (typeof rows)[number]) => block_number ?? Infinity
-  const lowest = Math.min(...rows.filter((row) => row.transactions.kind === kind).map(heightOf))
-  const replaced = rows.filter((row) => heightOf(row) >= lowest)
-  const instead = replaced.flatMap((row) => {
-    const place = placeOf(row.transactions)
-    return place === null ? [] : [[row.transaction_attempts.raw, place]]
-  })
-  const { number: head } = await client.getBlock()
-  const request = client.request as (call: object) => Promise<unknown>
-  await request({ method: "anvil_reorg", params: [Number(head) - lowest + 1, instead] })
-  for (const { transactions: row } of replaced)
-    if (row.hash !== null && placeOf(row) === null) await client.dropTransaction({ hash: row.hash as Hex })
-}
-
-type Content = { kind: string; nonce: number }
-
-async function claimNow({ world }: ByHand, id: string) {
-  const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))
-  if (!row) throw new Error(`there is no claim ${id}`)
-  return row
-}
 
 function numberOf(chipId: string | null): number {
   return Number.parseInt(chipId ?? "", 16)

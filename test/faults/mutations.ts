@@ -14,6 +14,8 @@ const pushOn = "src/engine/lanes/push-on.ts"
 const sendEffects = "src/engine/lanes/send-effects.ts"
 const watch = "workers/watches/watch-authorizations.ts"
 const overtaken = "test/engine/overtaken.test.ts"
+const metNothing = "test/engine/met-nothing.test.ts"
+const refused = "test/engine/refused.test.ts"
 const sendAnew = "src/engine/lanes/send-anew.ts"
 const outcome = "workers/watches/authorization-outcome.ts"
 const authorizer = "test/engine/authorizer.test.ts"
@@ -97,7 +99,12 @@ export const mutations: Mutation[] = [
   {
     name: "what another transaction has done is final at once",
     file: giveResults,
-    replace: [["const isKept = await areOthersAsFinal(lane, place, results)", "const isKept = true"]],
+    replace: [
+      [
+        "const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)\n  await inLane",
+        "const kept = place\n  await inLane",
+      ],
+    ],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
       test: "made again where that one is undone, too",
@@ -107,7 +114,10 @@ export const mutations: Mutation[] = [
     name: "what another transaction has done is watched no more where one's own was mined without effect",
     file: giveResults,
     replace: [
-      ["const kept = (await areOthersAsFinal(lane, place, results)) ? place : nowhere", "const kept = place"],
+      [
+        "const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)\n  lane",
+        "const kept = place\n  lane",
+      ],
     ],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
@@ -130,6 +140,92 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
       test: "made again also where a node had not seen that one",
+    },
+  },
+  {
+    name: "what an earlier transaction did is told of before it is final",
+    file: sendEffects,
+    replace: [["if (earlier && !(await isFinal(lane, earlier))) continue", ""]],
+    noticed_by: { file: refused, test: "is done here where both are undone: a claim" },
+  },
+  {
+    name: "what was told of is given up for what the newest block refuses",
+    file: sendAnew,
+    replace: [
+      ["return await isRefusedAt(lane, job, call, await lane.chain.headers.finalHeight())", "return true"],
+    ],
+    noticed_by: { file: refused, test: "is made again where that block is undone: a claim" },
+  },
+  {
+    name: "an effect fails for what the newest block refuses",
+    file: "src/engine/lanes/refused.ts",
+    replace: [
+      [
+        "return await isRefusedAt(lane, job, call, await newestConfirmed(lane.chain, lane.head))",
+        "return true",
+      ],
+    ],
+    noticed_by: { file: refused, test: "does not fail for a claim in the newest block" },
+  },
+  {
+    name: "an effect fails whose bytes are out",
+    file: "src/engine/lanes/refused.ts",
+    replace: [["if (sent.length > 0) return false", ""]],
+    noticed_by: { file: refused, test: "whose bytes are out does not fail before" },
+  },
+  {
+    name: "what met no contract fails before its bytes can do nothing any more",
+    file: giveResults,
+    replace: [[" || (results.length > 0 && results.every(isError))", ""]],
+    noticed_by: { file: metNothing, test: "and binds no chip after it has failed" },
+  },
+  {
+    name: "what was told of is lost while its bytes may yet achieve it",
+    file: giveResults,
+    replace: [["if (lostOf(mined, results).length > 0 && !(await isFinal(lane, place))) return false", ""]],
+    noticed_by: {
+      file: metNothing,
+      test: "is made again where somebody else's is undone: a claim",
+    },
+  },
+  {
+    name: "a chip replacement is done by what is in the newest block",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [
+      [
+        "if (isDone && (await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id)",
+        "if (isDone)",
+      ],
+    ],
+    noticed_by: { file: metNothing, test: "is not done by what somebody else did in the newest block" },
+  },
+  {
+    name: "a chip replacement that was told of is planned but some times",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [['effect.status === "done" || effect.attempts < maxPlans', "effect.attempts < maxPlans"]],
+    noticed_by: { file: metNothing, test: "had been planned often is made again" },
+  },
+  {
+    name: "serials of others are taken up before they are final",
+    file: "workers/jobs/take-up-serials.ts",
+    replace: [
+      [
+        "if (!(await areKept(chain, queries, [...issuances.values()]))) return",
+        "if (issuances.size < 0) return",
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "is given to whoever comes next where a reorganization",
+    },
+  },
+  {
+    name: "what was told of is looked for by its receipt alone",
+    file: "src/engine/lanes/look.ts",
+    replace: [["return await finalPlace(lane, transaction)", "return null"]],
+    noticed_by: {
+      file: "test/engine/done-by-others.test.ts",
+      test: "of whose own one no node has the receipt any more",
     },
   },
   {
@@ -179,7 +275,7 @@ export const mutations: Mutation[] = [
   {
     name: "a call that reverts fails at its first try",
     file: sendEffects,
-    replace: [["effect.attempts >= confirmation_depth ? job", "effect.attempts >= 0 ? job"]],
+    replace: [["({ attempts }) => attempts >= confirmation_depth)", "({ attempts }) => attempts >= 0)"]],
     noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
   },
   {
@@ -323,7 +419,7 @@ export const mutations: Mutation[] = [
     replace: [["await issuedOn(chain, address, block)", "await issuedOn(chain, address)"]],
     noticed_by: {
       file: depths,
-      test: "a serial that only the chain has is taken up at the confirmation depth",
+      test: "is taken up once it is final, and nothing is issued before",
     },
   },
   {
@@ -400,7 +496,7 @@ export const mutations: Mutation[] = [
   {
     name: "what was done before is refused",
     file: sendEffects,
-    replace: [["const output = await job.earlier?.(lane.chain, read, effect)", "const output = undefined"]],
+    replace: [["await job.earlier?.(lane.chain, read, effect)", "null"]],
     noticed_by: { file: overtaken, test: "is told as done: a claim whose owner has handed the unit over" },
   },
   {
@@ -488,9 +584,9 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a claim that may come undone refuses what met no contract",
-    file: "workers/jobs/claimed-at-depth.ts",
-    replace: [["args: [serial], blockNumber }", "args: [serial] }"]],
-    noticed_by: { file: overtaken, test: "is not refused for a claim that comes undone: a claim" },
+    file: "workers/jobs/token-at-depth.ts",
+    replace: [["tokenAt(chain, token, confirmed)", "tokenAt(chain, token, confirmed + 2n)"]],
+    noticed_by: { file: metNothing, test: "is not refused for a claim that comes undone: a claim" },
   },
   {
     name: "a deployment that reverted counts on any other one",
@@ -537,8 +633,8 @@ export const mutations: Mutation[] = [
   {
     name: "what was made again, met nothing and cannot be made any more is told to nobody",
     file: giveResults,
-    replace: [["  tellFailed(lane, mined, results)\n  noteStep(", "  noteStep("]],
-    noticed_by: { file: overtaken, test: "a chip replacement that was made again is told of" },
+    replace: [["of lostOf(mined, results))\n    tellLost(", "of lostOf(mined, []))\n    tellLost("]],
+    noticed_by: { file: metNothing, test: "is lost once its own block is final: then an operator is told" },
   },
   {
     name: "what somebody else came before is waited for for ever",

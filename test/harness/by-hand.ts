@@ -1,8 +1,9 @@
 import { afterEach } from "bun:test"
-import { desc, eq } from "drizzle-orm"
+import { asc, desc, eq } from "drizzle-orm"
 import type { Address, Hex } from "viem"
 import {
   chipReplacements,
+  claims,
   effects,
   type LaneRow,
   lanes,
@@ -247,4 +248,56 @@ export async function replacementNow({ world }: ByHand, id: string) {
   const [row] = await world.context.db.read.select().from(chipReplacements).where(eq(chipReplacements.id, id))
   if (!row) throw new Error(`there is no chip replacement ${id}`)
   return row
+}
+
+/**
+ * Replaces the blocks from those of a kind on, with what was in them or waits for one, at places counted from there, or
+ * without it.
+ */
+export async function reorganize(
+  hand: ByHand,
+  kind: string,
+  placeOf: (transaction: { kind: string; nonce: number }) => number | null,
+): Promise<void> {
+  const { client } = hand.stage.anvil
+  const rows = await hand.world.context.db.read
+    .select()
+    .from(transactions)
+    .innerJoin(transactionAttempts, eq(transactionAttempts.transaction_id, transactions.id))
+    .orderBy(asc(transactions.nonce))
+  const heightOf = ({ transactions: { block_number } }: (typeof rows)[number]) => block_number ?? Infinity
+  const lowest = Math.min(...rows.filter((row) => row.transactions.kind === kind).map(heightOf))
+  const replaced = rows.filter((row) => heightOf(row) >= lowest)
+  const instead = replaced.flatMap((row) => {
+    const place = placeOf(row.transactions)
+    return place === null ? [] : [[row.transaction_attempts.raw, place]]
+  })
+  const { number: head } = await client.getBlock()
+  const request = client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_reorg", params: [Number(head) - lowest + 1, instead] })
+  for (const { transactions: row } of replaced)
+    if (row.hash !== null && placeOf(row) === null) await client.dropTransaction({ hash: row.hash as Hex })
+}
+
+export async function claimNow({ world }: ByHand, id: string) {
+  const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))
+  if (!row) throw new Error(`there is no claim ${id}`)
+  return row
+}
+
+/** The lane that changes owners, and what its operator is told of those whose work was undone. */
+export function overhear({ lanes: [owning] }: ByHand) {
+  const told: object[] = []
+  const error = (fields: object) => {
+    if ("actor_ids" in fields) told.push(fields)
+  }
+  return { lane: { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }, told }
+}
+
+/** Rounds of every lane, with a block after each. */
+export async function goOn({ tick, mine }: ByHand, rounds: number): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    await tick()
+    await mine()
+  }
 }

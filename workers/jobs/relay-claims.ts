@@ -11,10 +11,17 @@ import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { chipIdOf } from "../../src/engine/chain/issue-call.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
-import type { Call, Effect, Job, JobResult, Write } from "../../src/engine/jobs/job.ts"
-import { isClaimedAtDepth } from "./claimed-at-depth.ts"
+import {
+  type Call,
+  doneBy,
+  type Effect,
+  type Job,
+  type JobResult,
+  type Write,
+} from "../../src/engine/jobs/job.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
+import { isClaimedAtDepth } from "./token-at-depth.ts"
 
 /** The most waiting claims that are joined into one transaction. */
 const maxClaims = 20
@@ -52,8 +59,7 @@ export const relayClaims: Job<"relayClaim"> = {
   /** Whoever claimed it may have handed it over since. */
   async earlier(chain, queries, effect) {
     const [claim] = await claimsOf(queries, [effect])
-    const transaction_hash = claim ? await claimedBefore(chain, claim, 0n) : null
-    return transaction_hash === null ? null : { transaction_hash }
+    return claim ? await claimedBefore(chain, claim, 0n) : null
   },
 
   /** Claimed is what the chain's `Transfer` out of custody says, in this transaction or an earlier one. */
@@ -73,7 +79,7 @@ export const relayClaims: Job<"relayClaim"> = {
         if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"
         // Whoever claimed it may have handed it over since.
         const earlier = await claimedBefore(chain, claim, receipt.blockNumber)
-        if (earlier) return { output: { transaction_hash: earlier } }
+        if (earlier) return { output: earlier.output }
         return { error: failure("claim.already_claimed", receipt.transactionHash) }
       }),
     )
@@ -219,7 +225,7 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
   )
 }
 
-async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint): Promise<string | null> {
+async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) {
   const { contract, deployed_block, recipient, serial } = claim
   const newest_block = await newestSince(chain.headers, seen)
   // Whoever it was claimed by: one recipient's claim would be looked for down to the deployment where it is another's.
@@ -229,5 +235,5 @@ async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint):
     { address: contract, deployed_block, newest_block, event_name: "Transfer", args },
     (found) => found.length > 0,
   )
-  return log?.args.to && isAddressEqual(log.args.to, recipient) ? log.transactionHash : null
+  return log?.args.to && isAddressEqual(log.args.to, recipient) ? doneBy(log) : null
 }

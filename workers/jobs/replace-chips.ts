@@ -9,9 +9,9 @@ import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
-import { type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
-import { isClaimedAtDepth } from "./claimed-at-depth.ts"
+import { doneBy, type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { openSwaps } from "./open-swaps.ts"
+import { isClaimedAtDepth, tokenAtDepth } from "./token-at-depth.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
 export const replaceChips: Job<"replaceChip"> = {
@@ -43,8 +43,7 @@ export const replaceChips: Job<"replaceChip"> = {
   async earlier(chain, queries, effect) {
     const token = await tokenOf(queries, effect)
     const chip = Number.parseInt(effect.input.chip_id, 16)
-    const transaction_hash = await swapOf(chain, token, chip, 0n)
-    return transaction_hash === null ? null : { transaction_hash }
+    return await swapOf(chain, token, chip, 0n)
   },
 
   mayPass: async (queries, effect, reason) =>
@@ -71,16 +70,18 @@ export const replaceChips: Job<"replaceChip"> = {
         const isDone = now.chip_id === chip_id && receipt.status === "success"
         const search = isDone ? swapIfTold : swapOf
         const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
-        if (other) return { output: { transaction_hash: other } }
+        if (other) return { output: other.output }
         // The token was issued for this very chip, or nobody who is asked has the logs of that time.
-        if (isDone) return { output: { transaction_hash } }
+        if (isDone && (await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id)
+          return { output: { transaction_hash } }
         if (now.chip_id === chip_id) return "again"
         if (now.owner !== null)
           return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
             ? { error: failure("chip_replacement.locked", transaction_hash) }
             : "again"
         // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
-        if (isAsBefore ? effect.attempts < maxPlans : await followsOpenSwap(queries, effect)) return "again"
+        const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
+        if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
         return { error: failure(reverted, transaction_hash) }
       }),
     )
@@ -115,7 +116,7 @@ async function swapOf(
   { contract: address, serial, deployed_block }: Token,
   chip: number,
   seen: bigint,
-): Promise<string | null> {
+) {
   const newest_block = await newestConfirmed(chain, seen)
   const isIts = ({ args }: { args: { chip?: number | undefined } }) => args.chip === chip
   const swaps = await searchCollectionLogs(
@@ -123,11 +124,12 @@ async function swapOf(
     { address, deployed_block, newest_block, event_name: "ChipReplaced", args: { serial } },
     (found) => found.some(isIts),
   )
-  return swaps.find(isIts)?.transactionHash ?? null
+  const swap = swaps.find(isIts)
+  return swap ? doneBy(swap) : null
 }
 
 /** The same; null also where nobody who is asked has the logs, who holds up nothing that is done. */
-async function swapIfTold(...search: Parameters<typeof swapOf>): Promise<string | null> {
+async function swapIfTold(...search: Parameters<typeof swapOf>) {
   try {
     return await swapOf(...search)
   } catch (error) {

@@ -1,25 +1,24 @@
 import type { Address } from "viem"
-import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
-import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { newestConfirmed } from "../../src/engine/chain/headers.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
+import { tokenAt } from "../../src/engine/chain/token-at.ts"
+
+type Token = { contract: Address; serial: bigint }
 
 /**
- * Whether a token is claimed as deep as the confirmation depth: one that is only in a newer block may come undone. `seen`
- * is a block that the chain has. Throws `ChainUnreachable`.
+ * A token as deep as the confirmation depth, null where it was not issued by then: what is only in a newer block may
+ * come undone, and what somebody else does is watched by nobody. `seen` is a block that the chain has. Throws
+ * `ChainUnreachable`.
  */
-export async function isClaimedAtDepth(
-  chain: ConnectedChain,
-  { contract, serial }: { contract: Address; serial: bigint },
-  seen: bigint,
-): Promise<boolean> {
-  const blockNumber = await newestConfirmed(chain, seen)
-  if (blockNumber < 0n) return false
-  const token = { address: contract, abi: collectionAbi, args: [serial], blockNumber } as const
-  // Where it was not issued yet, nobody had claimed it.
-  const holder = await unlessReverted(
-    () => chain.rpc.readContract({ ...token, functionName: "ownerOf" }),
-    contract,
-  )
-  return ownerIn(contract, holder) !== null
+export async function tokenAtDepth(chain: ConnectedChain, token: Token, seen: bigint) {
+  const confirmed = await newestConfirmed(chain, seen)
+  if (confirmed < 0n) return null
+  return await unlessReverted(() => tokenAt(chain, token, confirmed), null)
+}
+
+/** Whether a token is claimed as deep as that. */
+export async function isClaimedAtDepth(chain: ConnectedChain, token: Token, seen: bigint): Promise<boolean> {
+  const then = await tokenAtDepth(chain, token, seen)
+  return then !== null && then.owner !== null
 }

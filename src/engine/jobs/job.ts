@@ -17,7 +17,7 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   /** What it is called when the call reverts with an error that no waiting mends; null where waiting may. */
   refusal(reason: string): EffectFailure | null
   /** What did it before, where the chain refuses to have it done once more; null where nothing did. */
-  earlier?(chain: ConnectedChain, queries: Queries, effect: Effect<Name>): Promise<OutputOf<Name> | null>
+  earlier?(chain: ConnectedChain, queries: Queries, effect: Effect<Name>): Promise<Earlier<Name> | null>
   /** Whether an error may come of what is not final yet, which a node that is behind does not have. */
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
   /** Why what would succeed must not be sent now; null where nothing speaks against it. */
@@ -34,6 +34,14 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   lineOf?(effect: Effect<Name>): string
   /** The event that an effect's actor is given once the transaction is on its way. */
   submittedEvent?: string
+}
+
+/** What an earlier transaction did, and in which block. */
+type Earlier<Name extends LaneEffect> = { output: OutputOf<Name>; block_number: number }
+
+/** What the transaction of a log did. */
+export function doneBy(log: { transactionHash: string; blockNumber: bigint }) {
+  return { output: { transaction_hash: log.transactionHash }, block_number: Number(log.blockNumber) }
 }
 
 /** A job for every effect that a machine asks of a lane. */

@@ -41,7 +41,10 @@ export async function followFinalBlock(lane: HeldLane, known: number | null): Pr
 const stepsPerDepth = 16
 
 /** Whether no reorganization replaces a block any more. */
-export async function isFinal({ chain }: HeldLane, { block_number }: BlockPlace): Promise<boolean> {
+export async function isFinal(
+  { chain }: HeldLane,
+  { block_number }: Pick<BlockPlace, "block_number">,
+): Promise<boolean> {
   return BigInt(block_number) <= (await chain.headers.finalHeight())
 }
 

@@ -10,9 +10,8 @@ import { disagreement, isFinal } from "./final-block.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, isCanonical, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
-import { nowhere } from "./nonces.ts"
 import { noteStep } from "./note-step.ts"
-import { moveContent, sendAnew, tellLost } from "./send-anew.ts"
+import { moveContent, sendAnew, tellLost, waitsUntil } from "./send-anew.ts"
 import {
   effectsOf,
   isCancelled,
@@ -89,9 +88,10 @@ async function confirm(
   const judged = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, judged)) return await sendAnew(lane, mined, place)
   const results = await judgeReverted(lane, job, mined, judged)
-  if (receipt.status === "reverted" && !(await isForGood(lane, place, results))) return nothing
+  const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
+  if (isInVain && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
-  const kept = (await areOthersAsFinal(lane, place, results)) ? place : nowhere
+  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...kept })
@@ -104,7 +104,7 @@ async function confirm(
     await job.afterwards?.(turn, mined, results)
   })
   lane.checkpoint("apply", transaction.kind)
-  tellFailed(lane, mined, results)
+  if (kept === place) tellLostOf(lane, mined, results)
   noteStep(lane.context, { name: "confirm", since, outcome: status }, transaction, members)
   return nothing
 }
@@ -135,8 +135,8 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
 }
 
 /**
- * Whether no reorganization can change any more what came of a transaction that reverted: what fails for good may yet
- * succeed, and the other transaction by which something is done may be undone, which nothing here would see.
+ * Whether no reorganization can change any more what came of a transaction that achieved nothing: what fails for good
+ * may yet succeed, and the other transaction by which something is done may be undone, which nothing here would see.
  */
 async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   if (results.every((result) => result === "again")) return true
@@ -144,9 +144,20 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
   return await areOthersAsFinal(lane, place, results)
 }
 
+/** Whether what came of it holds for as long as its block is there, or for ever. */
+async function isSettled(
+  lane: HeldLane,
+  place: BlockPlace,
+  mined: Mined,
+  results: JobResult[],
+): Promise<boolean> {
+  if (lostOf(mined, results).length > 0 && !(await isFinal(lane, place))) return false
+  return await areOthersAsFinal(lane, place, results)
+}
+
 /**
  * Whether no reorganization undoes what other transactions have done in the place of this one, unless it takes this one
- * out, too. Nothing else watches those: until then it counts as nowhere, and is judged anew at each block.
+ * out, too. Nothing else watches those: until then it is judged anew at each block.
  */
 async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   const hashes = new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))
@@ -166,6 +177,11 @@ async function isCanonicalBefore(lane: HeldLane, one: BlockPlace, other: BlockPl
   return await isCanonical(lane, one.block_number, one.block_hash)
 }
 
+/** Where it was seen, without what tells that it is still there: it is looked at anew at each block. */
+function unsettled(place: BlockPlace): Omit<BlockPlace, "block_hash"> & { block_hash: null } {
+  return { ...place, block_hash: null }
+}
+
 /** It was lost and is in a block again, where it must achieve once more what it did. */
 async function takeBack(
   lane: HeldLane,
@@ -183,22 +199,27 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
-  const isKept = await areOthersAsFinal(lane, place, results)
+  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
   await inLane(lane, async (turn) => {
-    if (isKept) await updateTransaction(turn, lane.lease, id, { status, ...place })
+    await updateTransaction(turn, lane.lease, id, { status, ...kept })
     await restate(turn, job, mined, results)
   })
-  tellFailed(lane, mined, results)
+  if (kept === place) tellLostOf(lane, mined, results)
+  else if (lostOf(mined, results).length > 0) return waitsUntil(mined, "what came before it is undone")
   return nothing
 }
 
-/** What was told of as done before a reorganization, and has failed after it. */
-function tellFailed(lane: HeldLane, mined: Mined, results: JobResult[]): void {
-  for (const [index, { status, actor_id }] of mined.effects.entries()) {
+function tellLostOf(lane: HeldLane, mined: Mined, results: JobResult[]): void {
+  for (const { actor_id, reason } of lostOf(mined, results))
+    tellLost(lane, mined, { actor_ids: [actor_id], reason })
+}
+
+/** What was told of as done before a reorganization, and is not after it, as somebody else came first. */
+function lostOf({ effects }: Mined, results: JobResult[]): { actor_id: string; reason: string }[] {
+  return effects.flatMap(({ status, actor_id }, index) => {
     const result = results[index]
-    if (status === "done" && isError(result))
-      tellLost(lane, mined, { actor_ids: [actor_id], reason: result.error.code })
-  }
+    return status === "done" && isError(result) ? [{ actor_id, reason: result.error.code }] : []
+  })
 }
 
 /**

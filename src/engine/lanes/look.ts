@@ -109,7 +109,20 @@ async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promi
   }
   const failure = answers.find(({ status }) => status === "rejected")
   if (failure?.status === "rejected") throw failure.reason
-  return null
+  return await finalPlace(lane, transaction)
+}
+
+/** Where it was seen before its results were given, in a block that is final by now: nodes forget the receipts of those. */
+async function finalPlace(
+  lane: HeldLane,
+  { status, hash, block_number }: WatchedTransaction,
+): Promise<Sighting | null> {
+  if (status !== "confirmed" || hash === null || block_number === null) return null
+  const blockNumber = BigInt(block_number)
+  if (blockNumber > (await lane.chain.headers.finalHeight())) return null
+  const block = await reach(() => lane.chain.rpc.getBlock({ blockNumber }))
+  if (!block.transactions.includes(hash as Hex)) return null
+  return { place: { hash, block_number, block_hash: block.hash }, receipt: null }
 }
 
 /** Whether the chain that the lane follows has this block at that height. */

@@ -7,6 +7,7 @@ import { isFinal } from "./final-block.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import type { BlockPlace } from "./look.ts"
+import { isRefusedAt } from "./refused.ts"
 import { updateTransaction, type WatchedTransaction } from "./transactions.ts"
 import { goOnWithoutNonce } from "./without-nonce.ts"
 
@@ -36,7 +37,8 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
   return nothing
 }
 
-function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
+/** What stands against it may yet pass. */
+export function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
   const notice = `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`
   return { ...nothing, notices: [notice] }
 }
@@ -50,7 +52,9 @@ async function isOverForGood(
   const job = jobFor(lane.jobs, transaction.kind)
   if (job.refusal(reason) === null || !(await isFinal(lane, place))) return false
   for (const effect of effects) if (await job.mayPass?.(lane.context.db.read, effect, reason)) return false
-  return true
+  // What came before it may be newer than its own block, and be undone alone.
+  const call = { to: transaction.to as Address, data: transaction.call as Hex }
+  return await isRefusedAt(lane, job, call, await lane.chain.headers.finalHeight())
 }
 
 type WatchedMined = Mined & { transaction: WatchedTransaction }

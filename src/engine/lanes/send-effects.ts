@@ -21,12 +21,14 @@ import {
   type Write,
 } from "../jobs/job.ts"
 import { sendFirst } from "./broadcast.ts"
+import { isFinal } from "./final-block.ts"
 import { type Findings, join, nothing } from "./findings.ts"
 import { whyToWaitForForgotten } from "./forgotten.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { assertLease, LeaseLost } from "./leases.ts"
 import { keepOwn } from "./moves.ts"
 import { noteStep } from "./note-step.ts"
+import { isRefusedAtDepth } from "./refused.ts"
 import {
   allocateTransaction,
   findTransaction,
@@ -220,8 +222,8 @@ async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<
 
 /**
  * A call that reverts is tried again. When it still does after as many blocks as confirm one, and neither waiting nor
- * another node can mend it, its effects fail, unless something has done them before; everything else waits, and is seen
- * in `stuck`.
+ * another node can mend it, its effects fail, unless something has done them before, which counts once it is final;
+ * everything else waits, and is seen in `stuck`.
  */
 async function putOffReverted(
   lane: HeldLane,
@@ -232,11 +234,16 @@ async function putOffReverted(
   const { confirmation_depth, block_time_seconds } = lane.chain.config
   const { read } = lane.context.db
   const results = new Map<Effect, Exclude<JobResult, "again">>()
-  for (const effect of call.members) {
-    const refusal = effect.attempts >= confirmation_depth ? job.refusal(error.reason) : null
-    if (!refusal || (await job.mayPass?.(read, effect, error.reason))) continue
-    const output = await job.earlier?.(lane.chain, read, effect)
-    results.set(effect, output ? { output } : { error: refusal })
+  const tried = call.members.filter(({ attempts }) => attempts >= confirmation_depth)
+  const refusal = job.refusal(error.reason)
+  if (refusal && tried.length > 0 && (await isRefusedAtDepth(lane, job, call))) {
+    for (const effect of tried) {
+      if (await job.mayPass?.(read, effect, error.reason)) continue
+      const earlier = await job.earlier?.(lane.chain, read, effect)
+      // No lane watches that one, so that nothing would be done again where it is undone.
+      if (earlier && !(await isFinal(lane, earlier))) continue
+      results.set(effect, earlier ? { output: earlier.output } : { error: refusal })
+    }
   }
   await inLane(lane, async (turn) => {
     await assertLease(turn, lane.lease)

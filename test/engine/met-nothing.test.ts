@@ -1,0 +1,188 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { getAddress } from "viem"
+import { chips, effects } from "../../src/db/schema.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { accountAt } from "../faults/stage.ts"
+import {
+  type ByHand,
+  callAsOutsider,
+  claimBeside,
+  claimNow,
+  goOn,
+  grant,
+  issuedUnit,
+  openForEachTest,
+  outsider,
+  outwaitNewestBlock,
+  overhear,
+  preparedClaim,
+  readToken,
+  reorganize,
+  replaceChip,
+  replacementNow,
+  undoBlocks,
+} from "../harness/by-hand.ts"
+
+// What met no contract, as a reorganization put it before the deployment: it succeeds, and does nothing.
+
+const open = openForEachTest()
+const [person, friend] = [accountAt(6), accountAt(7)]
+
+describe("what met no contract and was not told of yet", () => {
+  const depths = { confirmation_depth: 3, finality_depth: 30 }
+
+  test("is not refused for a claim that comes undone: a chip replacement", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    await putBeforeDeployment(hand, "replaceChip")
+    await hand.mine(depths.finality_depth)
+    await judgeBesideClaim(hand, address)
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "submitted", failure: null })
+    await undoBlocks(hand)
+    await hand.settle()
+    expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+  }, 30_000)
+
+  test("is not refused for a claim that comes undone: a claim", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.tick()
+    await putBeforeDeployment(hand, "relayClaim")
+    await hand.mine(depths.finality_depth)
+    await judgeBesideClaim(hand, address)
+    expect(await claimNow(hand, id)).toMatchObject({ status: "claiming", failure: null })
+    await undoBlocks(hand)
+    await hand.settle()
+    expect(await claimNow(hand, id)).toMatchObject({ status: "claimed", failure: null })
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+  }, 30_000)
+
+  test("is not done by what somebody else did in the newest block", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    await putBeforeDeployment(hand, "replaceChip")
+    await grant(hand, outsider.address)
+    await callAsOutsider(hand, address, "replaceChip", [1n, numberOf(previous_chip_id), numberOf(chip_id)])
+    await hand.mine()
+    await hand.tick()
+    await undoBlocks(hand)
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+
+  test("fails once no reorganization can put its bytes elsewhere, and binds no chip after it has failed", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await replaceChip(hand, unit_id)
+    await hand.tick()
+    await putBeforeDeployment(hand, "replaceChip")
+    await claimBeside(hand, address, friend.address)
+    await hand.tick()
+    // In their order again, and without the claim.
+    await reorganize(hand, "replaceChip", ({ kind }) => (kind === "replaceChip" ? 1 : 0))
+    await goOn(hand, 10)
+    const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+})
+
+describe("what was told of, met no contract, and came after a claim", () => {
+  const depths = { confirmation_depth: 1, finality_depth: 30 }
+
+  test("is made again where somebody else's is undone: a claim", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.settle()
+    await putBeforeDeployment(hand, "relayClaim")
+    await judgeBesideClaim(hand, address)
+    await undoBlocks(hand)
+    expect(await readToken(hand, address, "ownerOf")).toBe(getAddress(address))
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("is made again where somebody else's is undone: a chip replacement", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await putBeforeDeployment(hand, "replaceChip")
+    await judgeBesideClaim(hand, address)
+    await undoBlocks(hand)
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+
+  test("was made again before, and is lost once its own block is final: then an operator is told", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
+    await hand.tick()
+    await hand.mine()
+    await outwaitNewestBlock()
+    await hand.tick()
+    expect(await hand.transactionsOf("replaceChip")).toMatchObject([
+      { nonce: 0 },
+      { nonce: 1, status: "sent" },
+    ])
+    await putBeforeDeployment(hand, "replaceChip")
+    await claimBeside(hand, address, friend.address)
+    const { lane, told } = overhear(hand)
+    await outwaitNewestBlock()
+    await tickLane(lane)
+    expect(told).toEqual([])
+    await hand.mine(depths.finality_depth)
+    await outwaitNewestBlock()
+    await tickLane(lane)
+    expect(told).toEqual([
+      expect.objectContaining({
+        kind: "replaceChip",
+        actor_ids: [id],
+        reason: "chip_replacement.locked",
+      }),
+    ])
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+})
+
+test("a chip replacement that had been planned often is made again where it met no contract", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedUnit(hand)
+  const { id, chip_id } = await replaceChip(hand, unit_id)
+  await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 5 }).where(eq(effects.actor_id, id)))
+  await hand.settle()
+  await putBeforeDeployment(hand, "replaceChip")
+  await goOn(hand, 10)
+  expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+}, 30_000)
+
+/** A reorganization, after which what was sent of a kind is mined before the contract is deployed. */
+async function putBeforeDeployment(hand: ByHand, sent: string): Promise<void> {
+  await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))
+}
+
+/** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
+async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
+  await claimBeside(hand, address, friend.address)
+  expect(await readToken(hand, address, "ownerOf")).toBe(friend.address)
+  await outwaitNewestBlock()
+  await hand.tick()
+}
+
+function numberOf(chipId: string | null): number {
+  return Number.parseInt(chipId ?? "", 16)
+}

@@ -1,0 +1,176 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { getAddress, type Hex } from "viem"
+import { chips, effects } from "../../src/db/schema.ts"
+import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { prepareTransfer } from "../../src/resources/transfers/service.ts"
+import { accountAt } from "../faults/stage.ts"
+import {
+  type ByHand,
+  callAsOutsider,
+  claimBeside,
+  claimNow,
+  goOn,
+  grant,
+  issuedUnit,
+  mineWithoutRole,
+  openForEachTest,
+  outsider,
+  outwaitNewestBlock,
+  preparedClaim,
+  readToken,
+  replaceChip,
+  replacementNow,
+  undoBlocks,
+} from "../harness/by-hand.ts"
+
+// What the contract refuses, for what a reorganization may yet undo.
+
+const open = openForEachTest()
+const [person, friend] = [accountAt(6), accountAt(7)]
+
+describe("what another transaction has done before, and nothing was sent for", () => {
+  const depths = { confirmation_depth: 1, finality_depth: 30 }
+
+  test("is done here where both are undone: a claim whose owner has handed the unit over", async () => {
+    const hand = await open(depths)
+    const { client } = hand.stage.anvil
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, outsider.address)
+    const create = await preparedClaim(hand, unit_id, person.address)
+    const before = await client.getBlock()
+    await callAsOutsider(hand, address, "claim", [1n, person.address])
+    await hand.mine()
+    const { caller, world } = hand
+    const { authorization } = await prepareTransfer(world.context, caller, unit_id, {
+      recipient: friend.address,
+    })
+    const { to, data } = authorization.transaction as { to: Hex; data: Hex }
+    const { id } = await create()
+    await client.sendTransaction({ account: person, chain: null, to, data, gas: 300_000n })
+    await hand.mine()
+    await outliveDelay(hand, id)
+    const since = await client.getBlock()
+    await undoBlocks(hand, Number(since.number - before.number))
+    expect(await readToken(hand, address, "ownerOf")).toBe(getAddress(address))
+    await goOn(hand, 12)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("is done here where both are undone: a chip replacement that another one followed", async () => {
+    const hand = await open(depths)
+    const { client } = hand.stage.anvil
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, outsider.address)
+    const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+    const [previous, chip] = [numberOf(previous_chip_id), numberOf(chip_id)]
+    const before = await client.getBlock()
+    await callAsOutsider(hand, address, "replaceChip", [1n, previous, chip])
+    await hand.mine()
+    await callAsOutsider(hand, address, "replaceChip", [1n, chip, 0x77])
+    await hand.mine()
+    await outliveDelay(hand, id)
+    const since = await client.getBlock()
+    await undoBlocks(hand, Number(since.number - before.number))
+    expect(await readToken(hand, address, "chipOf")).toBe(previous)
+    await goOn(hand, 12)
+    expect(await readToken(hand, address, "chipOf")).toBe(chip)
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+})
+
+describe("what was told of, reverts after a reorganization, and is refused in the newest block", () => {
+  const depths = { confirmation_depth: 2, finality_depth: 8 }
+
+  test("is made again where that block is undone: a claim", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.settle()
+    await revertForLong(hand, "relayClaim")
+    await refuseInNewest(hand, address)
+    await goOn(hand, 8)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("is made again where that block is undone: a chip replacement", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await revertForLong(hand, "replaceChip")
+    await refuseInNewest(hand, address)
+    await goOn(hand, 8)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+    expect((await replacementNow(hand, id)).status).toBe("confirmed")
+  }, 30_000)
+
+  /** A reorganization, after which it is mined where its signer may not do it, for longer than the finality depth. */
+  async function revertForLong(hand: ByHand, kind: string): Promise<void> {
+    const [sent] = await hand.transactionsOf(kind)
+    const { number } = await hand.stage.anvil.client.getBlock()
+    await undoBlocks(hand, Number(number) - Number(sent?.block_number) + 1)
+    await mineWithoutRole(hand, hand.lanes[0])
+    await goOn(hand, depths.finality_depth + 2)
+    await grant(hand, outsider.address)
+    await grant(hand, hand.lanes[0].signer.address)
+  }
+
+  /** Somebody else is quicker, in a block that does not stay. */
+  async function refuseInNewest(hand: ByHand, address: string): Promise<void> {
+    await callAsOutsider(hand, address, "claim", [1n, friend.address])
+    await hand.mine()
+    await hand.tick()
+    await undoBlocks(hand)
+  }
+})
+
+test("a claim that was refused often for something else does not fail for a claim in the newest block", async () => {
+  const hand = await open({ confirmation_depth: 3, finality_depth: 60 })
+  const [owning] = hand.lanes
+  const { unit_id, address } = await issuedUnit(hand)
+  const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+  await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 3 }).where(eq(effects.actor_id, id)))
+  await claimBeside(hand, address, friend.address)
+  await outwaitNewestBlock()
+  await tickLane(owning)
+  expect((await claimNow(hand, id)).status).toBe("claiming")
+  await undoBlocks(hand)
+  await outliveDelay(hand, id)
+  await hand.settle()
+  expect((await claimNow(hand, id)).status).toBe("claimed")
+}, 30_000)
+
+test("a chip replacement whose bytes are out does not fail before they can bind no chip any more", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { client } = hand.stage.anvil
+  const [owning] = hand.lanes
+  const { unit_id, address } = await issuedUnit(hand)
+  const before = await client.getBlock()
+  await replaceChip(hand, unit_id)
+  await hand.tick()
+  await mineWithoutRole(hand, owning)
+  await hand.tick()
+  await grant(hand, owning.signer.address)
+  await claimBeside(hand, address, friend.address)
+  await goOn(hand, 3)
+  // Neither the block that took the role nor the claim is there any more.
+  const since = await client.getBlock()
+  await undoBlocks(hand, Number(since.number - before.number))
+  await goOn(hand, 12)
+  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
+  expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))
+}, 30_000)
+
+/** It has been refused once, and is tried again. */
+async function outliveDelay(hand: ByHand, actorId: string): Promise<void> {
+  await hand.tick()
+  await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }).where(eq(effects.actor_id, actorId)))
+  await goOn(hand, 2)
+}
+
+function numberOf(chipId: string | null): number {
+  return Number.parseInt(chipId ?? "", 16)
+}
