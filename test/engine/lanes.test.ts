@@ -495,7 +495,9 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     const { status, reason } = await issuingLane(hand)
     expect([status, reason]).toEqual([
       "halted",
-      expect.stringContaining(`nonce 0 of ${thief.address} was used by a transaction that this service`),
+      expect.stringContaining(
+        `nonce 0 of ${thief.address} was used by a transaction that no provider of chain`,
+      ),
     ])
   }, 30_000)
 

@@ -148,10 +148,7 @@ export const mutations: BrokenRule[] = [
     name: "a chip replacement final at once",
     file: "workers/jobs/replace-chips.ts",
     replace: [
-      [
-        "isAsBefore ? effect.attempts < maxPlans : await followsOpenSwap(queries, effect)",
-        "effect.attempts > maxPlans",
-      ],
+      ["isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)", "effect.attempts > maxPlans"],
     ],
   },
   {
