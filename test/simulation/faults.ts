@@ -21,6 +21,7 @@ const providerMoods = [
   "empty_answers",
   "swallows",
   "short_ranges",
+  "forgetful",
 ] as const
 export type ProviderMood = (typeof providerMoods)[number]
 

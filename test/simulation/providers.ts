@@ -2,6 +2,7 @@ import type { Hex } from "viem"
 import { headOf, readTransaction, type SimulatedChain } from "./chain/chain.ts"
 import { answerRpc, RpcRefusal, type View, wholeView } from "./chain/json-rpc.ts"
 import type { ProviderMood } from "./faults.ts"
+import { depths } from "./ground.ts"
 import type { Said, Serve } from "./seams/line.ts"
 import type { Stream } from "./streams.ts"
 
@@ -50,6 +51,8 @@ export function createProvider(
       return { jsonrpc: "2.0", id, error: tooLong }
     if (provider.mood === "empty_answers" && mayBeMissing.includes(method) && chance.happens(0.5))
       return { jsonrpc: "2.0", id, result: null }
+    const forgotten = provider.mood === "forgetful" ? await forgottenOf(chain, view, method, params) : null
+    if (forgotten) return { jsonrpc: "2.0", id, error: chance.pick(forgotten) }
     try {
       return { jsonrpc: "2.0", id, result: await answerRpc(chain, view, method, params) }
     } catch (error) {
@@ -139,6 +142,34 @@ const strangeToAsk = [
   "missing trie node (path )",
   "request timed out",
   "backend is syncing",
+]
+
+/** What a node says that keeps only the newest blocks' state and logs; null where it still has what is asked for. */
+async function forgottenOf(chain: SimulatedChain, view: View, method: string, params: readonly unknown[]) {
+  const isOld = (block: unknown) =>
+    typeof block === "string" && block.startsWith("0x") && view.head - Number(block) >= depths.finality_depth
+  if (asksForState.includes(method)) return isOld(params[1]) ? oldStates : null
+  if (method !== "eth_getLogs") return null
+  const { fromBlock, blockHash } = params[0] as BlockRange & { blockHash?: Hex }
+  if (blockHash === undefined) return isOld(fromBlock) ? oldLogs : null
+  const block = await answerRpc(chain, view, "eth_getBlockByHash", [blockHash, false])
+  return isOld((block as { number: Hex } | null)?.number) ? oldLogs : null
+}
+
+/** Questions whose second value is the block of which they ask. */
+const asksForState = ["eth_call", "eth_getTransactionCount", "eth_getBalance", "eth_getCode"]
+
+/** In the words of geth, of its path scheme, of reth, Besu and Erigon. */
+const oldStates = [
+  { code: -32000, message: "missing trie node 3e7a (path ) state 0x3e7a is not available, not found" },
+  { code: -32000, message: "historical state 3e7a is not available" },
+  { code: -32000, message: "no state available for block 9" },
+  { code: -32603, message: "World state unavailable" },
+  { code: -32000, message: "state at block #9 is pruned" },
+]
+const oldLogs = [
+  { code: 4444, message: "pruned history unavailable" },
+  { code: -32000, message: "history has been pruned for this block" },
 ]
 
 type BlockRange = { fromBlock?: Hex; toBlock?: Hex }
