@@ -1,10 +1,14 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { getAddress } from "viem"
+import { type Address, getAddress } from "viem"
 import { chips, effects } from "../../src/db/schema.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
+import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/service.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
+  activeCollection,
   type ByHand,
   callAsOutsider,
   claimBeside,
@@ -12,10 +16,12 @@ import {
   goOn,
   grant,
   issuedUnit,
+  meetNoContract,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   overhear,
+  pairedUnit,
   preparedClaim,
   readToken,
   reorganize,
@@ -168,6 +174,29 @@ test("a chip replacement that had been planned often is made again where it met 
   await putBeforeDeployment(hand, "replaceChip")
   await goOn(hand, 10)
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+}, 30_000)
+
+test("an issuance that had been planned often is made again where it met no contract", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { id: collection_id, address } = await activeCollection(hand)
+  await pairedUnit(hand, collection_id)
+  await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 5 }).where(eq(effects.src, "issueUnit")))
+  await hand.settle()
+  await meetNoContract(hand)
+  await goOn(hand, 10)
+  expect(await issuedOn(hand.chain, address as Address)).toBe(1)
+}, 30_000)
+
+test("a metadata refresh that had been planned often is made again where it met no contract", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { id: collection_id, address } = await activeCollection(hand)
+  const { id } = await hand.turn((turn) => createMetadataRefresh(turn, hand.caller, collection_id))
+  await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 5 }).where(eq(effects.actor_id, id)))
+  await hand.settle()
+  await meetNoContract(hand)
+  await goOn(hand, 10)
+  const said = { address: address as Address, abi: collectionAbi, eventName: "ContractURIUpdated" } as const
+  expect(await hand.stage.anvil.client.getContractEvents({ ...said, fromBlock: 0n })).toHaveLength(1)
 }, 30_000)
 
 /** A reorganization, after which what was sent of a kind is mined before the contract is deployed. */

@@ -189,6 +189,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an issuance that was done is given up where it was planned often",
+    file: "workers/jobs/issue-units.ts",
+    replace: [['status !== "done" && attempts >= maxPlans', "attempts >= maxPlans"]],
+    noticed_by: { file: metNothing, test: "an issuance that had been planned often" },
+  },
+  {
+    name: "a metadata refresh that was done is given up where it was planned often",
+    file: "workers/jobs/refresh-metadata.ts",
+    replace: [['effect.status === "done" || effect.attempts < maxPlans', "effect.attempts < maxPlans"]],
+    noticed_by: { file: metNothing, test: "a metadata refresh that had been planned often" },
+  },
+  {
     name: "a chip replacement is done by what is in the newest block",
     file: "workers/jobs/replace-chips.ts",
     replace: [

@@ -279,6 +279,23 @@ export async function reorganize(
     if (row.hash !== null && placeOf(row) === null) await client.dropTransaction({ hash: row.hash as Hex })
 }
 
+/**
+ * A reorganization after which the deployment reverts, and everything else is mined where there is no contract, in one
+ * block; the deployment's signer may deploy again after it.
+ */
+export async function meetNoContract(hand: ByHand): Promise<void> {
+  const { client } = hand.stage.anvil
+  const [, { signer }] = hand.lanes
+  const [deployment] = await hand.transactionsOf("deployCollection")
+  const sent = await hand.world.context.db.read.select().from(transactionAttempts)
+  const { number } = await client.getBlock()
+  await undoBlocks(hand, Number(number) - Number(deployment?.block_number) + 1)
+  await grant(hand, signer.address, 0n)
+  for (const { raw } of sent) await client.sendRawTransaction({ serializedTransaction: raw as Hex })
+  await hand.mine()
+  await grant(hand, signer.address)
+}
+
 export async function claimNow({ world }: ByHand, id: string) {
   const [row] = await world.context.db.read.select().from(claims).where(eq(claims.id, id))
   if (!row) throw new Error(`there is no claim ${id}`)

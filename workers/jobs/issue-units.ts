@@ -325,7 +325,8 @@ async function canSucceedLater(
   const verdict = await tryCall(chain, lane.address as Address, { to, data })
   // What goes before it is still to come.
   if (verdict instanceof CallReverted && verdict.reason === "SerialGap") return true
-  if (effects.some(({ attempts }) => attempts >= maxPlans)) return false
+  // What was done and has to be done again is that however often it was planned.
+  if (effects.some(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
   return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
 }
 

@@ -39,7 +39,9 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
         const contract = await contractOf(queries, effect)
         if (said.some(({ address }) => isAddressEqual(address, contract)))
           return { output: { transaction_hash } }
-        if (receipt.status === "success" && effect.attempts < maxPlans) return "again"
+        // What was done and has to be done again is that however often it was planned.
+        const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
+        if (receipt.status === "success" && isToBeDone) return "again"
         return { error: failure("metadata_refresh.reverted", transaction_hash) }
       }),
     )
