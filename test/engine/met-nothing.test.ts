@@ -199,6 +199,31 @@ test("a metadata refresh that had been planned often is made again where it met 
   expect(await hand.stage.anvil.client.getContractEvents({ ...said, fromBlock: 0n })).toHaveLength(1)
 }, 30_000)
 
+test("an issuance that another transaction has made after it met no contract is made again where only that is undone", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const [, issuing] = hand.lanes
+  const { client } = hand.stage.anvil
+  const { unit_id, address } = await issuedUnit(hand)
+  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
+  await meetNoContract(hand)
+  await grant(hand, outsider.address)
+  const contract = { address: address as Address, abi: collectionAbi }
+  while ((await client.getCode(contract)) === undefined) {
+    await outwaitNewestBlock()
+    await tickLane(issuing)
+    await hand.mine()
+  }
+  await client.writeContract({
+    ...{ ...contract, account: outsider, chain: null, functionName: "issue" },
+    args: [1n, `0x${chip?.chip_id}`, false],
+  })
+  await hand.mine()
+  await hand.tick()
+  await undoBlocks(hand)
+  await goOn(hand, 10)
+  expect(await issuedOn(hand.chain, address as Address)).toBe(1)
+}, 30_000)
+
 /** A reorganization, after which what was sent of a kind is mined before the contract is deployed. */
 async function putBeforeDeployment(hand: ByHand, sent: string): Promise<void> {
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))

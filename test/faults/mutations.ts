@@ -189,6 +189,12 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an issuance is done by what was issued above it",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["issuedOn(chain, contract, blockNumber)", "issuedOn(chain, contract)"]],
+    noticed_by: { file: metNothing, test: "an issuance that another transaction has made after it" },
+  },
+  {
     name: "an issuance that was done is given up where it was planned often",
     file: "workers/jobs/issue-units.ts",
     replace: [['status !== "done" && attempts >= maxPlans', "attempts >= maxPlans"]],

@@ -20,6 +20,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
 import { decodeIssue, encodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
 import { issuedOn } from "../../src/engine/chain/issued.ts"
+import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { CallReverted } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
 import { foundSerialsOf, ownIssuances } from "../../src/engine/found-serials.ts"
@@ -369,7 +370,7 @@ async function serialsOf(
   batch: Batch,
 ): Promise<number[] | null> {
   if (receipt.status !== "success") return null
-  return serialsIn(receipt, batch) ?? (await serialsOfRepeat(chain, batch))
+  return serialsIn(receipt, batch) ?? (await serialsOfRepeat(chain, receipt, batch))
 }
 
 function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): number[] | null {
@@ -383,12 +384,17 @@ function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): 
   return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chip_ids) ? serials : null
 }
 
-/** Of units that have their serials: where the chain has issued so many, the contract had nothing to do. */
+/**
+ * Of units that have their serials: where the chain had issued so many by then, the contract had nothing to do. What
+ * was issued later may be undone alone.
+ */
 async function serialsOfRepeat(
   chain: ConnectedChain,
+  { blockNumber }: TransactionReceipt,
   { contract, first, chip_ids, effects }: Batch,
 ): Promise<number[] | null> {
   if (effects.some(({ status }) => status !== "done")) return null
-  if ((await issuedOn(chain, contract)) < first + chip_ids.length - 1) return null
+  const issued = await unlessForgotten(() => issuedOn(chain, contract, blockNumber))
+  if ((issued ?? (await issuedOn(chain, contract))) < first + chip_ids.length - 1) return null
   return chip_ids.map((_id, index) => first + index)
 }
