@@ -5,7 +5,9 @@ import { claims, lanes } from "../../src/db/schema.ts"
 import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
+  type ByHand,
   callAsOutsider,
+  goOn,
   grant,
   issuedUnit,
   mineWithoutRole,
@@ -14,6 +16,7 @@ import {
   outwaitNewestBlock,
   preparedClaim,
   readToken,
+  reorganize,
   replaceChip,
   replacementNow,
   undoBlocks,
@@ -57,9 +60,7 @@ test("a chip replacement that another transaction has made meanwhile is made aga
 
 test("a chip replacement that finds its chip bound already is done also where nobody has the logs of that", async () => {
   const { hand, id } = await replacedByAnother()
-  const { rpc } = hand.chain
-  const getContractEvents = () => Promise.reject(new Error("history has been pruned for this block"))
-  const chain = { ...hand.chain, rpc: { ...rpc, getContractEvents } as typeof rpc }
+  const chain = withoutLogs(hand)
   for (let round = 0; round < 3; round++) {
     for (const lane of hand.lanes) await tickLane({ ...lane, chain })
     await hand.mine()
@@ -67,6 +68,25 @@ test("a chip replacement that finds its chip bound already is done also where no
   }
   const [own] = await hand.transactionsOf("replaceChip")
   expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: own?.hash })
+}, 30_000)
+
+test("a chip replacement that another one made after it met no contract is made again also where nobody has the logs of that", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const { unit_id, address } = await issuedUnit(hand)
+  const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+  const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
+  await hand.tick()
+  await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
+  await grant(hand, outsider.address)
+  await callAsOutsider(hand, address, "replaceChip", [1n, before, chip])
+  await hand.mine()
+  await outwaitNewestBlock()
+  const [owning] = hand.lanes
+  await tickLane({ ...owning, chain: withoutLogs(hand) })
+  await undoBlocks(hand)
+  await goOn(hand, 10)
+  expect(await readToken(hand, address, "chipOf")).toBe(chip)
+  expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)
 
 test("a chip replacement that finds its chip bound already names the transaction that bound it", async () => {
@@ -164,6 +184,12 @@ async function undoOther({ hand, address, ownerNow }: Awaited<ReturnType<typeof 
     await hand.tick()
     await hand.mine()
   }
+}
+
+/** The chain as nodes tell of it that have no logs. */
+function withoutLogs({ chain }: ByHand) {
+  const getContractEvents = () => Promise.reject(new Error("history has been pruned for this block"))
+  return { ...chain, rpc: { ...chain.rpc, getContractEvents } as typeof chain.rpc }
 }
 
 /** A chip replacement that somebody else has made before its lane did, and the transaction of that. */

@@ -189,6 +189,20 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a chip replacement is done by one above it where nobody has the logs of that",
+    file: "workers/jobs/replace-chips.ts",
+    replace: [
+      [
+        "(await wasBoundBy(chain, token, receipt.blockNumber, chip_id))",
+        "(await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id",
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/done-by-others.test.ts",
+      test: "after it met no contract is made again also where nobody has the logs",
+    },
+  },
+  {
     name: "an issuance is done by what was issued above it",
     file: "workers/jobs/issue-units.ts",
     replace: [["issuedOn(chain, contract, blockNumber)", "issuedOn(chain, contract)"]],
@@ -210,10 +224,7 @@ export const mutations: Mutation[] = [
     name: "a chip replacement is done by what is in the newest block",
     file: "workers/jobs/replace-chips.ts",
     replace: [
-      [
-        "if (isDone && (await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id)",
-        "if (isDone)",
-      ],
+      ["if (isDone && (await wasBoundBy(chain, token, receipt.blockNumber, chip_id)))", "if (isDone)"],
     ],
     noticed_by: { file: metNothing, test: "is not done by what somebody else did in the newest block" },
   },
@@ -603,7 +614,7 @@ export const mutations: Mutation[] = [
   {
     name: "a claim that may come undone refuses what met no contract",
     file: "workers/jobs/token-at-depth.ts",
-    replace: [["tokenAt(chain, token, confirmed)", "tokenAt(chain, token, confirmed + 2n)"]],
+    replace: [["tokenBy(chain, token, confirmed)", "tokenBy(chain, token, confirmed + 2n)"]],
     noticed_by: { file: metNothing, test: "is not refused for a claim that comes undone: a claim" },
   },
   {

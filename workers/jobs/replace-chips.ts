@@ -7,11 +7,12 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
+import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
 import { doneBy, type Effect, type Job, type JobResult, maxPlans } from "../../src/engine/jobs/job.ts"
 import { openSwaps } from "./open-swaps.ts"
-import { isClaimedAtDepth, tokenAtDepth } from "./token-at-depth.ts"
+import { isClaimedAtDepth, tokenAtDepth, tokenBy } from "./token-at-depth.ts"
 
 /** Binds a unit's token to another chip, by compare-and-set. */
 export const replaceChips: Job<"replaceChip"> = {
@@ -71,8 +72,9 @@ export const replaceChips: Job<"replaceChip"> = {
         const search = isDone ? swapIfTold : swapOf
         const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
         if (other) return { output: other.output }
-        // The token was issued for this very chip, or nobody who is asked has the logs of that time.
-        if (isDone && (await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id)
+        // The token was issued for this very chip, or nobody who is asked has the logs of that time. What did it later
+        // may be undone alone.
+        if (isDone && (await wasBoundBy(chain, token, receipt.blockNumber, chip_id)))
           return { output: { transaction_hash } }
         if (now.chip_id === chip_id) return "again"
         if (now.owner !== null)
@@ -136,6 +138,17 @@ async function swapIfTold(...search: Parameters<typeof swapOf>) {
     if (error instanceof ChainUnreachable) return null
     throw error
   }
+}
+
+/** Whether a token had a chip in a block already; at the confirmation depth, where nodes have forgotten so old a state. */
+async function wasBoundBy(
+  chain: ConnectedChain,
+  token: Token,
+  seen: bigint,
+  chipId: string,
+): Promise<boolean> {
+  const ask = async () => (await tokenBy(chain, token, seen))?.chip_id === chipId
+  return (await unlessForgotten(ask)) ?? (await tokenAtDepth(chain, token, seen))?.chip_id === chipId
 }
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }

@@ -1,6 +1,7 @@
 import type { Address } from "viem"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { newestConfirmed } from "../../src/engine/chain/headers.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { tokenAt } from "../../src/engine/chain/token-at.ts"
 
@@ -14,7 +15,14 @@ type Token = { contract: Address; serial: bigint }
 export async function tokenAtDepth(chain: ConnectedChain, token: Token, seen: bigint) {
   const confirmed = await newestConfirmed(chain, seen)
   if (confirmed < 0n) return null
-  return await unlessReverted(() => tokenAt(chain, token, confirmed), null)
+  return await tokenBy(chain, token, confirmed)
+}
+
+/** A token as a block has it, null where it was not issued by then. Throws `ChainUnreachable`. */
+export async function tokenBy(chain: ConnectedChain, token: Token, blockNumber: bigint) {
+  // Where there is no contract, a question for the token would look like a provider that is behind.
+  if ((await issuedOn(chain, token.contract, blockNumber)) < token.serial) return null
+  return await unlessReverted(() => tokenAt(chain, token, blockNumber), null)
 }
 
 /** Whether a token is claimed as deep as that. */
