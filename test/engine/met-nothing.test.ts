@@ -165,6 +165,53 @@ describe("what was told of, met no contract, and came after a claim", () => {
   }, 30_000)
 })
 
+describe("what was told of, met no contract, in a block that is final by now, and came after somebody else", () => {
+  const depths = { confirmation_depth: 1, finality_depth: 8 }
+
+  test("is made again where that one alone is undone: a claim", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.settle()
+    await putBeforeDeployment(hand, "relayClaim")
+    await hand.mine(depths.finality_depth)
+    await judgeBesideClaim(hand, address)
+    await undoBlocks(hand)
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("is made again where that one alone is undone: a chip replacement after a claim", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { chip_id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await putBeforeDeployment(hand, "replaceChip")
+    await hand.mine(depths.finality_depth)
+    await judgeBesideClaim(hand, address)
+    await undoBlocks(hand)
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+  }, 30_000)
+
+  test("is made again where that one alone is undone: a chip replacement after a swap", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const { previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
+    await hand.settle()
+    await putBeforeDeployment(hand, "replaceChip")
+    await hand.mine(depths.finality_depth)
+    await grant(hand, outsider.address)
+    await callAsOutsider(hand, address, "replaceChip", [1n, numberOf(previous_chip_id), 0x77])
+    await hand.mine()
+    await hand.tick()
+    await undoBlocks(hand)
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
+  }, 30_000)
+})
+
 test("a chip replacement that had been planned often is made again where it met no contract", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedUnit(hand)

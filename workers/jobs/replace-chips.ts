@@ -84,6 +84,11 @@ export const replaceChips: Job<"replaceChip"> = {
         // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
         const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
         if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
+        // What was told of is lost only for a chip that is as deep: another swap may be undone alone.
+        if (effect.status === "done" && !isAsBefore) {
+          const then = await tokenAtDepth(chain, token, receipt.blockNumber)
+          if (then === null || then.chip_id === previous_chip_id) return "again"
+        }
         return { error: failure(reverted, transaction_hash) }
       }),
     )

@@ -2,6 +2,7 @@ import type { Address, Hex } from "viem"
 import type { Turn } from "../../db/turn.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { settleEffect } from "../actors/runtime.ts"
+import { unlessForgotten } from "../chain/old-state.ts"
 import { isAgreedOn } from "../chain/providers.ts"
 import { CallReverted } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
@@ -91,7 +92,7 @@ async function confirm(
   const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
   if (isInVain && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
-  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
+  const kept = (await isSettled(lane, job, place, mined, results)) ? place : unsettled(place)
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...kept })
@@ -147,12 +148,28 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
 /** Whether what came of it holds for as long as its block is there, or for ever. */
 async function isSettled(
   lane: HeldLane,
+  job: Job,
   place: BlockPlace,
   mined: Mined,
   results: JobResult[],
 ): Promise<boolean> {
-  if (lostOf(mined, results).length > 0 && !(await isFinal(lane, place))) return false
+  const lost = lostOf(mined, results)
+  if (lost.length > 0 && !((await isFinal(lane, place)) && (await areLostByFinal(lane, job, mined, lost))))
+    return false
   return await areOthersAsFinal(lane, place, results)
+}
+
+/**
+ * Whether they are lost also by what is final: who came before them may be newer than their own block, and be undone
+ * alone. A node that has forgotten so old a state stands against nothing.
+ */
+async function areLostByFinal(lane: HeldLane, job: Job, mined: Mined, lost: Lost[]): Promise<boolean> {
+  const { headers, config } = lane.chain
+  const { number: newest } = await headers.follow()
+  const confirmation_depth = Number(newest - (await headers.finalHeight()) + 1n)
+  const then = { ...lane.chain, config: { ...config, confirmation_depth } }
+  const results = await unlessForgotten(() => job.results(then, lane.context.db.read, mined))
+  return results === null || lostOf(mined, results).length === lost.length
 }
 
 /**
@@ -199,7 +216,7 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
-  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
+  const kept = (await isSettled(lane, job, place, mined, results)) ? place : unsettled(place)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, id, { status, ...kept })
     await restate(turn, job, mined, results)
@@ -214,8 +231,10 @@ function tellLostOf(lane: HeldLane, mined: Mined, results: JobResult[]): void {
     tellLost(lane, mined, { actor_ids: [actor_id], reason })
 }
 
+type Lost = { actor_id: string; reason: string }
+
 /** What was told of as done before a reorganization, and is not after it, as somebody else came first. */
-function lostOf({ effects }: Mined, results: JobResult[]): { actor_id: string; reason: string }[] {
+function lostOf({ effects }: Mined, results: JobResult[]): Lost[] {
   return effects.flatMap(({ status, actor_id }, index) => {
     const result = results[index]
     return status === "done" && isError(result) ? [{ actor_id, reason: result.error.code }] : []
