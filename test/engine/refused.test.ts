@@ -6,6 +6,7 @@ import { tickLane } from "../../src/engine/lanes/lane.ts"
 import { prepareTransfer } from "../../src/resources/transfers/service.ts"
 import { accountAt } from "../faults/stage.ts"
 import {
+  activeCollection,
   type ByHand,
   callAsOutsider,
   claimBeside,
@@ -17,8 +18,10 @@ import {
   openForEachTest,
   outsider,
   outwaitNewestBlock,
+  pairedUnit,
   preparedClaim,
   readToken,
+  reorganize,
   replaceChip,
   replacementNow,
   undoBlocks,
@@ -143,26 +146,101 @@ test("a claim that was refused often for something else does not fail for a clai
   expect((await claimNow(hand, id)).status).toBe("claimed")
 }, 30_000)
 
-test("a chip replacement whose bytes are out does not fail before they can bind no chip any more", async () => {
-  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
-  const { client } = hand.stage.anvil
-  const [owning] = hand.lanes
-  const { unit_id, address } = await issuedUnit(hand)
-  const before = await client.getBlock()
-  await replaceChip(hand, unit_id)
-  await hand.tick()
-  await mineWithoutRole(hand, owning)
-  await hand.tick()
-  await grant(hand, owning.signer.address)
-  await claimBeside(hand, address, friend.address)
-  await goOn(hand, 3)
-  // Neither the block that took the role nor the claim is there any more.
-  const since = await client.getBlock()
-  await undoBlocks(hand, Number(since.number - before.number))
-  await goOn(hand, 12)
-  const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
-  expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))
-}, 30_000)
+describe("what failed in a block, and whose bytes are out", () => {
+  const depths = { confirmation_depth: 1, finality_depth: 30 }
+
+  test("does not fail before they can bind no chip any more", async () => {
+    await replaceBesideClaim(await open(depths))
+  }, 30_000)
+
+  test("does not fail before that in another key's lane either", async () => {
+    const hand = await open(depths)
+    const [owning, issuing] = hand.lanes
+    await grant(hand, issuing.signer.address)
+    const chain = { ...hand.chain, ownershipLaneId: () => issuing.signer.lane_id }
+    await replaceBesideClaim({
+      ...hand,
+      chain,
+      lanes: [
+        { ...owning, chain },
+        { ...issuing, chain },
+      ],
+    })
+  }, 30_000)
+
+  test("is not superseded before they can claim no unit any more", async () => {
+    const hand = await open(depths)
+    const { unit_id, address } = await issuedUnit(hand)
+    const [chip] = await chipsOf(hand, unit_id)
+    const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+    await hand.tick()
+    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
+    await grant(hand, outsider.address)
+    await callAsOutsider(hand, address, "replaceChip", [1n, numberOf(chip?.chip_id ?? null), 0x77])
+    await hand.mine()
+    await hand.tick()
+    await reorganize(hand, "relayClaim", ({ kind }) => (kind === "relayClaim" ? 1 : 0))
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+  }, 30_000)
+
+  test("does not fail before they can claim no unit any more, among others in them", async () => {
+    const hand = await open(depths)
+    const { id: collection_id, address } = await activeCollection(hand)
+    const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
+    await hand.settle()
+    const [chip] = await chipsOf(hand, other)
+    const create = await preparedClaim(hand, one, person.address)
+    const createOther = await preparedClaim(hand, other, person.address)
+    const [{ id }, { id: otherId }] = [await create(), await createOther()]
+    await hand.tick()
+    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
+    await grant(hand, outsider.address)
+    // The other one has to wait, so that each is refused by itself.
+    await callAsOutsider(hand, address, "replaceChip", [2n, numberOf(chip?.chip_id ?? null), 0x77])
+    const [owning] = hand.lanes
+    await grant(hand, owning.signer.address, 0n)
+    await hand.tick()
+    await callAsOutsider(hand, address, "claim", [1n, friend.address])
+    await grant(hand, owning.signer.address)
+    await goOn(hand, 5)
+    await reorganize(hand, "relayClaim", ({ kind }) => (kind === "relayClaim" ? 1 : 0))
+    await goOn(hand, 10)
+    expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
+    expect((await claimNow(hand, id)).status).toBe("claimed")
+    expect((await claimNow(hand, otherId)).status).toBe("claimed")
+  }, 30_000)
+
+  /** A swap that reverts for a role, and a claim after it: both of these blocks are undone. */
+  async function replaceBesideClaim(hand: ByHand): Promise<void> {
+    const { client } = hand.stage.anvil
+    const [owning, issuing] = hand.lanes
+    const tick = async () => {
+      await outwaitNewestBlock()
+      for (const lane of [owning, issuing]) await tickLane(lane)
+    }
+    const { unit_id, address } = await issuedUnit(hand)
+    const before = await client.getBlock()
+    await replaceChip(hand, unit_id)
+    await hand.tick()
+    await mineWithoutRole(hand, owning)
+    await outwaitNewestBlock()
+    await tickLane(owning)
+    await grant(hand, owning.signer.address)
+    await claimBeside(hand, address, friend.address)
+    await goOn({ ...hand, tick }, 3)
+    const since = await client.getBlock()
+    await undoBlocks(hand, Number(since.number - before.number))
+    await goOn({ ...hand, tick }, 12)
+    const [chip] = await chipsOf(hand, unit_id)
+    expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip?.chip_id ?? null))
+  }
+})
+
+async function chipsOf({ world }: ByHand, unitId: string) {
+  return await world.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
+}
 
 /** It has been refused once, and is tried again. */
 async function outliveDelay(hand: ByHand, actorId: string): Promise<void> {

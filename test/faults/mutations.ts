@@ -170,8 +170,22 @@ export const mutations: Mutation[] = [
   {
     name: "an effect fails whose bytes are out",
     file: "src/engine/lanes/refused.ts",
-    replace: [["if (sent.length > 0) return false", ""]],
-    noticed_by: { file: refused, test: "whose bytes are out does not fail before" },
+    replace: [["if (await isSentBefore(lane.context.db.read, lane.chain.chain_id, call)) return false", ""]],
+    noticed_by: { file: refused, test: "does not fail before they can bind no chip any more" },
+  },
+  {
+    name: "an effect fails whose bytes are out among others",
+    file: "src/engine/jobs/sent-before.ts",
+    replace: [
+      ["singleCallsIn({ to: before.to, data: before.call })", "[{ to: before.to, data: before.call }]"],
+    ],
+    noticed_by: { file: refused, test: "can claim no unit any more, among others in them" },
+  },
+  {
+    name: "a claim is superseded whose bytes are out",
+    file: "workers/jobs/relay-claims.ts",
+    replace: [["return await filterAll(superseded, isOver)", "return superseded"]],
+    noticed_by: { file: refused, test: "is not superseded before they can claim no unit any more" },
   },
   {
     name: "what met no contract fails before its bytes can do nothing any more",

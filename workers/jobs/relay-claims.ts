@@ -19,6 +19,7 @@ import {
   type JobResult,
   type Write,
 } from "../../src/engine/jobs/job.ts"
+import { isSentBefore } from "../../src/engine/jobs/sent-before.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
 import { isClaimedAtDepth } from "./token-at-depth.ts"
@@ -159,14 +160,19 @@ async function reboundClaims(chain: ConnectedChain, claims: Claim[]): Promise<Cl
   return await filterAll(claims, (claim) => hasOtherChip(chain, claim, "latest"))
 }
 
-/** Those whose unit got its other chip for good, and not because a replacement is undone that comes back. */
+/**
+ * Those whose unit got its other chip for good, and not because a replacement is undone that comes back, and of which no
+ * bytes are out that may claim it yet.
+ */
 async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound: Claim[]): Promise<Claim[]> {
   const awaited = await awaitedClaims(queries, rebound)
   const others = rebound.filter((claim) => !awaited.includes(claim))
   if (others.length === 0) return []
   const confirmed = await newestConfirmed(chain, 0n)
   if (confirmed < 0n) return []
-  return await filterAll(others, (claim) => hasOtherChip(chain, claim, confirmed))
+  const superseded = await filterAll(others, (claim) => hasOtherChip(chain, claim, confirmed))
+  const isOver = async (claim: Claim) => !(await isSentBefore(queries, chain.chain_id, callOf([claim])))
+  return await filterAll(superseded, isOver)
 }
 
 /** Those that wait for a replacement which a reorganization has undone, and whose lane brings it back. */

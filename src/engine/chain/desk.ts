@@ -1,6 +1,13 @@
-import { type Address, decodeFunctionData, encodeFunctionData, type Hex, toFunctionSelector } from "viem"
+import {
+  type Address,
+  decodeFunctionData,
+  encodeFunctionData,
+  getAbiItem,
+  type Hex,
+  toFunctionSelector,
+} from "viem"
 import type { ConnectedChain } from "./chains.ts"
-import { deskAbi } from "./contracts.generated.ts"
+import { collectionAbi, deskAbi } from "./contracts.generated.ts"
 
 type ContractCall = { to: Address; data: Hex }
 
@@ -18,6 +25,25 @@ export function callsIn({ to, data }: { to: string; data: string }): ContractCal
   const { args } = decodeFunctionData({ abi: deskAbi, data: data as Hex })
   return args[0].map((call) => ({ ...call }))
 }
+
+/** The same, and of several claims each by itself. */
+export function singleCallsIn(call: { to: string; data: string }): ContractCall[] {
+  return callsIn(call).flatMap((each) => {
+    if (!each.data.startsWith(claimBatchSelector)) return [each]
+    const { args } = decodeFunctionData({ abi: [claimBatch], data: each.data })
+    const [serials, recipients] = args
+    return serials.map((serial, index) => ({
+      to: each.to,
+      data: encodeFunctionData({
+        ...{ abi: collectionAbi, functionName: "claim" },
+        args: [serial, recipients[index] as Address],
+      }),
+    }))
+  })
+}
+
+const claimBatch = getAbiItem({ abi: collectionAbi, name: "claimBatch" })
+const claimBatchSelector = toFunctionSelector(claimBatch)
 
 /** The desk, where it acts for the collection's factory; null where the collection has to be called directly. */
 export async function deskFor(chain: ConnectedChain, contract: Address): Promise<Address | null> {
