@@ -440,6 +440,19 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
   }, 30_000)
 
+  test("is ours where its block was seen before, which a person is told, too, once that is final", async () => {
+    const hand = await open({ confirmation_depth: 3, finality_depth: 4 })
+    const { id } = await newCollection(hand)
+    await hand.tick()
+    await hand.mine()
+    await hand.tick()
+    await hand.mine(3)
+    await tickWithoutReceipts(hand)
+    expect((await issuingLane(hand)).reason).toContain("no provider has its receipt")
+    await hand.settle()
+    expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
+  }, 30_000)
+
   test("is nobody's where the block that used it was replaced a moment later", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     await newCollection(hand)

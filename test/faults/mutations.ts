@@ -182,6 +182,12 @@ export const mutations: Mutation[] = [
     noticed_by: { file: refused, test: "can claim no unit any more, among others in them" },
   },
   {
+    name: "nobody is told that a receipt is missed of a block that is final",
+    file: giveResults,
+    replace: [["return withoutReceipt(transaction, place)", "return nothing"]],
+    noticed_by: { file: lanes, test: "where its block was seen before, which a person is told" },
+  },
+  {
     name: "a claim is superseded whose bytes are out",
     file: "workers/jobs/relay-claims.ts",
     replace: [["return await filterAll(superseded, isOver)", "return superseded"]],

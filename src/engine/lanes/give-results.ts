@@ -12,6 +12,7 @@ import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { type BlockPlace, isCanonical, placeOf, receiptOf, type Seen, type Sighting } from "./look.ts"
 import { noteStep } from "./note-step.ts"
+import { withoutReceipt } from "./push-on.ts"
 import { moveContent, sendAnew, tellLost, waitsUntil } from "./send-anew.ts"
 import {
   effectsOf,
@@ -73,6 +74,8 @@ async function confirm(
   const since = performance.now()
   const { place } = sighting
   const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
+  // It waits for that, and nobody would hear of it.
+  if (!receipt && (await isFinal(lane, place))) return withoutReceipt(transaction, place)
   if (receipt?.blockHash !== place.block_hash) return nothing
   const block = { number: BigInt(place.block_number), hash: place.block_hash }
   // One of the providers is wrong: the next round asks again.

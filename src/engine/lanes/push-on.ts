@@ -164,7 +164,10 @@ async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint
 }
 
 /** It is mined, and its receipt comes once whoever is asked for it knows that block. */
-function withoutReceipt({ nonce, kind }: WatchedTransaction, { hash }: NonceUse): Findings {
+export function withoutReceipt(
+  { nonce, kind }: WatchedTransaction,
+  { hash }: { hash: string | null },
+): Findings {
   const notice = `nonce ${nonce} (${kind}) was used by ${hash}, and no provider has its receipt: it goes on once one has; where that lasts, add another provider to rpc_urls in CHAINS`
   return { ...nothing, notices: [notice] }
 }
