@@ -101,7 +101,7 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [
       [
-        "const kept = (await isSettled(lane, job, place, mined, results)) ? place : unsettled(place)\n  await inLane",
+        "const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)\n  await inLane",
         "const kept = place\n  await inLane",
       ],
     ],
@@ -115,7 +115,7 @@ export const mutations: Mutation[] = [
     file: giveResults,
     replace: [
       [
-        "const kept = (await isSettled(lane, job, place, mined, results)) ? place : unsettled(place)\n  lane",
+        "const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)\n  lane",
         "const kept = place\n  lane",
       ],
     ],
@@ -202,7 +202,7 @@ export const mutations: Mutation[] = [
   {
     name: "what was told of is lost while its bytes may yet achieve it",
     file: giveResults,
-    replace: [["if (lost.length > 0 && !(", "if (false && !("]],
+    replace: [["if (lost.length > 0 && !(await areLostByFinal(lane, mined, lost))) return false", ""]],
     noticed_by: {
       file: metNothing,
       test: "is made again where somebody else's is undone: a claim",
@@ -213,7 +213,7 @@ export const mutations: Mutation[] = [
     file: "workers/jobs/replace-chips.ts",
     replace: [
       [
-        "(await wasBoundBy(chain, token, receipt.blockNumber, chip_id))",
+        "(await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id))",
         "(await tokenAtDepth(chain, token, receipt.blockNumber))?.chip_id === chip_id",
       ],
     ],
@@ -256,7 +256,7 @@ export const mutations: Mutation[] = [
     name: "a chip replacement is done by what is in the newest block",
     file: "workers/jobs/replace-chips.ts",
     replace: [
-      ["if (isDone && (await wasBoundBy(chain, token, receipt.blockNumber, chip_id)))", "if (isDone)"],
+      ["if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))", "if (isDone)"],
     ],
     noticed_by: { file: metNothing, test: "is not done by what somebody else did in the newest block" },
   },

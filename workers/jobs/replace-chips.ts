@@ -5,6 +5,7 @@ import type { Queries } from "../../src/db/database.ts"
 import { chipReplacements, collections, units } from "../../src/db/schema.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { most } from "../../src/engine/chain/extremes.ts"
 import { newestConfirmed, newestSince } from "../../src/engine/chain/headers.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
@@ -72,9 +73,8 @@ export const replaceChips: Job<"replaceChip"> = {
         const search = isDone ? swapIfTold : swapOf
         const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
         if (other) return { output: other.output }
-        // The token was issued for this very chip, or nobody who is asked has the logs of that time. What did it later
-        // may be undone alone.
-        if (isDone && (await wasBoundBy(chain, token, receipt.blockNumber, chip_id)))
+        // The token was issued for this very chip, or nobody who is asked has the logs of that time.
+        if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))
           return { output: { transaction_hash } }
         if (now.chip_id === chip_id) return "again"
         if (now.owner !== null)
@@ -145,14 +145,18 @@ async function swapIfTold(...search: Parameters<typeof swapOf>) {
   }
 }
 
-/** Whether a token had a chip in a block already; at the confirmation depth, where nodes have forgotten so old a state. */
-async function wasBoundBy(
+/**
+ * Whether what bound a token to a chip stays for as long as a block that was seen, or for ever; at the confirmation depth,
+ * where nodes have forgotten older states.
+ */
+async function isBoundAsFinal(
   chain: ConnectedChain,
   token: Token,
   seen: bigint,
   chipId: string,
 ): Promise<boolean> {
-  const ask = async () => (await tokenBy(chain, token, seen))?.chip_id === chipId
+  const block = most(seen, await chain.headers.finalHeight())
+  const ask = async () => (await tokenBy(chain, token, block))?.chip_id === chipId
   return (await unlessForgotten(ask)) ?? (await tokenAtDepth(chain, token, seen))?.chip_id === chipId
 }
 

@@ -95,7 +95,7 @@ async function confirm(
   const isInVain = receipt.status === "reverted" || (results.length > 0 && results.every(isError))
   if (isInVain && !(await isForGood(lane, place, results))) return nothing
   const status = receipt.status === "success" || results.some(isOutput) ? "confirmed" : "reverted"
-  const kept = (await isSettled(lane, job, place, mined, results)) ? place : unsettled(place)
+  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
   lane.checkpoint("confirm", transaction.kind)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, transaction.id, { status, ...kept })
@@ -151,14 +151,12 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
 /** Whether what came of it holds for as long as its block is there, or for ever. */
 async function isSettled(
   lane: HeldLane,
-  job: Job,
   place: BlockPlace,
   mined: Mined,
   results: JobResult[],
 ): Promise<boolean> {
   const lost = lostOf(mined, results)
-  if (lost.length > 0 && !((await isFinal(lane, place)) && (await areLostByFinal(lane, job, mined, lost))))
-    return false
+  if (lost.length > 0 && !(await areLostByFinal(lane, mined, lost))) return false
   return await areOthersAsFinal(lane, place, results)
 }
 
@@ -166,7 +164,8 @@ async function isSettled(
  * Whether they are lost also by what is final: who came before them may be newer than their own block, and be undone
  * alone. A node that has forgotten so old a state stands against nothing.
  */
-async function areLostByFinal(lane: HeldLane, job: Job, mined: Mined, lost: Lost[]): Promise<boolean> {
+async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promise<boolean> {
+  const job = jobFor(lane.jobs, mined.transaction.kind)
   const { headers, config } = lane.chain
   const { number: newest } = await headers.follow()
   const confirmation_depth = Number(newest - (await headers.finalHeight()) + 1n)
@@ -219,7 +218,7 @@ async function takeBack(
   if (isCancelled(transaction, place.hash)) return await sendAnew(lane, mined, place)
   const results = await job.results(lane.chain, queries, mined)
   if (hasUndone(mined, results)) return await sendAnew(lane, mined, place)
-  const kept = (await isSettled(lane, job, place, mined, results)) ? place : unsettled(place)
+  const kept = (await isSettled(lane, place, mined, results)) ? place : unsettled(place)
   await inLane(lane, async (turn) => {
     await updateTransaction(turn, lane.lease, id, { status, ...kept })
     await restate(turn, job, mined, results)
