@@ -361,6 +361,30 @@ describe("a unit that was claimed and has no owner any more", () => {
     })
   }, 30_000)
 
+  test("keeps the owner that another worker has found while the chain was asked for an earlier one", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { unit_id } = await claimedUnit(hand)
+    await hand.turn(({ tx }) => tx.update(units).set({ owner: null, owner_block: 1 }))
+    const { transaction } = await ownTransfer(hand, unit_id)
+    await hand.mine()
+    const { rpc } = hand.chain
+    let isOvertaken = false
+    const readContract = async (question: object) => {
+      const answer: unknown = await rpc.readContract(question as never)
+      if (isOvertaken) return answer
+      isOvertaken = true
+      await send(hand, { account: 7, transaction })
+      await hand.mine()
+      await watch(hand)
+      return answer
+    }
+    await watch({ ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } })
+    expect(isOvertaken).toBe(true)
+    await hand.mine()
+    await watch(hand)
+    expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
+  }, 30_000)
+
   test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     const { unit_id, address, claim } = await claimedUnit(hand)

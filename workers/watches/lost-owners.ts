@@ -46,12 +46,16 @@ async function findLostOwner(
 ): Promise<void> {
   const owner = await ownerAt(chain, unit.address as Address, unit.serial, deepest)
   const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
-  await inTurn(context, null, async (turn) => {
+  const isReturned = await inTurn(context, null, async (turn) => {
     await holdCursor(turn, chain, cursor, askedBy, null)
+    // What was told of it since, by another worker's blocks or by a lane, is newer.
+    const [now] = await unitOfId(turn.tx, { id: unit.id })
+    if (now?.owner !== null || now.owner_block !== unit.owner_block) return false
     await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
     if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
+    return lost.length > 0
   })
-  if (lost.length === 0) return
+  if (!isReturned) return
   context.log.error(
     { unit_id: unit.id, actor_ids: lost },
     "it was told of as done, and a reorganization deeper than the confirmation depth undid it for good; the unit can be claimed again: operator explain says whose it is; tell them",
@@ -80,6 +84,10 @@ const unitsWithoutOwner = query((db, { chain_id }: Given<{ chain_id: number }>) 
 )
 
 const mostAtOnce = 20
+
+const unitOfId = query((db, { id }: Given<{ id: string }>) =>
+  db.select({ owner: units.owner, owner_block: units.owner_block }).from(units).where(eq(units.id, id)),
+)
 
 /** The claims of a unit, where none of them can be on the chain again: wallets sent them, with what is void or over. */
 async function claimsLostForGood(
