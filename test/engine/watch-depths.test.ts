@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test"
 import { eq, isNotNull } from "drizzle-orm"
-import { type Address, type Hex, numberToHex } from "viem"
+import { type Address, encodeFunctionData, type Hex, numberToHex } from "viem"
 import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { createHeaderChain } from "../../src/engine/chain/headers.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
@@ -462,6 +463,76 @@ test("a token that moved on the fork that came while owners were asked for anew 
   await watch(hand)
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
+
+describe("a token that moved has its new owner where its block", () => {
+  test("was told otherwise by a node on another fork", async () => {
+    const { hand, ownerNow, reorganize } = await beforeMove()
+    await hand.mine()
+    const other = await hand.stage.anvil.client.getBlock()
+    await reorganize(1)
+    await hand.mine()
+    const { rpc, config } = hand.chain
+    let isAsked = false
+    const getBlock = async (question: { blockNumber?: bigint }) => {
+      if (question.blockNumber !== other.number) return await rpc.getBlock(question as never)
+      isAsked = true
+      return other
+    }
+    const getLogs = async (question: { blockHash?: Hex }) =>
+      question.blockHash === other.hash ? [] : await rpc.getLogs(question as never)
+    // A process that begins, whose first node does not answer for a moment.
+    const headers = createHeaderChain({ ...rpc, getBlock } as typeof rpc, config)
+    const torn = { ...hand.chain, headers, rpc: { ...rpc, getLogs } as typeof rpc }
+    await watch({ ...hand, chain: torn }).catch(() => {})
+    expect(isAsked).toBe(true)
+    expect(await ownerNow()).toBe(accountAt(6).address)
+  }, 30_000)
+
+  test("came in the place of one that had just been found to be there still", async () => {
+    const { hand, ownerNow, reorganize } = await beforeMove()
+    await hand.mine()
+    const { headers } = hand.chain
+    let isReplaced = false
+    const at: typeof headers.at = async (number) => {
+      const header = await headers.at(number)
+      if (isReplaced) return header
+      isReplaced = true
+      await reorganize(2)
+      // As a lane of the same process does.
+      await outwaitNewestBlock()
+      await headers.follow()
+      return header
+    }
+    await watch({ ...hand, chain: { ...hand.chain, headers: { ...headers, at } } }).catch(() => {})
+    expect(await ownerNow()).toBe(accountAt(6).address)
+  }, 30_000)
+
+  /** A unit that is claimed, beside the service, by a reorganization of the newest blocks. */
+  async function beforeMove() {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { client } = hand.stage.anvil
+    const { unit_id, address } = await issuedUnit(hand)
+    await grant(hand, outsider.address)
+    await hand.mine()
+    await watch(hand)
+    const args = [1n, accountAt(6).address] as const
+    const reorganize = async (depth: number) => {
+      const raw = await outsider.signTransaction({
+        ...{ to: address as Address, gas: 300_000n, nonce: 0, chainId: 31_337, type: "eip1559" },
+        data: encodeFunctionData({ abi: collectionAbi, functionName: "claim", args }),
+        ...{ maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n },
+      })
+      const request = client.request as (call: object) => Promise<unknown>
+      await request({ method: "anvil_reorg", params: [depth, [[raw, 0]]] })
+    }
+    const ownerNow = async () => {
+      await hand.mine()
+      await watch(hand)
+      return (await unitRowOf(hand.world.context.db.read, unit_id)).owner
+    }
+    return { hand, ownerNow, reorganize }
+  }
+})
 
 test("a chain of fast blocks is read two seconds of them at a time, others four blocks", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 80 })

@@ -3,8 +3,9 @@ import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import type { Header } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
-import { reach } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import type { Move } from "./follow-owners.ts"
 
 /**
@@ -12,6 +13,9 @@ import type { Move } from "./follow-owners.ts"
  * have been read that are no longer part of the chain, as from a provider that followed another fork for long.
  */
 export type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
+
+/** Between which blocks they have to be: the one before them, null where that is not known, and the last of them. */
+type Between = { before: string | null; last: string }
 
 type OwnershipChange = {
   address: Address
@@ -29,11 +33,13 @@ export async function readOwnershipChanges(
   chain: ConnectedChain,
   addresses: readonly Address[],
   span: Span,
+  between: Between | null = null,
 ): Promise<OwnershipChange[] | null> {
   const chunks = chunksOf(addresses)
   if (!span.is_final) {
     // By the hash of each block: a provider that follows another fork, or is behind, has no such block.
     const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
+    if (between) requireTied(headers, between)
     return await changesIn(
       chain,
       headers.flatMap(({ hash: blockHash }) => chunks.map((address) => ({ address, blockHash }))),
@@ -45,6 +51,19 @@ export async function readOwnershipChanges(
       chunks.map((address) => ({ address, fromBlock: first, toBlock: last })),
     ),
   )
+}
+
+/** Who follows another fork has other blocks, and their logs. */
+function requireTied(headers: Header[], { before, last }: Between): void {
+  let below = before
+  for (const { number, hash, parent_hash } of headers) {
+    if (below !== null && parent_hash !== below)
+      throw new ChainUnreachable(
+        `block ${number} does not follow what was read: it was replaced, or nodes follow different forks`,
+      )
+    below = hash
+  }
+  if (below !== last) throw new ChainUnreachable("blocks were replaced while they were read")
 }
 
 type Where = { address: Address[] } & ({ blockHash: Hex } | { fromBlock: bigint; toBlock: bigint })

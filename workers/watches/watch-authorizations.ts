@@ -144,7 +144,9 @@ async function readBlocks(
   const since = performance.now()
   const block = await chain.headers.at(span.last)
   const addresses = [...contracts.values()].map(({ address }) => address)
-  const all = await readOwnershipChanges(chain, addresses, span)
+  const isNext = !span.is_doubtful && cursor?.owners_block_number === Number(span.first) - 1
+  const between = { before: isNext ? cursor.owners_block_hash : null, last: block.hash }
+  const all = await readOwnershipChanges(chain, addresses, span, between)
   if (all === null) return { first: span.first, cursor }
   const changes = byToken(all)
   const moves = all.flatMap(({ move }) => move ?? [])
