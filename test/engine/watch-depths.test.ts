@@ -386,6 +386,28 @@ describe("a unit that was claimed and has no owner any more", () => {
     expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
   }, 30_000)
 
+  test("has none where its claim was found in a block that was never read and is gone", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
+    const { unit_id } = await issuedUnit(hand)
+    await watch(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await leaveUnused(hand)
+    await hand.mine(20)
+    await send(hand, claim)
+    await hand.mine()
+    let left = 14
+    const endsSoon = withLogs(hand, async (_query, ask) => {
+      if (left-- <= 0) throw new Error("the node is busy")
+      return await ask()
+    })
+    await expect(watch(endsSoon)).rejects.toThrow("the node is busy")
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
+    await undoBlocks(hand)
+    await hand.mine()
+    await watch(hand)
+    expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(null)
+  }, 30_000)
+
   test("can be claimed again once no wallet can bring its claim back, which an operator is told", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     const { unit_id, address, claim } = await claimedUnit(hand)

@@ -57,6 +57,8 @@ async function readSinceAsked(
 ): Promise<LastRead> {
   const asked = asked_block_number === null ? null : BigInt(asked_block_number)
   if (asked === null || read >= asked + BigInt(config.finality_depth)) return { block: read, is_lost: false }
+  // A provider that is behind is no sign of a reorganization.
+  if (asked > deepest && asked - deepest < surelyHeld(config)) return { block: read, is_lost: false }
   const isThere = asked <= deepest && (await headers.at(asked)).hash === asked_block_hash
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
@@ -74,7 +76,7 @@ export class ReadByAnother extends Error {
 /** How far a chain was read. */
 export const readUpTo = ["owners_block_number", "owners_block_hash"] as const
 
-/** By which block owners were asked for anew. */
+/** By which block owners were asked for anew, or before it was read. */
 export const askedBy = ["asked_block_number", "asked_block_hash"] as const
 
 /** What of a cursor has to be as it was. */
@@ -101,7 +103,10 @@ export async function readCursor(queries: Queries, chainId: number): Promise<Cur
   return cursor ?? null
 }
 
-/** Notes by which block owners are asked for anew, before they are. Answers the cursor as it is then. */
+/**
+ * Notes by which block owners are asked for anew, before they are, or were found before it was read. Answers the cursor
+ * as it is then.
+ */
 export async function noteOwnersAsked(
   { tx }: Turn,
   { chain_id }: ConnectedChain,

@@ -140,9 +140,10 @@ async function readBlocks(
   watched: Watch[],
   span: Span,
 ): Promise<{ first: bigint; cursor: Cursor }> {
-  const { context, chain, checkpoint, told, contracts, cursor, held, highest } = round
+  const { context, chain, checkpoint, deepest, told, contracts, cursor, held, highest } = round
   const since = performance.now()
   const block = await chain.headers.at(span.last)
+  const asked = await chain.headers.at(deepest)
   const addresses = [...contracts.values()].map(({ address }) => address)
   const isNext = !span.is_doubtful && cursor?.owners_block_number === Number(span.first) - 1
   const between = { before: isNext ? cursor.owners_block_hash : null, last: block.hash }
@@ -159,7 +160,10 @@ async function readBlocks(
     const note = noteOf(watch, verdict, context.clock())
     return note ? { watch, note } : []
   })
-  moves.push(...outcomes.flatMap(({ newest }) => newest ?? []))
+  const searched = outcomes.flatMap(({ newest }) => newest ?? [])
+  moves.push(...searched)
+  // No mark and no cursor tells that a block is gone which is still to be read.
+  const isAhead = searched.some(({ block_number }) => block_number > span.last)
   const isFound = outcomes.length > 0 || moves.length > 0
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
   const { ends, moved } = await inTurn(context, null, async (turn) => {
@@ -176,7 +180,8 @@ async function readBlocks(
     // After the results, so that what the blocks say stands.
     await followMoves(turn, contracts, moves)
     const isNew = highest === null || span.last > highest
-    return { ends, moved: isNew ? await moveCursor(turn, chain, span.first - 1n, block) : cursor }
+    const read = isNew ? await moveCursor(turn, chain, span.first - 1n, block) : cursor
+    return { ends, moved: isAhead ? await noteOwnersAsked(turn, chain, asked) : read }
   })
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, outcome } of ends) noteSettled(context, since, watch, outcome)
