@@ -14,6 +14,7 @@ import { createTestContext, insertScene, startOfTime, unitRow } from "../harness
 import { unitRowOf } from "../harness/unit-rows.ts"
 
 const chain_id = 31_337
+const isAgreed = async () => true
 /** The chain was read up to block 99. */
 const cursorAt99 = {
   chain_id,
@@ -47,7 +48,8 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       asked.push(serial)
       throw new ChainUnreachable("nobody answers")
     }
-    await findLostOwners(context, { chain_id, rpc: { readContract } } as never as ConnectedChain, null, 200n)
+    const chain = { chain_id, rpc: { readContract } } as never as ConnectedChain
+    await findLostOwners({ context, chain, deepest: 200n, isAgreed }, null)
     expect(asked.slice(0, 3)).toEqual([31n, 30n, 29n])
   })
 
@@ -80,11 +82,10 @@ describe.each(engines)("owners of units, on $name", (engine) => {
       { safe: 94n, deepest: 99n },
     )
     await expect(asking).rejects.toBeInstanceOf(ReadByAnother)
+    const chain = overtakenBy({ asked_block_number: 99, asked_block_hash: "0x98" })
     const finding = findLostOwners(
-      context,
-      overtakenBy({ asked_block_number: 99, asked_block_hash: "0x98" }),
+      { context, chain, deepest: 99n, isAgreed },
       await readCursor(read, chain_id),
-      99n,
     )
     await expect(finding).rejects.toBeInstanceOf(ReadByAnother)
     const owners = [(await unitRowOf(read, claimed)).owner, (await unitRowOf(read, lost)).owner]
@@ -119,7 +120,10 @@ describe.each(engines)("owners of units, on $name", (engine) => {
         return await one.tell(...told)
       },
     }
-    const finding = findLostOwners(slow, saying(before), await readCursor(one.db.read, chain_id), 99n)
+    const finding = findLostOwners(
+      { context: slow, chain: saying(before), deepest: 99n, isAgreed },
+      await readCursor(one.db.read, chain_id),
+    )
     await isWriting.promise
     const askedAnew = askAnew()
     // Whoever writes beside it comes to wait for it, or not.

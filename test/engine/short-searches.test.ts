@@ -53,8 +53,9 @@ test("what outdid an authorization is found without reading what came before", a
     },
   } as Watch
   const deepest = await hand.stage.anvil.client.getBlockNumber()
+  const isAgreed = async () => true
   const seen = { changes: new Map(), timestamp: 0n, is_doubtful: true }
-  expect(await judgeAuthorization({ context, chain, deepest }, watch, seen)).toMatchObject({
+  expect(await judgeAuthorization({ context, chain, deepest, isAgreed }, watch, seen)).toMatchObject({
     is: "ended",
     output: { outcome: "superseded", transaction_hash },
   })

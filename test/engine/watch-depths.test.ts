@@ -230,12 +230,7 @@ describe("an authorization", () => {
     await hand.mine(8)
     await followAnotherFork(hand)
     await hand.mine()
-    const { chain } = hand
-    const blockHashes = async (block: bigint) => [
-      ...(await chain.providers.blockHashes(block)),
-      "0xab" as Hex,
-    ]
-    const torn = { ...hand, chain: { ...chain, providers: { ...chain.providers, blockHashes } } }
+    const torn = tornApart(hand)
     await expect(watch(torn)).rejects.toThrow("not all providers of chain 31337 say the same of block")
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
     await watch(hand)
@@ -254,6 +249,33 @@ describe("an authorization", () => {
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, id)).failure?.code).toBe("claim.superseded")
+  }, 30_000)
+
+  test("is not superseded by what only a provider on another fork has", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { unit_id, address } = await issuedUnit(hand)
+    await watch(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await claimBeside(hand, address, accountAt(6).address)
+    const { rpc } = hand.chain
+    const transfers = { address: address as Address, abi: collectionAbi, eventName: "Transfer" } as const
+    const logs = await rpc.getContractEvents({ ...transfers, fromBlock: 0n })
+    await undoBlocks(hand)
+    await hand.mine()
+    await leaveUnused(hand)
+    const readContract = async (question: { functionName: string }) =>
+      question.functionName === "authorizationNonce" ? 1n : await rpc.readContract(question as never)
+    const getContractEvents = async ({ eventName }: { eventName: string }) =>
+      eventName === "Transfer" ? logs : []
+    const getTransactionReceipt = async () => ({ logs: [] })
+    const other = { ...rpc, readContract, getContractEvents, getTransactionReceipt } as unknown as typeof rpc
+    const torn = tornApart(hand)
+    await watch({ ...torn, chain: { ...torn.chain, rpc: other } })
+    expect((await claimNow(hand, claim.id)).status).toBe("claiming")
+    await send(hand, claim)
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
   test("for a unit that another fork gave to somebody else is superseded once that is final", async () => {
@@ -403,6 +425,23 @@ describe("a unit that was claimed and has no owner any more", () => {
     await expect(watch(endsSoon)).rejects.toThrow("the node is busy")
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     await undoBlocks(hand)
+    await hand.mine()
+    await watch(hand)
+    expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(null)
+  }, 30_000)
+
+  test("is asked for only while providers agree, for one on the fork before still has it", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+    const { unit_id } = await claimedUnit(hand)
+    await undoBlocks(hand)
+    await hand.mine()
+    await watch(hand)
+    await hand.mine()
+    const { rpc } = hand.chain
+    const readContract = async (question: { functionName: string }) =>
+      question.functionName === "ownerOf" ? accountAt(7).address : await rpc.readContract(question as never)
+    const torn = tornApart(hand)
+    await watch({ ...torn, chain: { ...torn.chain, rpc: { ...rpc, readContract } as typeof rpc } })
     await hand.mine()
     await watch(hand)
     expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(null)
@@ -700,6 +739,13 @@ function withLogs(
 }
 
 type LogQuery = { fromBlock?: unknown; toBlock?: unknown; blockHash?: Hex }
+
+/** The same chain, of which another provider follows another fork. */
+function tornApart(hand: ByHand): ByHand {
+  const { chain } = hand
+  const blockHashes = async (block: bigint) => [...(await chain.providers.blockHashes(block)), "0xab" as Hex]
+  return { ...hand, chain: { ...chain, providers: { ...chain.providers, blockHashes } } }
+}
 
 /** The same chain, and for how many logs it was asked at the same time. */
 function countedLogs(hand: ByHand) {

@@ -530,7 +530,7 @@ export const mutations: Mutation[] = [
   {
     name: "owners are asked for while providers follow different forks",
     file: watch,
-    replace: [["!(await isAgreedOn(chain, block))", "false"]],
+    replace: [["if (!(await isAgreed()))", "if (deepest < 0n)"]],
     noticed_by: { file: depths, test: "where blocks were lost and providers follow different forks" },
   },
   {
@@ -545,7 +545,7 @@ export const mutations: Mutation[] = [
   {
     name: "an owner that was lost is not asked for",
     file: watch,
-    replace: [["await findLostOwners(context, chain, cursor, deepest)", ""]],
+    replace: [["await findLostOwners({ context, chain, deepest, isAgreed }, cursor)", ""]],
     noticed_by: { file: depths, test: "is asked for until the chain names one" },
   },
   {

@@ -24,8 +24,16 @@ export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "la
   holder: string | null
 }
 
-/** Who asks a chain about authorizations, and looks no further than a block at the confirmation depth. */
-export type Asker = { context: Context; chain: ConnectedChain; deepest: bigint }
+/**
+ * Who asks a chain about authorizations, and looks no further than a block at the confirmation depth. `isAgreed`: whether
+ * all providers say the same of that one.
+ */
+export type Asker = {
+  context: Context
+  chain: ConnectedChain
+  deepest: bigint
+  isAgreed: () => Promise<boolean>
+}
 
 /** Blocks that were read, up to one of this time, in seconds since 1970. */
 export type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
@@ -52,12 +60,19 @@ export async function judgeAuthorization(
   const isOver = timestamp > deadline
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
+    // The state is asked for by a block's number: whoever follows another fork would tell what is so on that one.
+    if (!(await asker.isAgreed())) return torn
     return await verdictByState(asker, watch, isOver)
   } catch (error) {
     // What cannot be told of one token holds up no other.
     if (error instanceof ChainUnreachable) return { is: "unknown", because: error.message }
     throw error
   }
+}
+
+const torn: Verdict = {
+  is: "unknown",
+  because: "not all providers say the same of the newest block that is deep enough",
 }
 
 /** Logs can be missing where a provider was behind, or be in blocks still to be read; the state of a token cannot. */

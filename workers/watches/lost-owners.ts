@@ -8,7 +8,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
 import { ChainUnreachable, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
-import { readNonce } from "./authorization-outcome.ts"
+import { type Asker, readNonce } from "./authorization-outcome.ts"
 import { askedBy, type Cursor, holdCursor } from "./chain-cursor.ts"
 import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
 
@@ -18,13 +18,13 @@ import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
  * next round asks again. Throws `ReadByAnother`.
  */
 export async function findLostOwners(
-  context: Context,
-  chain: ConnectedChain,
+  { context, chain, deepest, isAgreed }: Asker,
   cursor: Cursor,
-  deepest: bigint,
 ): Promise<void> {
   for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
     try {
+      // Whoever still follows the fork before has them, with owners whom only that one knows.
+      if (!(await isAgreed())) return
       await findLostOwner(context, chain, cursor, unit, deepest)
     } catch (error) {
       if (!(error instanceof ChainUnreachable)) throw error

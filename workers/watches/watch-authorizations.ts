@@ -87,10 +87,15 @@ async function readOn(
   const read = await lastRead(context, chain, cursor, deepest)
   const since = unread === null ? read.block : least(read.block, unread)
   if (since === deepest) return isIdle ? "idle" : "at work"
+  let agreement: Promise<boolean> | undefined
+  const isAgreed = () => {
+    agreement ??= headers.at(deepest).then((block) => isAgreedOn(chain, block))
+    return agreement
+  }
   if (read.is_lost) {
     const block = await headers.at(deepest)
     // Owners are asked for by a block's number: whoever follows another fork would tell what is so on that one.
-    if (!(await isAgreedOn(chain, block)))
+    if (!(await isAgreed()))
       throw new ChainUnreachable(
         `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
       )
@@ -108,7 +113,7 @@ async function readOn(
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
-    ...{ context, chain, checkpoint, deepest, told, contracts },
+    ...{ context, chain, checkpoint, deepest, isAgreed, told, contracts },
     // Two who have both lost blocks would keep each other from asking for owners anew.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
@@ -119,7 +124,7 @@ async function readOn(
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
     ;({ first, cursor } = await readBlocks({ ...round, cursor }, watched, span))
   }
-  await findLostOwners(context, chain, cursor, deepest)
+  await findLostOwners({ context, chain, deepest, isAgreed }, cursor)
   return "at work"
 }
 
