@@ -136,6 +136,21 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
+  test("whose use a reorganization put into another transaction while no worker ran is told of that one", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
+    const { client } = hand.stage.anvil
+    const { claim } = await claimedUnit(hand)
+    await undoBlocks(hand)
+    const { to, data } = claim.transaction as Payload
+    const again = { account: accountAt(7), chain: null, to, data, gas: 250_000n }
+    const transaction_hash = await client.sendTransaction(again)
+    await hand.mine()
+    const { context } = hand.world
+    const clock = () => new Date(Date.now() + 2 * 3_600_000)
+    await watch({ ...hand, world: { ...hand.world, context: { ...context, clock } } })
+    expect(await claimNow(hand, claim.id)).toMatchObject({ status: "claimed", transaction_hash })
+  }, 30_000)
+
   test("whose use was missed on another fork, for longer than the finality depth, is found all the same", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)

@@ -4,6 +4,7 @@ import { claims, collections, transfers, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { authorizationSeconds } from "../../src/engine/chain/authorizer.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import type { Header } from "../../src/engine/chain/headers.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { lowestIdAt } from "../../src/platform/ids.ts"
 
@@ -17,17 +18,16 @@ export type ToldUse = {
 }
 
 /**
- * Those whose use a reorganization may still put into another transaction: no block later than an authorization lasts
- * can have it.
+ * Those whose use a reorganization may have put into another transaction in the blocks from one on: no block later than
+ * an authorization lasts can have it, however long ago the chain was read.
  */
 export async function toldUses(
   { db, clock }: Context,
   { chain_id, config }: ConnectedChain,
+  { timestamp }: Pick<Header, "timestamp">,
 ): Promise<ToldUse[]> {
-  const asked = {
-    chain_id,
-    lowest_id: lowestIdAt(new Date(clock().getTime() - restatedMilliseconds(config))),
-  }
+  const since = Math.min(Number(timestamp) * 1_000, clock().getTime()) - restatedMilliseconds(config)
+  const asked = { chain_id, lowest_id: lowestIdAt(new Date(Math.max(since, 0))) }
   const told = await Promise.all([claimsTold(db.read, asked), transfersTold(db.read, asked)])
   // All of them are set where an authorization was used.
   return told.flat() as ToldUse[]

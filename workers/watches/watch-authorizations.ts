@@ -103,10 +103,10 @@ async function readOn(
     await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
   }
   const watched = await openWatches(context, chain)
-  const told = await toldUses(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing before now can matter.
   const from = contracts.size === 0 ? deepest : since + 1n
+  const told = await toldUses(context, chain, await headers.at(from))
 
   // Asked for a range, a node that is behind may leave out what it does not have.
   const final = head - surelyHeld(chain.config) + 1n
