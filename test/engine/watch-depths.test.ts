@@ -610,6 +610,37 @@ describe("a token that moved has its new owner where its block", () => {
   }
 })
 
+test("a token has its owner though its collection's deployment had failed in the back-up that was restored", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+  const { id, address } = await activeCollection(hand)
+  await grant(hand, outsider.address)
+  await watch(hand)
+  const { read } = hand.world.context.db
+  const setStatus = (status: "active" | "failed") =>
+    hand.turn(({ tx }) => tx.update(collections).set({ status }).where(eq(collections.id, id)))
+  // Its chip is paired again only later, which makes no difference: no lane has a round before.
+  const unit_id = await pairedUnit(hand, id)
+  const { chip_id } = await chipRowOf(read, unit_id)
+  await setStatus("failed")
+  await hand.stage.anvil.client.writeContract({
+    ...{ account: outsider, chain: null, address: address as Address, abi: collectionAbi },
+    ...{ functionName: "issue", args: [1n, `0x${chip_id.toLowerCase()}`, false] },
+  })
+  await hand.mine()
+  await callAsOutsider(hand, address, "claim", [1n, accountAt(6).address])
+  await hand.mine(8)
+  await watch(hand)
+  // As after it was retried.
+  await setStatus("active")
+  await hand.settle()
+  await watch(hand)
+  expect(await unitRowOf(read, unit_id)).toMatchObject({
+    serial: 1,
+    claimed: true,
+    owner: accountAt(6).address,
+  })
+}, 30_000)
+
 test("a chain of fast blocks is read two seconds of them at a time, others four blocks", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 80 })
   await issuedUnit(hand)

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, isNull } from "drizzle-orm"
+import { and, asc, eq, isNotNull, isNull } from "drizzle-orm"
 import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -185,13 +185,7 @@ const firstPromised = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({ created_at: collections.created_at })
     .from(collections)
-    .where(
-      and(
-        eq(collections.chain_id, chain_id),
-        inArray(collections.status, ["deploying", "active"]),
-        isNull(collections.deployed_block),
-      ),
-    )
+    .where(and(eq(collections.chain_id, chain_id), isNull(collections.deployed_block)))
     .orderBy(asc(collections.created_at))
     .limit(1),
 )

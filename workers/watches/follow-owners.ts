@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, isNull } from "drizzle-orm"
+import { and, eq, gt, isNull } from "drizzle-orm"
 import { type Address, isAddressEqual, zeroAddress } from "viem"
 import { foundOwners } from "../../src/db/chain-schema.ts"
 import type { Queries } from "../../src/db/database.ts"
@@ -20,8 +20,8 @@ export type Contracts = ReadonlyMap<string, { collection_id: string; address: Ad
 export type Move = { address: Address; serial: bigint; from: Address; to: Address; block_number: bigint }
 
 /**
- * Those of a chain. One that is still being deployed has them, too, where an older back-up was restored: by the time its
- * deployment is found, the blocks in which they moved have been read.
+ * Those of a chain. One that is still being deployed, or whose deployment had failed, has them, too, where an older
+ * back-up was restored: by the time its deployment is found, the blocks in which they moved have been read.
  */
 export async function contractsOn(queries: Queries, chainId: number): Promise<Contracts> {
   const rows = await contractsWithTokens(queries, { chain_id: chainId })
@@ -34,7 +34,7 @@ const contractsWithTokens = query((db, { chain_id }: Given<{ chain_id: number }>
   db
     .select({ id: collections.id, address: collections.address })
     .from(collections)
-    .where(and(eq(collections.chain_id, chain_id), inArray(collections.status, ["deploying", "active"]))),
+    .where(eq(collections.chain_id, chain_id)),
 )
 
 /** Writes down who has the moved tokens now, in the order of the chain. */
