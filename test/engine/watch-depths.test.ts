@@ -5,6 +5,7 @@ import { chainCursors, foundSerials } from "../../src/db/chain-schema.ts"
 import { actorEvents, actors, claims, collections, effects, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createHeaderChain } from "../../src/engine/chain/headers.ts"
+import { retryById } from "../../src/operator/verbs/retry.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
 import { createTransfer, prepareTransfer } from "../../src/resources/transfers/service.ts"
@@ -330,6 +331,23 @@ describe("an authorization", () => {
       await watch(counted)
     }
     expect(asked).toBe(1)
+  }, 30_000)
+
+  test("that was asked for, and whose use a node has left out, is asked for again where an operator retries it", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
+    const { unit_id } = await issuedUnit(hand)
+    await watch(hand)
+    const claim = await ownClaim(hand, unit_id, 7)
+    await leaveUnused(hand)
+    await hand.mine()
+    await watch(hand)
+    await send(hand, claim)
+    await hand.mine()
+    await watch(withLogs(hand, async () => []))
+    await hand.turn((t) => retryById(t, claim.id))
+    await hand.mine()
+    await watch(hand)
+    expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
   test("of which no provider can tell holds up no other one", async () => {

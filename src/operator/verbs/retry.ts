@@ -37,11 +37,17 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
 
 /** Open effects of an actor, or the one with this id, are taken up at once. */
 async function makeDue(turn: Turn, id: string): Promise<number> {
+  const isIts = and(or(eq(effects.id, id), eq(effects.actor_id, id)), eq(effects.status, "open"))
   const rows = await turn.tx
     .update(effects)
     .set({ due_at: turn.at })
-    .where(and(or(eq(effects.id, id), eq(effects.actor_id, id)), eq(effects.status, "open")))
+    .where(isIts)
     .returning({ queue: effects.queue })
+  // An authorization is asked for as if it had been open for long, and never asked for.
+  await turn.tx
+    .update(effects)
+    .set({ attempts: 0, due_at: new Date(0) })
+    .where(and(isIts, eq(effects.src, "watchAuthorization")))
   for (const { queue } of rows) turn.wake(queue)
   return rows.length
 }
