@@ -290,6 +290,66 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an owner that another worker has found meanwhile is written over",
+    file: "workers/watches/lost-owners.ts",
+    replace: [["if (now?.owner !== null || now.owner_block !== unit.owner_block) return false", ""]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "keeps the owner that another worker has found",
+    },
+  },
+  {
+    name: "blocks are read for owners that do not follow each other",
+    file: "workers/watches/ownership-changes.ts",
+    replace: [["if (between) requireTied(headers, between)", ""]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "was told otherwise by a node on another fork",
+    },
+  },
+  {
+    name: "nobody is asked again whose owner was found above what was read",
+    file: "workers/watches/watch-authorizations.ts",
+    replace: [["isAhead ? await noteOwnersAsked(turn, chain, asked) : read", "read"]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "has none where its claim was found in a block that was never read",
+    },
+  },
+  {
+    name: "an authorization is judged by a provider on another fork",
+    file: "workers/watches/authorization-outcome.ts",
+    replace: [["if (!(await asker.isAgreed())) return torn", ""]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "is not superseded by what only a provider on another fork has",
+    },
+  },
+  {
+    name: "lost owners are asked of a provider on the fork before",
+    file: "workers/watches/lost-owners.ts",
+    replace: [["if (!(await isAgreed())) return\n", ""]],
+    noticed_by: { file: "test/engine/watch-depths.test.ts", test: "is asked for only while providers agree" },
+  },
+  {
+    name: "uses that were told of long ago are not told of anew",
+    file: "workers/watches/told-uses.ts",
+    replace: [["Math.min(Number(timestamp) * 1_000, clock().getTime())", "clock().getTime()"]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "put into another transaction while no worker ran",
+    },
+  },
+  {
+    name: "an authorization that was asked for is not asked for where an operator retries it",
+    file: "src/operator/verbs/retry.ts",
+    replace: [[".set({ attempts: 0, due_at: new Date(0) })", ".set({ due_at: turn.at })"]],
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "is asked for again where an operator retries it",
+    },
+  },
+  {
     name: "a replacement that had nothing to do names itself",
     file: "workers/jobs/replace-chips.ts",
     replace: [
