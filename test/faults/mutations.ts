@@ -292,7 +292,10 @@ export const mutations: Mutation[] = [
   {
     name: "an owner that another worker has found meanwhile is written over",
     file: "workers/watches/lost-owners.ts",
-    replace: [["if (now?.owner !== null || now.owner_block !== unit.owner_block) return false", ""]],
+    replace: [
+      ["if (!now || isOutdated(seen, now) || (owner === null && now.owner !== null)) return false", ""],
+      ["{ ...unit, ...now }", "unit"],
+    ],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "keeps the owner that another worker has found",
@@ -355,7 +358,7 @@ export const mutations: Mutation[] = [
     replace: [
       [
         "const isAsBefore =",
-        'if (now.chip === chip && receipt.status === "success") return { output: { transaction_hash } }\n        const isAsBefore =',
+        'if (now.chip_id === chip_id && receipt.status === "success") return { output: { transaction_hash } }\n        const isAsBefore =',
       ],
     ],
     noticed_by: { file: "test/engine/done-by-others.test.ts", test: "names the transaction that bound it" },

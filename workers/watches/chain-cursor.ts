@@ -50,17 +50,29 @@ export async function lastRead(
 
 /** Where the block is replaced by which owners were asked for, what they were by it is lost. */
 async function readSinceAsked(
-  { headers, config }: ConnectedChain,
-  { asked_block_number, asked_block_hash }: NonNullable<Cursor>,
+  chain: ConnectedChain,
+  cursor: NonNullable<Cursor>,
   read: bigint,
   deepest: bigint,
 ): Promise<LastRead> {
-  const asked = asked_block_number === null ? null : BigInt(asked_block_number)
+  const { config } = chain
+  const asked = cursor.asked_block_number === null ? null : BigInt(cursor.asked_block_number)
   if (asked === null || read >= asked + BigInt(config.finality_depth)) return { block: read, is_lost: false }
   // A provider that is behind is no sign of a reorganization.
   if (asked > deepest && asked - deepest < surelyHeld(config)) return { block: read, is_lost: false }
-  const isThere = asked <= deepest && (await headers.at(asked)).hash === asked_block_hash
+  const isThere = await isAskedThere(chain, cursor, deepest)
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
+}
+
+/** Whether the block by which owners were asked for last is part of the chain; also where none ever was. */
+export async function isAskedThere(
+  { headers }: ConnectedChain,
+  cursor: Cursor,
+  deepest: bigint,
+): Promise<boolean> {
+  const number = cursor?.asked_block_number ?? null
+  if (number === null) return true
+  return number <= deepest && (await headers.at(BigInt(number))).hash === cursor?.asked_block_hash
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Address } from "viem"
 import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { claims, collections, effects, type UnitRow, units } from "../../src/db/schema.ts"
+import { isOutdated } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
@@ -48,10 +49,11 @@ async function findLostOwner(
   const lost = owner === null ? await claimsLostForGood(context, chain, { unit_id: unit.id, deepest }) : []
   const isReturned = await inTurn(context, null, async (turn) => {
     await holdCursor(turn, chain, cursor, askedBy, null)
-    // What was told of it since, by another worker's blocks or by a lane, is newer.
+    const seen = { owner, block_number: Number(deepest) }
     const [now] = await unitOfId(turn.tx, { id: unit.id })
-    if (now?.owner !== null || now.owner_block !== unit.owner_block) return false
-    await noteSeenOwner(turn, unit, { owner, block_number: Number(deepest) })
+    // Another worker may have read later blocks since, and a lane tells of a claim without its block.
+    if (!now || isOutdated(seen, now) || (owner === null && now.owner !== null)) return false
+    await noteSeenOwner(turn, { ...unit, ...now }, seen)
     if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
     return lost.length > 0
   })

@@ -26,6 +26,7 @@ import {
   type Cursor,
   type Held,
   holdCursor,
+  isAskedThere,
   lastRead,
   moveCursor,
   noteOwnersAsked,
@@ -99,8 +100,14 @@ async function readOn(
       throw new ChainUnreachable(
         `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
       )
-    cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
+    // Where the one before is gone, that is to be seen until all are asked, whoever reads on meanwhile.
+    if (await isAskedThere(chain, cursor, deepest))
+      cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
     await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
+    cursor = await inTurn(context, null, async (turn) => {
+      await holdCursor(turn, chain, cursor, askedBy, read.block)
+      return await noteOwnersAsked(turn, chain, block)
+    })
   }
   const watched = await openWatches(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
