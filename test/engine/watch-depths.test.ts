@@ -525,6 +525,28 @@ test("a token that moved while a provider followed another fork, for longer than
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
+test("owners are asked for anew although another worker asks, too, and each for longer than a block takes", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
+  await claimedUnit(hand)
+  await hand.mine(3)
+  await followAnotherFork(hand)
+  const { rpc } = hand.chain
+  let asked = 0
+  const readContract = async (question: object) => {
+    asked += 1
+    await Bun.sleep(300)
+    await hand.mine()
+    return await rpc.readContract(question as never)
+  }
+  const slow = { ...hand, chain: { ...hand.chain, rpc: { ...rpc, readContract } as typeof rpc } }
+  await hand.mine()
+  const other = Bun.sleep(150)
+    .then(() => hand.mine())
+    .then(() => watch(slow))
+  await Promise.all([watch(slow), other])
+  expect(asked).toBeLessThan(4)
+}, 30_000)
+
 test("a token that moved on the fork that came while owners were asked for anew has its new owner", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
   const { client } = hand.stage.anvil

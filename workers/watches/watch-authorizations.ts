@@ -6,7 +6,7 @@ import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least } from "../../src/engine/chain/extremes.ts"
-import { surelyHeld } from "../../src/engine/chain/headers.ts"
+import { type Header, surelyHeld } from "../../src/engine/chain/headers.ts"
 import { isAgreedOn } from "../../src/engine/chain/providers.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import { noteSettled } from "../../src/engine/lanes/note-step.ts"
@@ -104,10 +104,7 @@ async function readOn(
     if (await isAskedThere(chain, cursor, deepest))
       cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
     await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
-    cursor = await inTurn(context, null, async (turn) => {
-      await holdCursor(turn, chain, cursor, askedBy, read.block)
-      return await noteOwnersAsked(turn, chain, block)
-    })
+    cursor = await noteAllAsked(context, chain, cursor, { block, unread: read.block })
   }
   const watched = await openWatches(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
@@ -133,6 +130,28 @@ async function readOn(
   }
   await findLostOwners({ context, chain, deepest, isAgreed }, cursor)
   return "at work"
+}
+
+/**
+ * Notes by which block all owners were asked for anew. Where another worker asks by a later block of the same chain, that
+ * one stays, so that neither keeps the other from it: it is gone wherever this one is. Throws `ReadByAnother`.
+ */
+async function noteAllAsked(
+  context: Context,
+  chain: ConnectedChain,
+  cursor: Cursor,
+  { block, unread }: { block: Header; unread: bigint },
+): Promise<Cursor> {
+  const now = await readCursor(context.db.read, chain.chain_id)
+  const { number: newest } = await chain.headers.follow()
+  const isLater =
+    BigInt(now?.asked_block_number ?? -1) > block.number &&
+    (await isAskedThere(chain, now, newest)) &&
+    (await chain.headers.at(block.number)).hash === block.hash
+  return await inTurn(context, null, async (turn) => {
+    await holdCursor(turn, chain, isLater ? now : cursor, askedBy, unread)
+    return isLater ? now : await noteOwnersAsked(turn, chain, block)
+  })
 }
 
 /** A round of one chain. */
