@@ -345,6 +345,12 @@ describe("an authorization", () => {
     await hand.mine()
     await watch(withLogs(hand, async () => []))
     await hand.turn((t) => retryById(t, claim.id))
+    const [retried] = await hand.world.context.db.read
+      .select()
+      .from(effects)
+      .where(eq(effects.actor_id, claim.id))
+    // An operator is told when it was due.
+    expect(Date.now() - Number(retried?.due_at)).toBeLessThan(600_000)
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")

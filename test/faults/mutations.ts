@@ -346,7 +346,12 @@ export const mutations: Mutation[] = [
   {
     name: "an authorization that was asked for is not asked for where an operator retries it",
     file: "src/operator/verbs/retry.ts",
-    replace: [[".set({ attempts: 0, due_at: new Date(0) })", ".set({ due_at: turn.at })"]],
+    replace: [
+      [
+        ".set({ attempts: 0, due_at: new Date(turn.at.getTime() - longMilliseconds) })",
+        ".set({ due_at: turn.at })",
+      ],
+    ],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "is asked for again where an operator retries it",

@@ -35,6 +35,9 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   )
 }
 
+/** After so long, nobody waits any more for an authorization to be used before it is asked for. */
+const longMilliseconds = 60_000
+
 /** Open effects of an actor, or the one with this id, are taken up at once. */
 async function makeDue(turn: Turn, id: string): Promise<number> {
   const isIts = and(or(eq(effects.id, id), eq(effects.actor_id, id)), eq(effects.status, "open"))
@@ -46,7 +49,7 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
   // An authorization is asked for as if it had been open for long, and never asked for.
   await turn.tx
     .update(effects)
-    .set({ attempts: 0, due_at: new Date(0) })
+    .set({ attempts: 0, due_at: new Date(turn.at.getTime() - longMilliseconds) })
     .where(and(isIts, eq(effects.src, "watchAuthorization")))
   for (const { queue } of rows) turn.wake(queue)
   return rows.length
