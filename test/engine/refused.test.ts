@@ -146,6 +146,25 @@ test("a claim that was refused often for something else does not fail for a clai
   expect((await claimNow(hand, id)).status).toBe("claimed")
 }, 30_000)
 
+test("a claim that is refused holds up no other one where a node cannot tell whether it was before", async () => {
+  const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  const [{ unit_id, address }, other] = [await issuedUnit(hand), await issuedUnit(hand)]
+  const { id } = await (await preparedClaim(hand, unit_id, person.address))()
+  await claimBeside(hand, address, friend.address)
+  await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 1 }).where(eq(effects.actor_id, id)))
+  await (await preparedClaim(hand, other.unit_id, person.address))()
+  const { rpc } = hand.chain
+  const call = (question: { blockNumber?: bigint }) =>
+    question.blockNumber === undefined
+      ? rpc.call(question as never)
+      : Promise.reject(new Error("header not found"))
+  await outwaitNewestBlock()
+  await tickLane({ ...hand.lanes[0], chain: { ...hand.chain, rpc: { ...rpc, call } as typeof rpc } })
+  expect(await hand.transactionsOf("relayClaim")).toHaveLength(1)
+  await outliveDelay(hand, id)
+  expect((await claimNow(hand, id)).status).toBe("failed")
+}, 30_000)
+
 describe("what failed in a block, and whose bytes are out", () => {
   const depths = { confirmation_depth: 1, finality_depth: 30 }
 

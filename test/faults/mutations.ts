@@ -159,12 +159,7 @@ export const mutations: Mutation[] = [
   {
     name: "an effect fails for what the newest block refuses",
     file: "src/engine/lanes/refused.ts",
-    replace: [
-      [
-        "return await isRefusedAt(lane, job, call, await newestConfirmed(lane.chain, lane.head))",
-        "return true",
-      ],
-    ],
+    replace: [["return await isRefusedAt(lane, job, call, confirmed)", "return true"]],
     noticed_by: { file: refused, test: "does not fail for a claim in the newest block" },
   },
   {

@@ -1,7 +1,7 @@
 import type { Address, Hex } from "viem"
 import { newestConfirmed } from "../chain/headers.ts"
 import { unlessForgotten } from "../chain/old-state.ts"
-import { CallReverted } from "../chain/rpc.ts"
+import { CallReverted, ChainUnreachable } from "../chain/rpc.ts"
 import type { Job } from "../jobs/job.ts"
 import { isSentBefore } from "../jobs/sent-before.ts"
 import type { HeldLane } from "./held-lane.ts"
@@ -12,7 +12,14 @@ import type { HeldLane } from "./held-lane.ts"
  */
 export async function isRefusedAtDepth(lane: HeldLane, job: Job, call: ContractCall): Promise<boolean> {
   if (await isSentBefore(lane.context.db.read, lane.chain.chain_id, call)) return false
-  return await isRefusedAt(lane, job, call, await newestConfirmed(lane.chain, lane.head))
+  const confirmed = await newestConfirmed(lane.chain, lane.head)
+  try {
+    return await isRefusedAt(lane, job, call, confirmed)
+  } catch (error) {
+    // A node that is behind, or tells of no older state: it is tried again, and holds up no other one.
+    if (error instanceof ChainUnreachable) return false
+    throw error
+  }
 }
 
 /** Whether a contract refuses a call for good at a block; a node that has forgotten so old a state stands against nothing. */
