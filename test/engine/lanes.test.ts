@@ -26,6 +26,7 @@ import { leaveLane, tickLane } from "../../src/engine/lanes/lane.ts"
 import { LeaseLost, takeLease } from "../../src/engine/lanes/leases.ts"
 import { requestCancel } from "../../src/engine/lanes/transactions.ts"
 import { retryById } from "../../src/operator/verbs/retry.ts"
+import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
 import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
@@ -449,6 +450,8 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     await hand.mine(3)
     await tickWithoutReceipts(hand)
     expect((await issuingLane(hand)).reason).toContain("no provider has its receipt")
+    const [stuck] = await findStuck(hand.world.context.db.read, new Date(Date.now() + 86_400_000))
+    expect(stuck).toMatchObject({ id, reason: expect.stringContaining("no provider has its receipt") })
     await hand.settle()
     expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
   }, 30_000)

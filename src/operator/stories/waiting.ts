@@ -53,7 +53,7 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
     lane?.status === "open" && lane.reason !== null ? `; lane ${lane.id} says: ${lane.reason}` : ""
   const stop = lane && stopOf(lane, now)
   if (transaction?.status === "mined")
-    return `transaction ${transaction.hash} is in block ${transaction.block_number} and not deep enough yet${stop ? `; ${stop}` : ""}`
+    return `transaction ${transaction.hash} is in block ${transaction.block_number} and not deep enough yet${notice}${stop ? `; ${stop}` : ""}`
   if (lane && lane.status !== "open") return String(stop)
   if (transaction?.cancel_requested_at)
     return `nonce ${transaction.nonce} is given up, and what uses it up is not mined yet${because}`
