@@ -27,7 +27,8 @@ const serialsAtOnce = 20
  * Takes up serials that the chain has issued and the database does not know, as after an older back-up was restored:
  * each with the chip it is bound to, so that it goes to the unit that this chip is paired to, and nobody is issued a
  * second one. Null where there are none; what waits for the collection waits on while they are above the confirmation
- * depth, or not final where others issued them, and what failed before also while the chain has lost the contract. Nothing of the collection may be on its way.
+ * depth, or not final where others issued them, and what failed before also while the chain has lost the contract.
+ * Nothing of the collection may be on its way.
  */
 export async function takeUpSerials(
   chain: ConnectedChain,

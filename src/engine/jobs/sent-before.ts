@@ -6,8 +6,8 @@ import { transactions } from "../../db/schema.ts"
 import { runSelector, singleCallsIn } from "../chain/desk.ts"
 
 /**
- * Whether bytes that make a call, or one of those in it, are out though they achieved nothing: a reorganization may put
- * them where they do. They may be another lane's, from which the call has moved here.
+ * Whether bytes that make a call, or one of those in it, are in a block that is not final, whatever they achieved there: a
+ * reorganization may put them where they do. They may be another lane's, from which the call has moved here.
  */
 export async function isSentBefore(
   queries: Queries,
