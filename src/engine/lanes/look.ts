@@ -52,10 +52,7 @@ export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
   return { seen, lowest_open, findings: join(...failures) }
 }
 
-/**
- * Those whose results were given, and whose block was replaced or was noted as nothing that tells of them for good; those
- * that are deep enough end here.
- */
+/** Those whose results were given, and whose block was replaced or is not settled yet; those that are deep enough end here. */
 async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   const { read } = lane.context.db
   const settled = await settledTransactions(read, lane.lease.lane_id)
