@@ -231,7 +231,7 @@ const weights: Weight[] = [
   ["prices", 8],
   ["blocks", 4],
   ["steal", 3],
-  ["clients", 5],
+  ["clients", 10],
   ["operator", 4],
   ["rotate", 3],
   ["authorizer", 2],
