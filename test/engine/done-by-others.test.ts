@@ -11,15 +11,17 @@ import {
   grant,
   issuedUnit,
   mineWithoutRole,
+  numberOf,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   preparedClaim,
+  putBeforeDeployment,
   readToken,
-  reorganize,
   replaceChip,
   replacementNow,
   undoBlocks,
+  withoutReceipts,
 } from "../harness/by-hand.ts"
 
 // What was done, and after a reorganization only by somebody else, or by what a restored back-up has forgotten.
@@ -37,7 +39,7 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   await outwaitNewestBlock()
   await hand.tick()
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
-  const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
+  const [before, chip] = [numberOf(previous_chip_id), numberOf(chip_id)]
   await undoBlocks(hand)
   const [owning] = hand.lanes
   await mineWithoutRole(hand, owning)
@@ -50,10 +52,7 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   await undoBlocks(hand)
   expect(await readToken(hand, address, "chipOf")).toBe(before)
   await grant(hand, owning.signer.address)
-  for (let round = 0; round < 4; round++) {
-    await hand.tick()
-    await hand.mine()
-  }
+  await goOn(hand, 4)
   expect(await readToken(hand, address, "chipOf")).toBe(chip)
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)
@@ -74,9 +73,9 @@ test("a chip replacement that another one made after it met no contract is made 
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedUnit(hand)
   const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
-  const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
+  const [before, chip] = [numberOf(previous_chip_id), numberOf(chip_id)]
   await hand.tick()
-  await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
+  await putBeforeDeployment(hand, "replaceChip")
   await grant(hand, outsider.address)
   await callAsOutsider(hand, address, "replaceChip", [1n, before, chip])
   await hand.mine()
@@ -124,18 +123,14 @@ test("a lane goes on whose claim another transaction has made, and of whose own 
   await outwaitNewestBlock()
   const { chain } = lane
   const head = await hand.stage.anvil.client.getBlockNumber({ cacheTime: 0 })
-  const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
-  const askAll: typeof chain.providers.askAll = async (question) =>
-    isForReceipt(question) ? [null] : await chain.providers.askAll(question)
-  const request = async (question: { method: string }) =>
-    isForReceipt(question) ? null : await chain.rpc.request(question as never)
   const getTransactionCount: typeof chain.rpc.getTransactionCount = async (asked) => {
     if (asked.blockNumber !== undefined && asked.blockNumber < head - 20n)
       throw new Error("missing trie node")
     return await chain.rpc.getTransactionCount(asked)
   }
-  const rpc = { ...chain.rpc, request, getTransactionCount } as typeof chain.rpc
-  const forgetful = { ...chain, rpc, providers: { ...chain.providers, askAll } }
+  const unreceipted = withoutReceipts(hand)
+  const rpc = { ...unreceipted.rpc, getTransactionCount } as typeof chain.rpc
+  const forgetful = { ...unreceipted, rpc }
   for (let round = 0; round < 3; round++) {
     await tickLane({ ...lane, chain: forgetful, memory: {} })
     await hand.mine()
@@ -180,10 +175,7 @@ async function claimedByAnother() {
 async function undoOther({ hand, address, ownerNow }: Awaited<ReturnType<typeof claimedByAnother>>) {
   await undoBlocks(hand)
   expect(await ownerNow()).toBe(getAddress(address))
-  for (let round = 0; round < 6; round++) {
-    await hand.tick()
-    await hand.mine()
-  }
+  await goOn(hand, 6)
 }
 
 /** The chain as nodes tell of it that have no logs. */
@@ -198,7 +190,7 @@ async function replacedByAnother() {
   const { unit_id, address } = await issuedUnit(hand)
   await grant(hand, outsider.address)
   const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
-  const [before, chip] = [Number.parseInt(previous_chip_id, 16), Number.parseInt(chip_id, 16)]
+  const [before, chip] = [numberOf(previous_chip_id), numberOf(chip_id)]
   const swap = await callAsOutsider(hand, address, "replaceChip", [1n, before, chip])
   await hand.mine()
   await outwaitNewestBlock()

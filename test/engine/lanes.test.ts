@@ -45,6 +45,7 @@ import {
   outwaitNewestBlock,
   pairedUnit,
   replaceChip,
+  withoutReceipts,
 } from "../harness/by-hand.ts"
 
 const open = openForEachTest()
@@ -1250,15 +1251,13 @@ async function deployIntoNothing(hand: ByHand) {
 }
 
 /** A round of the issuing lane in which one provider answers when receipts are asked for, and has none. */
-async function tickWithoutReceipts({ chain, lanes: own }: ByHand, others: Partial<Rpc> = {}) {
-  const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
-  const askAll: typeof chain.providers.askAll = async (question) =>
-    isForReceipt(question) ? [null] : await chain.providers.askAll(question)
-  const request = async (question: { method: string }) =>
-    isForReceipt(question) ? null : await chain.rpc.request(question as never)
-  const rpc = { ...chain.rpc, ...others, request } as typeof chain.rpc
+async function tickWithoutReceipts(hand: ByHand, others: Partial<Rpc> = {}) {
+  const chain = withoutReceipts(hand)
   await outwaitNewestBlock()
-  await tickLane({ ...own[1], chain: { ...chain, providers: { ...chain.providers, askAll }, rpc } })
+  await tickLane({
+    ...hand.lanes[1],
+    chain: { ...chain, rpc: { ...chain.rpc, ...others } as typeof chain.rpc },
+  })
 }
 
 /** Counts of older blocks than this are refused with these words. */

@@ -17,12 +17,14 @@ import {
   grant,
   issuedUnit,
   meetNoContract,
+  numberOf,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   overhear,
   pairedUnit,
   preparedClaim,
+  putBeforeDeployment,
   readToken,
   reorganize,
   replaceChip,
@@ -271,19 +273,10 @@ test("an issuance that another transaction has made after it met no contract is 
   expect(await issuedOn(hand.chain, address as Address)).toBe(1)
 }, 30_000)
 
-/** A reorganization, after which what was sent of a kind is mined before the contract is deployed. */
-async function putBeforeDeployment(hand: ByHand, sent: string): Promise<void> {
-  await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))
-}
-
 /** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
 async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
   await claimBeside(hand, address, friend.address)
   expect(await readToken(hand, address, "ownerOf")).toBe(friend.address)
   await outwaitNewestBlock()
   await hand.tick()
-}
-
-function numberOf(chipId: string | null): number {
-  return Number.parseInt(chipId ?? "", 16)
 }

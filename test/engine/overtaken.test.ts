@@ -12,15 +12,18 @@ import {
   activeCollection,
   callAsOutsider,
   claimNow,
+  goOn,
   grant,
   issuedUnit,
   mineWithoutRole,
+  numberOf,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   overhear,
   pairedUnit,
   preparedClaim,
+  putBeforeDeployment,
   readToken,
   reorganize,
   replaceChip,
@@ -85,10 +88,7 @@ describe("a chip replacement that a reorganization undid", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
     // They are mined before the unit's issuance, which comes back behind them.
     await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
-    for (let round = 0; round < 10; round++) {
-      await hand.tick()
-      await hand.mine()
-    }
+    await goOn(hand, 10)
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(replacement.chip_id))
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
@@ -100,10 +100,7 @@ describe("a chip replacement that a reorganization undid", () => {
     await hand.settle()
     await reorganize(hand, "issueUnit", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
     await hand.turn(({ tx }) => tx.update(transactions).set({ gas: 25_000 }))
-    for (let round = 0; round < 6; round++) {
-      await hand.tick()
-      await hand.mine()
-    }
+    await goOn(hand, 6)
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
     expect(await hand.transactionsOf("replaceChip")).toHaveLength(2)
   }, 30_000)
@@ -116,7 +113,7 @@ describe("a chip replacement that a reorganization undid", () => {
     const { id, chip_id } = await replaceChip(hand, unit_id)
     await hand.tick()
     // Both are mined, and succeed, where the contract's deployment comes later.
-    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? 0 : 1))
+    await putBeforeDeployment(hand, "replaceChip")
     await hand.settle()
     expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
@@ -233,13 +230,6 @@ test("an issuance that reverted leaves none behind that was planned after it, wh
   await hand.settle()
   // Without the blocks that took the role, the first one issues what those after it would issue.
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
-  for (let round = 0; round < 6; round++) {
-    await hand.tick()
-    await hand.mine()
-  }
+  await goOn(hand, 6)
   expect(await issuedOn(hand.chain, address as Address)).toBe(2)
 }, 30_000)
-
-function numberOf(chipId: string | null): number {
-  return Number.parseInt(chipId ?? "", 16)
-}

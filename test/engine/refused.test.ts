@@ -15,11 +15,13 @@ import {
   grant,
   issuedUnit,
   mineWithoutRole,
+  numberOf,
   openForEachTest,
   outsider,
   outwaitNewestBlock,
   pairedUnit,
   preparedClaim,
+  putBeforeDeployment,
   readToken,
   reorganize,
   replaceChip,
@@ -193,7 +195,7 @@ describe("what failed in a block, and whose bytes are out", () => {
     const [chip] = await chipsOf(hand, unit_id)
     const { id } = await (await preparedClaim(hand, unit_id, person.address))()
     await hand.tick()
-    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
+    await putBeforeDeployment(hand, "relayClaim")
     await grant(hand, outsider.address)
     await callAsOutsider(hand, address, "replaceChip", [1n, numberOf(chip?.chip_id ?? null), 0x77])
     await hand.mine()
@@ -214,7 +216,7 @@ describe("what failed in a block, and whose bytes are out", () => {
     const createOther = await preparedClaim(hand, other, person.address)
     const [{ id }, { id: otherId }] = [await create(), await createOther()]
     await hand.tick()
-    await reorganize(hand, "deployCollection", ({ kind }) => (kind === "relayClaim" ? 0 : 1))
+    await putBeforeDeployment(hand, "relayClaim")
     await grant(hand, outsider.address)
     // The other one has to wait, so that each is refused by itself.
     await callAsOutsider(hand, address, "replaceChip", [2n, numberOf(chip?.chip_id ?? null), 0x77])
@@ -266,8 +268,4 @@ async function outliveDelay(hand: ByHand, actorId: string): Promise<void> {
   await hand.tick()
   await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }).where(eq(effects.actor_id, actorId)))
   await goOn(hand, 2)
-}
-
-function numberOf(chipId: string | null): number {
-  return Number.parseInt(chipId ?? "", 16)
 }

@@ -713,7 +713,8 @@ test("many collections are asked for at the same time, by sixteen questions at t
   for (const is_final of [true, false]) {
     const { rpc, mostAtOnce } = countedLogs(hand)
     const span = { first: newest, last: newest, is_final, is_doubtful: false }
-    const changes = await readOwnershipChanges({ ...hand.chain, rpc }, [...others, address as Address], span)
+    const addresses = [...others, address as Address]
+    const changes = await readOwnershipChanges({ ...hand.chain, rpc }, addresses, span, null)
     expect(changes).toMatchObject([{ serial: 1n, transaction_hash }])
     expect(mostAtOnce()).toBe(16)
   }

@@ -318,3 +318,24 @@ export async function goOn({ tick, mine }: ByHand, rounds: number): Promise<void
     await mine()
   }
 }
+
+/** A reorganization, after which what was sent of a kind is mined before the contract is deployed. */
+export async function putBeforeDeployment(hand: ByHand, sent: string): Promise<void> {
+  await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))
+}
+
+/** The chain as nodes tell of it that have no receipt of anything. */
+export function withoutReceipts({ chain }: ByHand): ConnectedChain {
+  const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
+  const askAll: typeof chain.providers.askAll = async (question) =>
+    isForReceipt(question) ? [null] : await chain.providers.askAll(question)
+  const request = async (question: { method: string }) =>
+    isForReceipt(question) ? null : await chain.rpc.request(question as never)
+  const rpc = { ...chain.rpc, request } as typeof chain.rpc
+  return { ...chain, rpc, providers: { ...chain.providers, askAll } }
+}
+
+/** The number that the contract has for a chip. */
+export function numberOf(chipId: string | null): number {
+  return Number.parseInt(chipId ?? "", 16)
+}

@@ -33,7 +33,7 @@ export async function readOwnershipChanges(
   chain: ConnectedChain,
   addresses: readonly Address[],
   span: Span,
-  between: Between | null = null,
+  between: Between | null,
 ): Promise<OwnershipChange[] | null> {
   const chunks = chunksOf(addresses)
   if (!span.is_final) {
