@@ -403,6 +403,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
   },
   {
+    name: "an empty database is taken for a restored one",
+    file: "src/operator/verbs/restored.ts",
+    replace: [["rows.length === 0 || !organization", "rows.length === 0"]],
+    noticed_by: {
+      file: "test/operator/restored.test.ts",
+      test: "a database that nothing was ever sent with is not taken for a restored one",
+    },
+  },
+  {
     name: "what a restored back-up has forgotten is not waited for",
     file: "src/engine/lanes/forgotten.ts",
     replace: [
