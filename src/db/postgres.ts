@@ -318,12 +318,14 @@ function forgetful(what: string): DatabaseUnavailable {
  * 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). 23505 unique violation: where a row of
  * somebody else came between a look and a write, Postgres may say so instead of 40001 (manual, 13.2.3); the next
  * look finds that row. 23503 foreign key violation: the same of a row that came to refer to one that is to go.
+ * 25P03: it had ended the session, and undone all of it, while this process stood still.
  */
 function mustRepeat(error: unknown): boolean {
   if (error instanceof Outrun) return true
-  return ["40001", "40P01", ...violations].includes(codeOf(error))
+  return ["40001", "40P01", endedSession, ...violations].includes(codeOf(error))
 }
 
+const endedSession = "25P03"
 const violations = ["23503", "23505"]
 
 /** Whether the database refused a statement, which ends the whole database transaction. */
@@ -370,7 +372,7 @@ function unavailable(error: unknown): unknown {
   if (refusal) return new DatabaseUnavailable(`Postgres ${refusal} (${code}): ${(error as Error).message}`)
   const lost =
     /^(08|40|53|57P0)/.test(code) ||
-    code === cancelled ||
+    [cancelled, endedSession].includes(code) ||
     /^E[A-Z]+$/.test(code) ||
     (error instanceof Error &&
       /terminated|timeout exceeded|read timeout|Connection ended|not queryable/i.test(error.message))

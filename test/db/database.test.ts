@@ -703,6 +703,25 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db)).toEqual({ a: 3 })
   })
 
+  test.each(isolations)(
+    "does a %s work again whose session it ended while the whole process stood still",
+    async (isolation) => {
+      const { db } = await openCounters(databases)
+      let runs = 0
+      const still = db.transaction(async (tx) => {
+        await tx.execute(sql`set local idle_in_transaction_session_timeout = 100`)
+        await tx.insert(counters).values({ id: "a", value: 1 })
+        runs += 1
+        // As one that was suspended, it goes on before it hears that its session has ended.
+        if (runs === 1) Bun.sleepSync(1_000)
+        await tx.insert(counters).values({ id: "b", value: 1 })
+      }, isolation)
+      await still
+      expect(runs).toBe(2)
+      expect(await valuesIn(db)).toEqual({ a: 1, b: 1 })
+    },
+  )
+
   test("that is gone without a word is unavailable to whoever waits for it, and asked again on another connection", async () => {
     const { url } = await openCounters(databases)
     const { db, line } = await openOverLine(url)

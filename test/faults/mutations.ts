@@ -403,6 +403,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
   },
   {
+    name: "a work whose session Postgres ended meanwhile is not done again",
+    file: "src/db/postgres.ts",
+    replace: [['["40001", "40P01", endedSession, ...violations]', '["40001", "40P01", ...violations]']],
+    noticed_by: {
+      file: "test/db/database.test.ts",
+      test: "does a serializable work again whose session it ended while the whole process stood still",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],
