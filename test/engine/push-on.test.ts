@@ -89,6 +89,20 @@ describe("bytes that a pool took and lost", () => {
     expect(await sends()).toEqual([[3]])
   }, 30_000)
 
+  test("say that they need their key where they are given up and it is gone, and go on as they were", async () => {
+    faults.swallows = true
+    await newCollection(hand)
+    await hand.tick()
+    const keyless = { ...hand.lanes[1], signer: { ...hand.lanes[1].signer, account: null } }
+    const [sent] = await hand.transactionsOf("deployCollection")
+    await hand.turn((t) => cancelById(t, String(sent?.id)))
+    await nextBlock(2, keyless)
+    expect((await issuingLane(hand)).reason).toContain(
+      `nonce 0 is given up, and the key of ${signers[1]}, which has to sign what uses it up, is not in SIGNER_KEYS`,
+    )
+    expect(await sends()).toEqual([[2]])
+  }, 30_000)
+
   test("go out at no higher price than is allowed, and what gives them up at up to twice as much", async () => {
     faults.swallows = true
     await newCollection(hand)

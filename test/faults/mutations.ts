@@ -412,6 +412,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "nobody is told that what is given up needs a key that is gone",
+    file: pushOn,
+    replace: [["!isGivenUp(transaction) || lastWanted(transaction)", "!isGivenUp(transaction) || lane"]],
+    noticed_by: {
+      file: "test/engine/push-on.test.ts",
+      test: "say that they need their key where they are given up and it is gone, and go on as they were",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

@@ -20,6 +20,7 @@ import { type Environment, loadConfig } from "../../src/platform/config.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { isWellFormed } from "../../src/platform/credentials.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { startChain } from "../harness/contracts.ts"
@@ -781,6 +782,38 @@ describe("work", () => {
       document: {
         error: { code: "lane.is_open", message: `Lane ${laneId} is open: there is nothing to retry.` },
       },
+    })
+    await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
+  })
+
+  test("whose lane has no key is given up once that is back, as whoever gives it up is told", async () => {
+    const id = await pairedUnit()
+    const transactionId = await signedTransaction(id)
+    const [lane] = await world.context.db.read.select().from(lanes)
+    if (!lane) throw new Error("there is no lane")
+    const reason = "the key is not in SIGNER_KEYS"
+    const keyless = { ...lane, id: `${chainId}:0x02`, address: "0x02", reason }
+    await earlier().turn(async ({ tx }) => {
+      await tx.insert(lanes).values(keyless)
+      await tx.update(transactions).set({ lane_id: keyless.id }).where(eq(transactions.id, transactionId))
+      await tx
+        .update(effects)
+        .set({ queue: laneQueue(keyless.id) })
+        .where(eq(effects.actor_id, id))
+    })
+    const { code, document } = await operator("cancel", id)
+    expect(code).toBe(0)
+    expect(document.done).toStartWith(
+      `lane ${keyless.id} gives up nonce 7 once its key, which is not in SIGNER_KEYS, is there again: `,
+    )
+    expect((await stuckEntry(id)).reason).toContain(`; lane ${keyless.id} says: ${reason}`)
+    await earlier().turn(async ({ tx }) => {
+      await tx.update(transactions).set({ lane_id: lane.id, status: "final", nonce: 6 })
+      await tx
+        .update(effects)
+        .set({ queue: laneQueue(lane.id) })
+        .where(eq(effects.actor_id, id))
+      await tx.delete(lanes).where(eq(lanes.id, keyless.id))
     })
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })

@@ -82,7 +82,7 @@ async function pushOn(
     is_missed || transaction.status === "signed" || blocksSince(transaction.sent_block) >= resendBlocks
   if (transaction.nonce < lane.used_nonces || !lane.signer.account) {
     const again = last ?? (transaction.attempts.at(-1) as AttemptRow)
-    const stuck = lane.signer.account ? nothing : await tooCheapForGood(lane, transaction)
+    const stuck = lane.signer.account ? nothing : await needOfKey(lane, transaction)
     return isDue ? join(stuck, await sendAttempt(lane, transaction, again)) : stuck
   }
 
@@ -105,7 +105,13 @@ async function pushOn(
   return join(capped, lack ?? (await sendAttempt(lane, transaction, move.attempt)))
 }
 
-/** A key that is gone offers no better price, and what was built on it waits for it. */
+/** A key that is gone gives nothing up and offers no better price, and what was built on it waits for it. */
+async function needOfKey(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
+  if (!isGivenUp(transaction) || lastWanted(transaction)) return await tooCheapForGood(lane, transaction)
+  const notice = `nonce ${transaction.nonce} is given up, and the key of ${lane.signer.address}, which has to sign what uses it up, is not in SIGNER_KEYS any more: add it until the lane has nothing open`
+  return { ...nothing, notices: [notice] }
+}
+
 async function tooCheapForGood(
   { market, signer }: HeldLane,
   { nonce, kind, attempts }: WatchedTransaction,

@@ -10,11 +10,15 @@ export const cancel: Command = {
   options: {},
   plan:
     ({ argument }) =>
-    async ({ context }) => {
+    async ({ context, chains }) => {
       const { id, lane_id, nonce } = await inAct(context, { act: "cancel", subject: argument }, (turn) =>
         cancelById(turn, argument),
       )
-      const text = `lane ${lane_id} gives up nonce ${nonce}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
+      const hasKey = [...chains.values()].some(({ signers }) =>
+        signers.some((own) => own.lane_id === lane_id),
+      )
+      const lack = hasKey ? "" : " once its key, which is not in SIGNER_KEYS, is there again"
+      const text = `lane ${lane_id} gives up nonce ${nonce}${lack}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
       return { document: { id, lane_id, nonce, done: text }, text }
     },
 }

@@ -56,7 +56,7 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
     return `transaction ${transaction.hash} is in block ${transaction.block_number} and not deep enough yet${notice}${stop ? `; ${stop}` : ""}`
   if (lane && lane.status !== "open") return String(stop)
   if (transaction?.cancel_requested_at)
-    return `nonce ${transaction.nonce} is given up, and what uses it up is not mined yet${because}`
+    return `nonce ${transaction.nonce} is given up, and what uses it up is not mined yet${because}${notice}`
   if (transaction)
     return `transaction ${attempts.at(-1)?.hash ?? transaction.id} with nonce ${transaction.nonce} is ${transaction.status} and not mined${because}${notice}${stop ? `; ${stop}` : ""}`
   if (effect.src === "watchAuthorization") {
