@@ -298,6 +298,15 @@ describe("an attempt", () => {
     rmSync(folder, { recursive: true })
   })
 
+  test("finds a name at once however many others have a name server that says nothing", async () => {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "silent-names.ts")], {
+      stderr: "inherit",
+    })
+    const { addresses, milliseconds } = JSON.parse(await child.stdout.text())
+    expect(milliseconds).toBeLessThan(1_000)
+    expect(addresses).toEqual(["93.184.216.34", "2606:4700::1111"])
+  }, 30_000)
+
   test("takes the addresses of a name only where all of them may be connected to", async () => {
     const both = always("93.184.216.34", "2606:4700::1111")
     expect(await checkedAddresses("hook.test", { allowLoopback: false, resolve: both })).toHaveLength(2)

@@ -817,6 +817,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "names are looked up in the threads of the process",
+    file: "src/platform/public-address.ts",
+    replace: [['backend: "c-ares"', 'backend: "libc"']],
+    noticed_by: {
+      file: "test/events/addresses.test.ts",
+      test: "finds a name at once however many others have a name server that says nothing",
+    },
+  },
+  {
     name: "an event that may have been taken goes to another address too",
     file: "workers/webhooks/send.ts",
     replace: [["      if (!isUnsent(error)) throw error\n", ""]],
