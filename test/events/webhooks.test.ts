@@ -374,6 +374,42 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(latest).toMatchObject({ event_id: eventId, attempt: 1, status: "delivered" })
   })
 
+  test("that were told a moment before their endpoint is paused, by whomever, wait for it as all before do", async () => {
+    const customer = await createCustomer(service)
+    const asked = receiver()
+    const endpoint = await endpointFor(customer, asked.url)
+    const before = await tellAbout(customer, newId())
+    await become(customer, endpoint, "paused")
+    await tellAbout(customer, newId())
+    await work()
+    await become(customer, endpoint, "enabled")
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    expect(asked.received.map(({ id }) => id)).toEqual([before])
+
+    const other = await createCustomer(service)
+    const [first, meanwhile] = [newId(), newId()]
+    let isMended = false
+    const refusing = receiver(async () => {
+      if (isMended) return taken()
+      await tellAbout(other, meanwhile)
+      return new Response(null, { status: 503 })
+    })
+    const failing = await endpointFor(other, refusing.url)
+    await tellAbout(other, first)
+    await followEvents(service.context)
+    const isTheirs = eq(webhookQueue.endpoint_id, failing.id)
+    await service.behind.turn(({ tx }) => tx.update(webhookQueue).set({ attempts: 9 }).where(isTheirs))
+    await until(async () => {
+      await workers[0]?.tick()
+      return (await rowOf(failing))[0]?.status === "paused"
+    })
+    await work()
+    isMended = true
+    await become(other, failing, "enabled")
+    await workUntil(async () => (await queued(failing)).length === 0)
+    expect(refusing.received.map(({ unit_id }) => unit_id)).toContain(meanwhile)
+  })
+
   test("are only of the types that are asked for, and a test has an address and reaches its endpoint alone", async () => {
     const customer = await createCustomer(service)
     const [narrow, wide] = [receiver(), receiver()]

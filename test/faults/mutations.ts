@@ -817,6 +817,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "what was told just before a pause is queued for nobody",
+    file: "src/engine/events/numbering.ts",
+    replace: [['type === "webhook_endpoint.paused"', 'type === "never"']],
+    noticed_by: {
+      file: "test/events/webhooks.test.ts",
+      test: "that were told a moment before their endpoint is paused",
+    },
+  },
+  {
     name: "names are looked up in the threads of the process",
     file: "src/platform/public-address.ts",
     replace: [['backend: "c-ares"', 'backend: "libc"']],

@@ -4,7 +4,7 @@ import { eventFeeds, events } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
-import { queueForEndpoints } from "./webhook-queue.ts"
+import { queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
 
 /**
  * Gives the events that were committed without a position the next ones, in the order in which they happened. Positions
@@ -69,6 +69,8 @@ async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: numb
   if ((await moveFeed(turn.tx, { after, until })).length === 0) throw new Outrun("the feed has moved on")
   const organizationIds = [...new Set(numbered.map(({ organization_id }) => organization_id))]
   await queueForEndpoints(turn, organizationIds, { after, until })
+  if (numbered.some(({ type }) => type === "webhook_endpoint.paused"))
+    await queueBeforePauses(turn, organizationIds, { after, until })
   return numbered.length
 }
 
@@ -109,6 +111,6 @@ function numberBy(order: SQL) {
       .set({ position: sql`${after} + ${oldest.number}` })
       .from(oldest)
       .where(eq(events.id, oldest.id))
-      .returning({ organization_id: events.organization_id })
+      .returning({ organization_id: events.organization_id, type: events.type })
   })
 }

@@ -29,6 +29,37 @@ const askingAmong = query((db, { organization_ids }: Given<{ organization_ids: s
     ),
 )
 
+/**
+ * Queues for every endpoint that was paused among these events those which happened before that. It waits for them as for
+ * all that was queued by then.
+ */
+export async function queueBeforePauses(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
+  const pauses = await pausesAmong(turn.tx, { organization_ids: organizationIds, ...span })
+  for (const { organization_id, data, position } of pauses)
+    await queueEvents(turn, {
+      organization_id,
+      endpoint_id: String(data.id),
+      at: turn.at,
+      after: span.after,
+      until: Number(position) - 1,
+    })
+}
+
+const pausesAmong = query(
+  (db, { organization_ids, after, until }: Given<Span & { organization_ids: string[] }>) =>
+    db
+      .select({ organization_id: events.organization_id, data: events.data, position: events.position })
+      .from(events)
+      .where(
+        and(
+          inArray(events.organization_id, organization_ids),
+          eq(events.type, "webhook_endpoint.paused"),
+          gt(events.position, after),
+          lte(events.position, until),
+        ),
+      ),
+)
+
 /** Queues one event for an endpoint once more, of whatever type it is. */
 export async function queueAgain(
   turn: Turn,
