@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { randomBytes } from "node:crypto"
-import { eq } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { events } from "../../src/db/event-schema.ts"
+import { keySetVersions } from "../../src/db/key-set-schema.ts"
 import { encodeTag } from "../../src/dev/tags/make-tag.ts"
 import { readAddress, type SoftwareTag } from "../../src/dev/tags/software-tag.ts"
 import { faultsIn, halfWayAdvice, verdictAdvice } from "../../src/engine/sun/diagnosis/verdicts.ts"
@@ -9,7 +10,9 @@ import { type ManifestLine, manifestLine } from "../../src/engine/sun/encoding/m
 import { keySourceOf } from "../../src/engine/sun/key-schemes.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { SealBroken } from "../../src/platform/sealing.ts"
 import { moveChips, retireChip } from "../../src/resources/chip-stock/service.ts"
+import { sealMaster } from "../../src/resources/chips/key-sources.ts"
 import { presentObservedChip } from "../../src/resources/chips/present.ts"
 import { getChip } from "../../src/resources/chips/service.ts"
 import { exportedChips } from "../../src/resources/encodings/chip-export.ts"
@@ -463,6 +466,24 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await service.turn((turn) => retireChip(turn, { organization_id: caller.organization_id, chip_id }))
     await expectNoUnit(2)
     expect(tapDiagnosis.properties.verdict.description).toContain("`unit.not_found`")
+  })
+
+  test("is diagnosed by its keys whatever other set has lost its secret, and not told to be unknown where it is its own", async () => {
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const lost = await keySet()
+    const [lostLine] = await ordered(lost, { count: 1 })
+    await rotate(lost)
+    const [laterLine] = await ordered(lost, { count: 1 })
+    const sealed_master = sealMaster({ current: "gone", previous: null }, lost, 1, randomBytes(16))
+    const first = and(eq(keySetVersions.key_set_id, lost), eq(keySetVersions.version, 1))
+    await service.turn(({ tx }) => tx.update(keySetVersions).set({ sealed_master }).where(first))
+    // As a process that was started after that: this one has opened it before.
+    const secret = { ...service.secret }
+    const judge = await diagnoserOf(service.context.db.read, secret, caller.organization_id)
+    const verdict = async (tag: SoftwareTag) =>
+      (await judge({ url: readAddress(tag, 1), file_settings: null })).verdict
+    expect([await verdict(played(line)), await verdict(played(laterLine))]).toEqual(["accepted", "accepted"])
+    await expect(verdict(played(lostLine))).rejects.toThrow(SealBroken)
   })
 
   test("that moved on is diagnosed by its new organization, which finds nothing else of the set it came with", async () => {

@@ -2,7 +2,7 @@ import { and, asc, eq } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { keySets, keySetVersions } from "../../db/key-set-schema.ts"
 import { type KeySource, keySourceOf } from "../../engine/sun/key-schemes.ts"
-import { reseal, type Secret, seal, unseal } from "../../platform/sealing.ts"
+import { reseal, SealBroken, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
 /** A version of a key set, ready to derive, with the names that people know it by. */
 export type NamedKeySource = KeySource & { key_set_id: string; name: string; master: Uint8Array }
@@ -35,7 +35,7 @@ export async function keySourceFor(
   return source
 }
 
-/** All versions of all sets of an organization, the newest set and version last. */
+/** All versions of all sets of an organization whose masters open, the newest set and version last. */
 export async function keySourcesOf(
   queries: Queries,
   secret: Secret,
@@ -47,7 +47,7 @@ export async function keySourcesOf(
     .innerJoin(keySets, eq(keySets.id, keySetVersions.key_set_id))
     .where(eq(keySets.organization_id, organizationId))
     .orderBy(asc(keySets.created_at), asc(keySets.id), asc(keySetVersions.version))
-  return rows.flatMap((row) => opened(secret, row) ?? [])
+  return rows.flatMap((row) => openedUnlessLost(secret, row) ?? [])
 }
 
 /** A sealed master anew under the current secret; null where it is already. Throws `SealBroken`. */
@@ -83,6 +83,16 @@ function opened(secret: Secret, row: VersionRow): NamedKeySource | null {
   if (scheme === "explicit" || sealed_master === null) return null
   const master = Buffer.from(unseal(secret, PURPOSE, `${key_set_id}.${version}`, sealed_master), "hex")
   return { ...keySourceOf(scheme, master, version), key_set_id, name, master }
+}
+
+/** Null, too, where the secret that sealed it is lost: the others say what they know all the same. */
+function openedUnlessLost(secret: Secret, row: VersionRow): NamedKeySource | null {
+  try {
+    return opened(secret, row)
+  } catch (error) {
+    if (error instanceof SealBroken) return null
+    throw error
+  }
 }
 
 const lastSources = new Map<string, { secret: Secret; source: NamedKeySource }>()

@@ -80,7 +80,10 @@ async function chipOf(
   return rows.toSorted((one, other) => placeOf(one) - placeOf(other))[0] ?? null
 }
 
-/** The versions that a chip has and awaits of a key set that stayed with the organization which it was moved from. */
+/**
+ * The versions that a chip has and awaits of a key set that stayed with the organization which it was moved from. Throws
+ * `SealBroken` where its own are lost, as a tap of it does.
+ */
 async function setsBroughtBy(
   queries: Queries,
   secret: Secret,
@@ -88,10 +91,12 @@ async function setsBroughtBy(
   ownSets: KnownSet[],
 ): Promise<KnownSet[]> {
   const { key_set_id } = chip
-  if (key_set_id === null || ownSets.some(({ source }) => source.key_set_id === key_set_id)) return []
-  const versions = await versionsOnTag(queries, chip)
+  if (key_set_id === null) return []
+  const isOwn = (version: number) =>
+    ownSets.some(({ source }) => source.key_set_id === key_set_id && source.version === version)
+  const others = (await versionsOnTag(queries, chip)).filter((version) => !isOwn(version))
   const sources = await Promise.all(
-    versions.map((version) => keySourceFor(queries, secret, key_set_id, version)),
+    others.map((version) => keySourceFor(queries, secret, key_set_id, version)),
   )
   return sources.map((source) => {
     const name = `the key set that the chip was moved here with, version ${source.version}`
