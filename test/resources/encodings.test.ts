@@ -343,6 +343,41 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect((await create(true)).versions).toEqual([1])
   })
 
+  test.each(["sdm-backend", "boltcard"])(
+    "of scheme %s gets no master again: a value from before would be a tap once more",
+    async (scheme) => {
+      const master = randomBytes(16)
+      const key_set_id = await keySet(scheme, master)
+      const uid = newUid()
+      const [line] = await ordered(key_set_id, byUid(uid))
+      const before = played(line)
+      await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(before, 1) })
+      await tapped(before, 50)
+      await rotate(key_set_id)
+      await expect(rotate(key_set_id, master)).rejects.toMatchObject({
+        code: "validation.failed",
+        details: { fieldErrors: { master_key: [expect.stringContaining("is that of version 1")] } },
+      })
+      const [again] = await ordered(key_set_id, byUid(uid))
+      expect((await tapped(played(again), 1)).tap).toMatchObject({ counter: 1, key_version: 2 })
+      const { c: _c, ...used } = messageOf(before, 50)
+      const repeated = service.turn((turn) => createTap(turn, service.secret, caller, used))
+      await expect(repeated).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    },
+  )
+
+  test("may have the same master in another version where its keys follow from that, too", async () => {
+    const master = randomBytes(16)
+    const key_set_id = await keySet("an10922", master)
+    const [line] = await ordered(key_set_id, { count: 1 })
+    const tag = played(line)
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 50) })
+    await rotate(key_set_id, master)
+    const [again] = await ordered(key_set_id, byChip(line))
+    expect((await tapped(played(again), 1)).tap).toMatchObject({ counter: 1, key_version: 2 })
+    await expect(tapped(tag, 51)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+  })
+
   test("with a tamper wire shows what the wire says, and once opened is never sealed again", async () => {
     const [line] = await ordered(await keySet(), { count: 1 }, withTamper)
     const tag = played(line)
@@ -542,12 +577,12 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await service.turn((turn) => rotateKeySet(turn, service.secret, input))
   }
 
-  async function keySet(scheme = "an10922"): Promise<string> {
+  async function keySet(scheme = "an10922", master = randomBytes(16)): Promise<string> {
     const input = {
       organization_id: caller.organization_id,
       name: newId(),
       scheme,
-      master: randomBytes(16),
+      master,
       zero_is_allowed: false,
     }
     return (await service.turn((turn) => createKeySet(turn, service.secret, input))).id

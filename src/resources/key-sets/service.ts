@@ -14,7 +14,7 @@ import { ApiError, fieldError } from "../../platform/errors.ts"
 import { name as nameSchema } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
 import type { Secret } from "../../platform/sealing.ts"
-import { sealMaster } from "../chips/key-sources.ts"
+import { keySourcesOf, sealMaster } from "../chips/key-sources.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
 // What an operator does with the keys of an organization's tags. Masters never leave the database in the clear.
@@ -60,7 +60,8 @@ export async function listKeySets(queries: Queries, organizationId: string): Pro
 }
 
 /**
- * Gives a set another version, which tags get from now on; those that have an earlier one go on working.
+ * Gives a set another version, which tags get from now on; those that have an earlier one go on working. A master that
+ * one before had is refused where the version alone would not change what opens `e`.
  * Throws `not_found.resource`, `validation.failed`.
  */
 export async function rotateKeySet(
@@ -76,6 +77,7 @@ export async function rotateKeySet(
       "has scheme explicit, which has no master to rotate: import chips with other keys",
     )
   requireMaster(row.scheme, input.master, input.zero_is_allowed)
+  await requireOtherValues(turn.tx, secret, row, input.master)
   const [last] = await turn.tx
     .select({ version: max(keySetVersions.version) })
     .from(keySetVersions)
@@ -126,6 +128,26 @@ async function withVersions(queries: Queries, rows: KeySetRow[]): Promise<KeySet
     ...row,
     versions: versions.filter(({ key_set_id }) => key_set_id === row.id).map(({ version }) => version),
   }))
+}
+
+/**
+ * Tags that are encoded anew count from zero: where another version opens `e` as one before did, what a tag gave then
+ * would be good again. Keys of AN10922 follow from the version, too.
+ */
+async function requireOtherValues(
+  queries: Queries,
+  secret: Secret,
+  { id, organization_id, scheme }: KeySetRow,
+  master: Master,
+): Promise<void> {
+  if (scheme === "an10922" || master === null) return
+  const known = await keySourcesOf(queries, secret, organization_id)
+  const same = known.find((source) => source.key_set_id === id && Buffer.compare(source.master, master) === 0)
+  if (same)
+    throw fieldError(
+      "master_key",
+      `is that of version ${same.version}, whose tags' values it would make good again: make another one`,
+    )
 }
 
 /** The constraint decides where two add the same version. */
