@@ -289,6 +289,18 @@ describe.each(engines)("an order of tags on $name", (engine) => {
       await expect(ordered(key_set_id, tags, mirrors)).rejects.toThrow(why)
   })
 
+  test("encodes no chip twice where one line names it by its id and another by its UID", async () => {
+    const key_set_id = await keySet()
+    const uid = newUid()
+    const [line] = await ordered(key_set_id, byUid(uid))
+    await rotate(key_set_id)
+    const twice = [...byChip(line).named, { line: 2, uid, chip_id: null }]
+    await expect(ordered(key_set_id, { named: twice })).rejects.toThrow(
+      `line 2: the tag with UID ${uid} is the chip of line 1`,
+    )
+    expect(await ordered(key_set_id, byUid(uid))).toHaveLength(1)
+  })
+
   test("lets one of many first taps with the new keys through", async () => {
     const key_set_id = await keySet("boltcard")
     const uid = newUid()

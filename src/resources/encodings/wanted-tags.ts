@@ -20,7 +20,8 @@ export type WantedTag = { uid: string | null; again: { chip_id: string; key_vers
 
 /**
  * Which tag an order's chip of a number is for. Those that are named are looked at first, all of them: chips of this
- * organization and key set with an earlier version are encoded anew. Throws `TagConflicts`.
+ * organization and key set with an earlier version are encoded anew, each once, also where one line has its id and another
+ * its UID. Throws `TagConflicts`.
  */
 export async function wantedTags(
   queries: Queries,
@@ -30,13 +31,16 @@ export async function wantedTags(
   if ("count" in tags) return () => ({ uid: null, again: null })
   const wanted: WantedTag[] = []
   const problems: string[] = []
+  const firstLines = new Map<string, number>()
   for (let start = 0; start < tags.named.length; start += LOOK_UP_TAGS) {
     const part = tags.named.slice(start, start + LOOK_UP_TAGS)
     const find = await finderOf(queries, manifest, part)
     for (const tag of part) {
       const row = find(tag)
-      const why = refusal(tag, row, manifest)
+      const first = row && firstLines.get(row.chip_id)
+      const why = first ? `is the chip of line ${first}` : refusal(tag, row, manifest)
       if (why) problems.push(`line ${tag.line}: ${nameOf(tag)} ${why}`)
+      if (row && !first) firstLines.set(row.chip_id, tag.line)
       const isAgain = row && row.number === null
       wanted.push({ uid: tag.uid, again: isAgain ? row : null })
     }
