@@ -40,6 +40,16 @@ describe("an order of tags", () => {
     ])
   })
 
+  test("that two place at once is registered once, and nobody is told that nothing was, or of a file", async () => {
+    const order = encode("beside", "--count", "1500")
+    const both = await Promise.all([operator(...order), operator(...order)])
+    const outrun =
+      "operator: some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped\n"
+    for (const { code, complaint } of both)
+      expect([complaint, code]).toEqual(code === 0 ? ["", 0] : [outrun, 1])
+    expect(await orderOf("beside", "--count", "1500")).toHaveLength(1_500)
+  })
+
   test("that is refused leaves its folder to the next one", async () => {
     const refused = await operator(...encode("again", "--uids", file("uids.csv", "chip_id\n00000000FF\n")))
     expect([refused.code, refused.complaint]).toEqual([

@@ -15,7 +15,7 @@ import { keySourceFor } from "../chips/key-sources.ts"
 import { knownUid, unreadUid } from "../chips/proof.ts"
 import { requireKeySet } from "../key-sets/service.ts"
 import { requireOrganization } from "../organizations/service.ts"
-import { type NamedTag, TagConflicts, type WantedTag, wantedTags } from "./wanted-tags.ts"
+import { type NamedTag, type WantedTag, wantedTags } from "./wanted-tags.ts"
 
 type ManifestRow = typeof manifests.$inferSelect
 
@@ -228,7 +228,7 @@ async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedT
 }
 
 function busyElsewhere(): Error {
-  return new TagConflicts([
+  return new Error(
     "some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped",
-  ])
+  )
 }
