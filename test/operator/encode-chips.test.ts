@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -57,6 +58,21 @@ describe("an order of tags", () => {
       expect.stringContaining("none of this organization's"),
     ])
     expect(await orderOf("again", "--count", "1")).toHaveLength(1)
+  })
+
+  test("that a restored back-up has forgotten leaves the manifest of the tags that were made", async () => {
+    const backUp = join(folder, "back-up.db")
+    const live = new Database(join(folder, "service.db"))
+    live.exec(`vacuum into '${backUp}'`)
+    live.close()
+    const lines = await orderOf("forgotten", "--count", "2")
+    const restored = { ...environment, DATABASE_URL: `sqlite:${backUp}` }
+    const again = await operatorOf(restored, ...encode("forgotten", "--count", "2"))
+    expect([again.code, again.complaint]).toEqual([
+      2,
+      expect.stringContaining("a manifest whose order the database does not know"),
+    ])
+    expect(linesIn(join(folder, "forgotten", "manifest.jsonl"))).toEqual(lines)
   })
 
   test("is sealed to a public key, and opens with the private one alone", async () => {
@@ -166,11 +182,12 @@ type Verdict = { verdict: string; is_good: boolean; why: string | null }
 
 async function orderOf(name: string, ...tags: string[]): Promise<ManifestLine[]> {
   const { manifest } = await document(...encode(name, ...tags))
-  const text = readFileSync(manifest as string, "utf8")
-  return text
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line) as ManifestLine)
+  return linesIn(manifest as string)
+}
+
+function linesIn(manifest: string): ManifestLine[] {
+  const lines = readFileSync(manifest, "utf8").trimEnd().split("\n")
+  return lines.map((line) => JSON.parse(line) as ManifestLine)
 }
 
 function encode(name: string, ...tags: string[]): string[] {
@@ -185,6 +202,10 @@ async function document(...words: string[]): Promise<Record<string, unknown>> {
 }
 
 async function operator(...words: string[]) {
+  return await operatorOf(environment, ...words)
+}
+
+async function operatorOf(of: typeof environment, ...words: string[]) {
   const said = { printed: "", complaint: "" }
   const terminal = {
     print(text: string) {
@@ -194,7 +215,7 @@ async function operator(...words: string[]) {
       said.complaint += text
     },
   }
-  const code = await runOperator(() => environment, terminal, words)
+  const code = await runOperator(() => of, terminal, words)
   return { code, ...said }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { parseRecipients, writeManifest } from "../../engine/sun/encoding/write-manifest.ts"
+import type { Context } from "../../platform/context.ts"
 import { newId } from "../../platform/ids.ts"
 import { writeWholeAtOnce } from "../../platform/whole-file.ts"
 import { countRegistered, linesOf, placeOrder } from "../../resources/encodings/service.ts"
@@ -42,13 +43,14 @@ are encoded anew with the newest keys of their set; one that was never paired ha
         mirrors: { mac: values.flag("mac") || values.flag("tamper"), tamper: values.flag("tamper") },
       }
       const id = orderIdOf(folder, { ...order, tags })
+      await requireKnownManifest(context, folder, id)
       const manifest = await placeOrder(context, { ...order, id, tags }, (done, total) =>
         showProgress("registering", done, total, "chips"),
       ).catch(async (refusal) => {
         if ((await countRegistered(context.db.read, id)) === 0) forgetOrder(folder)
         throw refusal
       })
-      const path = join(folder, recipients.length === 0 ? "manifest.jsonl" : "manifest.jsonl.age")
+      const path = join(folder, recipients.length === 0 ? manifestName : sealedName)
       await writeManifest(path, linesOf(context, manifest), recipients)
       const { key_set_id, key_version, size } = manifest
       return {
@@ -96,6 +98,18 @@ function orderIdOf(folder: string, order: object): string {
   writeWholeAtOnce(path, `${JSON.stringify({ id, digest })}\n`)
   return id
 }
+
+/** A manifest may be all that tells which tags were made: none is written in its place where its order is forgotten. */
+async function requireKnownManifest({ db }: Context, folder: string, id: string): Promise<void> {
+  const isThere = [manifestName, sealedName].some((name) => existsSync(join(folder, name)))
+  if (isThere && (await countRegistered(db.read, id)) === 0)
+    throw new UsageError(
+      `${folder} has a manifest whose order the database does not know, as after a back-up was restored: keep it, and give --out another folder`,
+    )
+}
+
+const manifestName = "manifest.jsonl"
+const sealedName = "manifest.jsonl.age"
 
 /** A refused order leaves its folder free for the next one. */
 function forgetOrder(folder: string): void {
