@@ -155,9 +155,19 @@ function databaseUrl(environment: Environment, dataDir: string): string {
 function redisUrl(environment: Environment): string | null {
   const text = environment.REDIS_URL
   if (!text) return null
-  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text))
-    throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…")
+  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text) || !isPercentEncoded(text))
+    throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…, with % in a password as %25")
   return text
+}
+
+/** Whether each % begins what it can stand for in an address: with any other, whoever decodes one gives up. */
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function serviceSecret(environment: Environment): Secret {
