@@ -385,6 +385,15 @@ describe("publishable keys", () => {
   })
 })
 
+describe("names of publishable keys", () => {
+  test("are measured in characters, and have no control characters, as all names", async () => {
+    const named = (name: string) => operator("publishable-keys", "issue", ...of(), "--name", name)
+    const { document } = await named("😀".repeat(256))
+    expect(document.name).toBe("😀".repeat(256))
+    for (const name of ["😀".repeat(257), "", "a\u0007b"]) expect((await named(name)).code).toBe(1)
+  })
+})
+
 describe("API keys", () => {
   test("take an end", async () => {
     const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")

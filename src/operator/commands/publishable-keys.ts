@@ -1,5 +1,6 @@
 import type { PublishableKeyRow } from "../../db/schema.ts"
 import { inTurn } from "../../platform/context.ts"
+import { requireName } from "../../platform/fields.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
 import {
   issuePublishableKey,
@@ -38,8 +39,8 @@ export const publishableKeyCommands: Command[] = [
     options: { organization: true, name: false },
     plan(values) {
       const name = values.option("name") ?? "Default"
-      if (name.trim() === "" || name.length > 256) throw new UsageError("--name takes 1 to 256 characters")
       return async ({ context }) => {
+        requireName("name", name)
         const { id } = await requireOrganization(context.db.read, values.required("organization"))
         const document = presentKey(
           await inTurn(context, null, (turn) => issuePublishableKey(turn, id, name)),
