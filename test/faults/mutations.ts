@@ -480,6 +480,26 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
   },
   {
+    name: "a bulk request of which a part failed in a block stays open",
+    file: "workers/jobs/issue-units.ts",
+    replace: [
+      [
+        "      await closeBulkPairings(turn, members)\n      if (members.every(isIssued)) continue",
+        "      if (members.every(isIssued)) {\n        await closeBulkPairings(turn, members)\n        continue\n      }",
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/refused-issuances.test.ts",
+      test: "in a block, as often as it is tried",
+    },
+  },
+  {
+    name: "what was refused before it was sent leaves its bulk request open",
+    file: sendEffects,
+    replace: [["    if (results.size > 0) await job.afterRefusal?.(turn, [...results.keys()])\n", ""]],
+    noticed_by: { file: "test/engine/refused-issuances.test.ts", test: "before they were sent" },
+  },
+  {
     name: "a price above the limits",
     file: "src/engine/chain/fees.ts",
     replace: [["least(most(leastFee, wanted), highest)", "most(leastFee, wanted)"]],

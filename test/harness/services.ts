@@ -193,8 +193,8 @@ export async function importedChip(
   service: Pick<TestService, "secret" | "turn">,
   caller: Caller,
   counter = 0,
+  chip_id = randomBytes(5).toString("hex").toUpperCase(),
 ): Promise<{ chip_id: string; tag: SunChip }> {
-  const chip_id = randomBytes(5).toString("hex").toUpperCase()
   const tag = createVirtualChip()
   await service.turn(({ tx, at }) =>
     tx.insert(chips).values({

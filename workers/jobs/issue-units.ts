@@ -102,16 +102,16 @@ export const issueUnits: Job<"issueUnit"> = {
       if (members.length === 0) continue
       // After an older back-up was restored, what was on its way in it may have been claimed since.
       await takeFoundOwners(turn, collection_id, members.flatMap(issuedNow))
-      if (members.every(isIssued)) {
-        await closeBulkPairings(turn, members)
-        continue
-      }
+      await closeBulkPairings(turn, members)
+      if (members.every(isIssued)) continue
       await turn.tx
         .update(collections)
         .set({ next_serial: first })
         .where(and(eq(collections.id, collection_id), gt(collections.next_serial, first)))
     }
   },
+
+  afterRefusal: closeBulkPairings,
 }
 
 /** Single units, few enough for slots: a larger batch gains nothing by company. */

@@ -28,6 +28,8 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */
   afterwards?(turn: Turn, mined: Mined<Name>, results: JobResult<Name>[]): Promise<void>
+  /** The same of effects that have ended because the chain refuses to have them sent. */
+  afterRefusal?(turn: Turn, ended: Effect<Name>[]): Promise<void>
   /** Shows the transaction that holds a given result now, after a reorganization put it into another one. */
   restate?(turn: Turn, effect: Effect<Name>, transactionHash: string): Promise<void>
   /** Effects of one line keep their order: one that is put off holds up those after it. */

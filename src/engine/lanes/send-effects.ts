@@ -255,6 +255,7 @@ async function putOffReverted(
       if (result) await settleEffect(turn, effect.id, result)
       else await putOff(turn, effect, error.message, blocks * block_time_seconds * 1_000)
     }
+    if (results.size > 0) await job.afterRefusal?.(turn, [...results.keys()])
   })
 }
 

@@ -1,0 +1,66 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { actors, effects } from "../../src/db/schema.ts"
+import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
+import type { PairChipBody } from "../../src/resources/chips/model.ts"
+import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
+import {
+  activeCollection,
+  type ByHand,
+  goOn,
+  grant,
+  mineWithoutRole,
+  newUnit,
+  openForEachTest,
+} from "../harness/by-hand.ts"
+import { importedChip, refusal } from "../harness/services.ts"
+
+const open = openForEachTest()
+
+describe("a bulk request makes way for the next one of its collection once the chain has refused its units", () => {
+  test("before they were sent, for a chip of older stock whose id is zero", async () => {
+    const hand = await open()
+    const { id } = await activeCollection(hand)
+    const unit_id = await newUnit(hand, id)
+    const secret = hand.world.context.config.service_secret
+    const { chip_id, tag } = await importedChip({ secret, turn: hand.turn }, hand.caller, 0, "0000000000")
+    await bulk(hand, [{ unit_id, chip_id, ...emitSun(tag, 1) }])
+    expect(await refusal(nextBulk(hand, id))).toBe("chip.bulk_pending")
+    // Put off by a block more each time.
+    for (let round = 0; round < 5; round++) {
+      await goOn(hand, 1)
+      await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }))
+    }
+    expect(await stateOf(hand, unit_id)).toBe("pending.stopped")
+    expect(await nextBulk(hand, id)).toHaveLength(1)
+  })
+
+  test("in a block, as often as it is tried", async () => {
+    const hand = await open()
+    const [, issuing] = hand.lanes
+    const { id } = await activeCollection(hand)
+    const unit_id = await newUnit(hand, id)
+    await bulk(hand, [{ unit_id, is_test: true }])
+    await hand.tick()
+    await hand.turn(({ tx }) => tx.update(effects).set({ attempts: 10 }).where(eq(effects.actor_id, unit_id)))
+    await mineWithoutRole(hand, issuing)
+    await goOn(hand, 8)
+    expect(await stateOf(hand, unit_id)).toBe("pending.stopped")
+    await grant(hand, issuing.signer.address)
+    expect(await nextBulk(hand, id)).toHaveLength(1)
+  })
+})
+
+async function nextBulk(hand: ByHand, collection_id: string) {
+  return await bulk(hand, [{ unit_id: await newUnit(hand, collection_id), is_test: true }])
+}
+
+async function bulk({ world, turn, caller }: ByHand, entries: PairChipBody[]) {
+  const secret = world.context.config.service_secret
+  return await turn((t) => pairChipsInBulk(t, secret, caller, { chips: entries }))
+}
+
+async function stateOf({ world }: ByHand, unit_id: string): Promise<string | undefined> {
+  const [actor] = await world.context.db.read.select().from(actors).where(eq(actors.id, unit_id))
+  return actor?.state
+}
