@@ -1,6 +1,6 @@
 import { startServer } from "./api/server.ts"
 import { checkChains } from "./engine/chain/check-chains.ts"
-import { learnGenerations } from "./engine/chain/generations.ts"
+import { learnGenerations } from "./engine/chain/learn-generations.ts"
 import { openWorld } from "./engine/world.ts"
 import { startOperatorPort } from "./operator/port/start.ts"
 import { loadConfig, processEnvironment } from "./platform/config.ts"
@@ -17,7 +17,7 @@ await runUntilStopped(async () => {
   const world = await openWorld(config, tell)
   const { log } = world.context
   await checkChains(config.chains, log)
-  await learnGenerations(world.chains.values())
+  await learnGenerations(world.context.db.read, world.chains.values())
   world.watchRoles()
   const operator = await startOperatorPort(world)
   const server = await startServer(world.context)

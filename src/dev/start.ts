@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { query } from "../db/query.ts"
 import { effects, organizations } from "../db/schema.ts"
-import { learnGenerations } from "../engine/chain/generations.ts"
+import { learnGenerations } from "../engine/chain/learn-generations.ts"
 import { openWorld, type World } from "../engine/world.ts"
 import type { Caller } from "../platform/caller.ts"
 import {
@@ -75,7 +75,7 @@ export async function startDev(given: Environment, parts: DevParts) {
     const world = await openWorld(config, tell)
     closers.push(world.close)
     leave()
-    await learnGenerations(world.chains.values())
+    await learnGenerations(world.context.db.read, world.chains.values())
     world.watchRoles()
     isAwaited = () => hasOpenEffects(world.context)
     const workers = parts.startWorkers(world)

@@ -14,7 +14,7 @@ import {
 } from "../../src/db/schema.ts"
 import { roleFaults } from "../../src/engine/chain/check-roles.ts"
 import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
-import { learnGenerations } from "../../src/engine/chain/generations.ts"
+import { learnGenerations } from "../../src/engine/chain/learn-generations.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
 import { readRoles, setAuthorizer } from "../../src/operator/verbs/chain-roles.ts"
 import type { Caller } from "../../src/platform/caller.ts"
@@ -64,7 +64,7 @@ afterAll(async () => {
 describe("a factory of the first generation", () => {
   test("is known for what it is, and its collections are deployed and issued as they were", async () => {
     const world = await openFirst()
-    await learnGenerations(world.chains.values())
+    await learnGenerations(world.context.db.read, world.chains.values())
     const chain = world.chains.get(31_337)
     if (!chain) throw new Error("the chain is configured")
     expect([chain.generations.known(), await roleFaults(chain)]).toEqual([1, []])
@@ -140,6 +140,17 @@ describe("a factory of the first generation", () => {
     await app.stop(true)
   })
 
+  test("promises what it will deploy where the chain is silent when a process starts", async () => {
+    const promised = await promisedByFirst({ rpc_urls: ["http://127.0.0.1:1"] })
+    const world = await openFirst()
+    const running = workOn(world)
+    await untilActive(promised)
+    await running.workers.stop()
+    const origin = await world.chains.get(31_337)?.generations.originOf(promised.address as Address)
+    expect(origin?.generation).toBe(1)
+    await world.close()
+  })
+
   test("deploys what it promised, and where it refuses to, holds up nothing else", async () => {
     const promised = await promisedByFirst()
     await letOperate(false)
@@ -174,9 +185,9 @@ describe("a factory of the first generation", () => {
 type Issued = Awaited<ReturnType<typeof issuedUnit>>
 
 /** A collection that nobody has deployed yet. */
-async function promisedByFirst(): Promise<CollectionRow> {
-  const world = await openFirst()
-  await learnGenerations(world.chains.values())
+async function promisedByFirst(settings: object = {}): Promise<CollectionRow> {
+  const world = await openFirst(settings)
+  await learnGenerations(world.context.db.read, world.chains.values())
   const { context } = world
   const made = await inTurn(context, null, (turn) =>
     createCollection(turn, context.chains, caller, { name: "Promised" }),
@@ -217,13 +228,13 @@ async function untilActive({ id }: CollectionRow): Promise<void> {
 }
 
 /** The service as it was configured before. */
-async function openFirst(): Promise<World> {
+async function openFirst(changed: object = {}): Promise<World> {
   const file = join(stage.folder, "first-chains.json")
   const [[id, settings] = ["", {}]] = Object.entries(
     JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8")) as Record<string, object>,
   )
   const { desk_address: _none, ...others } = settings as { desk_address?: string }
-  writeFileSync(file, JSON.stringify({ [id]: { ...others, factory_address: firstFactory } }))
+  writeFileSync(file, JSON.stringify({ [id]: { ...others, factory_address: firstFactory, ...changed } }))
   return await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent", CHAINS: file }), tell)
 }
 

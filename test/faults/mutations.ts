@@ -480,6 +480,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
   },
   {
+    name: "a silent factory is taken for one of today, whatever it has deployed",
+    file: "src/engine/chain/learn-generations.ts",
+    replace: [["      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)\n", ""]],
+    noticed_by: {
+      file: "test/engine/generations.test.ts",
+      test: "promises what it will deploy where the chain is silent when a process starts",
+    },
+  },
+  {
     name: "a bulk request of which a part failed in a block stays open",
     file: "workers/jobs/issue-units.ts",
     replace: [

@@ -3,7 +3,6 @@ import {
   decodeFunctionResult,
   encodeFunctionData,
   getAddress,
-  getContractAddress,
   hashTypedData,
   isAddressEqual,
   type LocalAccount,
@@ -23,7 +22,7 @@ import type { Config } from "../../platform/config.ts"
 import { createPlaces, type Places, shares } from "../../platform/places.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { authorizerEnd } from "./authorizer.ts"
-import { collectionAddress, collectionSalt } from "./collection-address.ts"
+import { collectionAddress, collectionSalt, implementationOf } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
@@ -70,8 +69,7 @@ function createChain(
   const signers = createSigners(chain.chain_id, accounts)
   const factory = chain.factory_address
   const generations = createGenerations(rpc, factory)
-  // The factory's constructor makes the implementation first of all.
-  const implementation = getContractAddress({ from: factory, nonce: 1n })
+  const implementation = implementationOf(factory)
   const connected: ConnectedChain = {
     chain_id: chain.chain_id,
     factory_address: factory,

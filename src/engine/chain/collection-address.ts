@@ -33,6 +33,11 @@ export function collectionAddress(generation: Generation, collection: NamedColle
       })
 }
 
+/** The factory's constructor makes the implementation first of all. */
+export function implementationOf(factory: Address): Address {
+  return getContractAddress({ from: factory, nonce: 1n })
+}
+
 /** The CREATE2 salt of a collection: keccak256 of the 16 bytes of its UUID. */
 export function collectionSalt(collectionId: string): Hex {
   return keccak256(`0x${collectionId.replaceAll("-", "")}`)

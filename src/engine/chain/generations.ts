@@ -1,5 +1,4 @@
 import { type Address, decodeFunctionResult, encodeFunctionData } from "viem"
-import { within } from "../../platform/deadline.ts"
 import { collectionAbi, factoryAbi } from "./contracts.generated.ts"
 import { ChainUnreachable, type Rpc, unlessReverted } from "./rpc.ts"
 
@@ -11,8 +10,10 @@ export type Origin = { factory: Address; generation: Generation }
 
 /** What a chain says of the generations of its contracts, each asked once. */
 export type Generations = {
-  /** That of the configured factory; the present one while nobody has asked. */
+  /** That of the configured factory; while nobody has asked, what is presumed, or else the present one. */
   known(): Generation
+  /** Says what is to be presumed of the configured factory until it is asked. */
+  presume(generation: Generation): void
   /** Throws `ChainUnreachable`. */
   ofFactory(factory: Address): Promise<Generation>
   /** Of a collection that an earlier factory may have deployed, or of a factory itself. Throws `ChainUnreachable`. */
@@ -22,6 +23,7 @@ export type Generations = {
 export function createGenerations(rpc: Rpc, configured: Address): Generations {
   const ofFactories = new Map<Address, Generation>()
   const origins = new Map<Address, Origin>()
+  let presumed: Generation = 2
 
   async function ofFactory(factory: Address): Promise<Generation> {
     const known = ofFactories.get(factory)
@@ -42,24 +44,15 @@ export function createGenerations(rpc: Rpc, configured: Address): Generations {
     return origin
   }
 
-  return { known: () => ofFactories.get(configured) ?? 2, ofFactory, originOf }
+  return {
+    known: () => ofFactories.get(configured) ?? presumed,
+    presume(generation) {
+      presumed = generation
+    },
+    ofFactory,
+    originOf,
+  }
 }
-
-/** Asks each chain's factory before addresses are promised in its name; one that does not answer is asked later. */
-export async function learnGenerations(
-  chains: Iterable<{ generations: Generations; config: { factory_address: Address } }>,
-): Promise<void> {
-  const unreachable = () => new ChainUnreachable("the chain did not answer in time")
-  const asked = [...chains].map(async ({ generations, config }) => {
-    const answer = generations.ofFactory(config.factory_address)
-    await within(answer, patienceMilliseconds, unreachable).catch((error) => {
-      if (!(error instanceof ChainUnreachable)) throw error
-    })
-  })
-  await Promise.all(asked)
-}
-
-const patienceMilliseconds = 3_000
 
 /** Factories of the first generation do not have the function. */
 async function askFactory(rpc: Rpc, factory: Address): Promise<Generation> {

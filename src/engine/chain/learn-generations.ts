@@ -1,0 +1,48 @@
+import { and, desc, eq, isNull, or } from "drizzle-orm"
+import { type Address, isAddressEqual } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { collections } from "../../db/schema.ts"
+import { within } from "../../platform/deadline.ts"
+import type { ConnectedChain } from "./chains.ts"
+import { collectionAddress, collectionSalt, implementationOf } from "./collection-address.ts"
+import { ChainUnreachable } from "./rpc.ts"
+
+/**
+ * Asks each chain's factory before addresses are promised in its name. One that does not answer is asked later: until
+ * then it is taken for what its last collection says.
+ */
+export async function learnGenerations(queries: Queries, chains: Iterable<ConnectedChain>): Promise<void> {
+  const unreachable = () => new ChainUnreachable("the chain did not answer in time")
+  const asked = [...chains].map(async (chain) => {
+    const { generations, config } = chain
+    const answer = generations.ofFactory(config.factory_address)
+    await within(answer, patienceMilliseconds, unreachable).catch(async (error) => {
+      if (!(error instanceof ChainUnreachable)) throw error
+      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)
+    })
+  })
+  await Promise.all(asked)
+}
+
+const patienceMilliseconds = 3_000
+
+/** Whether the newest collection that may be the factory's is where one of the first generation deploys it. */
+async function hasDeployedAsFirst(queries: Queries, { config }: ConnectedChain): Promise<boolean> {
+  const factory = config.factory_address
+  const [newest] = await queries
+    .select()
+    .from(collections)
+    .where(
+      and(
+        eq(collections.chain_id, config.chain_id),
+        eq(collections.status, "active"),
+        or(eq(collections.factory_address, factory), isNull(collections.factory_address)),
+      ),
+    )
+    .orderBy(desc(collections.created_at))
+    .limit(1)
+  if (!newest) return false
+  const { id, name, symbol, address } = newest
+  const naming = { implementation: implementationOf(factory), salt: collectionSalt(id), name, symbol }
+  return isAddressEqual(collectionAddress(1, { factory, ...naming }), address as Address)
+}
