@@ -4,6 +4,7 @@ import pg from "pg"
 import { createApp } from "../../src/api/app.ts"
 import { routes } from "../../src/api/routes.ts"
 import { withHiddenParameters } from "../../src/db/sqlite.ts"
+import { sendEvent } from "../../src/engine/actors/runtime.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Context } from "../../src/platform/context.ts"
@@ -332,6 +333,8 @@ async function askAsDeliverer(context: Context, { caller }: Customer): Promise<v
     createWebhookReplay(turn, caller, endpoint.id, { since, event_id: delivery.event.id }),
   )
   await followReplays(context)
+  await inTurn(context, null, (turn) => sendEvent(turn, endpoint.id, { type: "PAUSE" }))
+  await followEvents(context)
   await inTurn(context, null, (turn) => deleteWebhookEndpoint(turn, caller, endpoint.id))
   while (await reapEndpoints(context));
 }

@@ -410,6 +410,19 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(refusing.received.map(({ unit_id }) => unit_id)).toContain(meanwhile)
   })
 
+  test("that were told before their endpoint is paused wait for it, too, where they are many", async () => {
+    const customer = await createCustomer(service)
+    const asked = receiver()
+    const endpoint = await endpointFor(customer, asked.url)
+    const before = await tellAbout(customer, newId())
+    await tellMany(customer, 600)
+    await become(customer, endpoint, "paused")
+    await followEvents(service.context)
+    const waiting = await queued(endpoint)
+    expect(waiting).toHaveLength(601)
+    expect(waiting.map(({ event_id }) => event_id)).toContain(before)
+  })
+
   test("are only of the types that are asked for, and a test has an address and reaches its endpoint alone", async () => {
     const customer = await createCustomer(service)
     const [narrow, wide] = [receiver(), receiver()]

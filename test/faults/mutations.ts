@@ -848,7 +848,7 @@ export const mutations: Mutation[] = [
   {
     name: "what was told just before a pause is queued for nobody",
     file: "src/engine/events/numbering.ts",
-    replace: [['type === "webhook_endpoint.paused"', 'type === "never"']],
+    replace: [["type === endpointPaused", 'type === "never"']],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
       test: "that were told a moment before their endpoint is paused",

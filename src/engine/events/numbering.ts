@@ -4,7 +4,7 @@ import { eventFeeds, events } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
-import { queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
+import { endpointPaused, queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
 
 /**
  * Gives the events that were committed without a position the next ones, in the order in which they happened. Positions
@@ -69,7 +69,8 @@ async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: numb
   if ((await moveFeed(turn.tx, { after, until })).length === 0) throw new Outrun("the feed has moved on")
   const organizationIds = [...new Set(numbered.map(({ organization_id }) => organization_id))]
   await queueForEndpoints(turn, organizationIds, { after, until })
-  if (numbered.some(({ type }) => type === "webhook_endpoint.paused"))
+  // A pause may be among those that are left over.
+  if (numbered.length === asked.limit || numbered.some(({ type }) => type === endpointPaused))
     await queueBeforePauses(turn, organizationIds, { after, until })
   return numbered.length
 }
