@@ -421,6 +421,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an organization that does not exist has no webhook endpoints",
+    file: "src/operator/commands/webhooks.ts",
+    replace: [
+      ["await requireOrganization(context.db.read, named)", "{ id: named }"],
+      ['import { requireOrganization } from "../../resources/organizations/service.ts"\n', ""],
+    ],
+    noticed_by: {
+      file: "test/operator/operator.test.ts",
+      test: "webhook endpoints of an organization that does not exist are not told of as none",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

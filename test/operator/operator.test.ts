@@ -370,6 +370,12 @@ describe("organizations", () => {
   })
 })
 
+test("webhook endpoints of an organization that does not exist are not told of as none", async () => {
+  expect(await operator("webhooks", ...of())).toMatchObject({ code: 0, document: { webhook_endpoints: [] } })
+  const { code, document } = await operator("webhooks", "--organization", newId())
+  expect([code, document.error?.code]).toEqual([1, "not_found.resource"])
+})
+
 describe("publishable keys", () => {
   test("are issued, listed, rotated with an overlap, and revoked", async () => {
     const { document: old } = await operator("publishable-keys", "issue", ...of(), "--name", "web")

@@ -1,6 +1,6 @@
-import { parseId } from "../../platform/ids.ts"
+import { requireOrganization } from "../../resources/organizations/service.ts"
 import { statusWords, webhookStates } from "../stories/webhook-states.ts"
-import { type Command, UsageError } from "./command.ts"
+import type { Command } from "./command.ts"
 import { table } from "./text.ts"
 
 export const webhooks: Command = {
@@ -9,11 +9,10 @@ export const webhooks: Command = {
   takes: "[--organization ID]",
   options: { organization: false },
   plan(values) {
-    const text = values.option("organization")
-    const organizationId = text === null ? null : parseId(text)
-    if (text !== null && organizationId === null) throw new UsageError("--organization takes an id")
+    const named = values.option("organization")
     return async ({ context }) => {
-      const states = await webhookStates(context.db.read, organizationId)
+      const organization = named === null ? null : await requireOrganization(context.db.read, named)
+      const states = await webhookStates(context.db.read, organization?.id ?? null)
       return {
         document: { webhook_endpoints: states },
         text: table(
