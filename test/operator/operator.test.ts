@@ -400,6 +400,20 @@ describe("names of publishable keys", () => {
   })
 })
 
+test("who rotated keys of tags, of receipts and of pages is in the list of acts", async () => {
+  const made = ["key-sets", "create", ...of(), "--name", "rotated", "--scheme", "an10922"]
+  const [set, page] = [await operator(...made), await operator("publishable-keys", "issue", ...of())]
+  await operator("key-sets", "rotate", set.document.id)
+  await operator("receipt-keys", "rotate")
+  await operator("publishable-keys", "rotate", page.document.id)
+  const { document } = await operator("acts")
+  expect(document.acts.slice(0, 3)).toMatchObject([
+    { act: "rotate publishable key", subject: page.document.id },
+    { act: "rotate receipt key", subject: "receipts" },
+    { act: "rotate key set", subject: set.document.id },
+  ])
+})
+
 describe("API keys", () => {
   test("take an end", async () => {
     const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")

@@ -11,6 +11,7 @@ import {
   retireKeySet,
   rotateKeySet,
 } from "../../resources/key-sets/service.ts"
+import { inAct } from "../verbs/acts.ts"
 import { type Command, UsageError, type Values } from "./command.ts"
 import { table } from "./text.ts"
 
@@ -82,7 +83,7 @@ theirs, and tags that are out there go on working. chips encode --uids encodes k
         const { scheme } = await requireKeySet(context.db.read, values.argument)
         const master = scheme === "explicit" ? given : (given ?? newMaster())
         const input = { key_set_id: values.argument, master, zero_is_allowed: isDev(context) }
-        const view = await inTurn(context, null, (turn) =>
+        const view = await inAct(context, { act: "rotate key set", subject: values.argument }, (turn) =>
           rotateKeySet(turn, context.config.service_secret, input),
         )
         return { document: presentKeySet(view), text: `key set ${view.id}, version ${lastVersion(view)}` }

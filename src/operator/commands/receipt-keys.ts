@@ -1,5 +1,6 @@
 import type { ReceiptKeyRow } from "../../db/receipt-key-schema.ts"
 import { listReceiptKeys, rotateReceiptKey } from "../../resources/receipts/keys.ts"
+import { inAct } from "../verbs/acts.ts"
 import type { Command } from "./command.ts"
 import { table } from "./text.ts"
 
@@ -33,7 +34,9 @@ stays at /.well-known/jwks.json, so receipts that it signed stay good. Nothing h
     plan:
       () =>
       async ({ context }) => {
-        const { key, is_mine } = await rotateReceiptKey(context)
+        const { key, is_mine } = await rotateReceiptKey(context, (work) =>
+          inAct(context, { act: "rotate receipt key", subject: "receipts" }, work),
+        )
         const whose = is_mine ? "" : "; somebody else made it at the same time"
         return { document: presentReceiptKey(key), text: `receipts are signed by ${key.kid} now${whose}` }
       },
