@@ -414,6 +414,12 @@ test("who rotated keys of tags, of receipts and of pages is in the list of acts"
   ])
 })
 
+test("an act of whoever has no name here, as in a container, is noted with the number of the user", async () => {
+  await runAsProcess({}, "organizations", "resume", organizationId)
+  const { document } = await operator("acts", "--subject", organizationId)
+  expect(document.acts[0].actor).toStartWith(`user ${process.getuid?.()} on `)
+})
+
 describe("API keys", () => {
   test("take an end", async () => {
     const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")

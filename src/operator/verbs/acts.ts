@@ -22,5 +22,7 @@ export async function inAct<T>(
 }
 
 function whoRunsThis(): string {
-  return `${userInfo().username} on ${hostname()}`
+  const { username, uid } = userInfo()
+  // Bun takes the name from USER, which containers and timers leave unset.
+  return `${username === "unknown" ? `user ${uid}` : username} on ${hostname()}`
 }
