@@ -433,6 +433,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "who asks for metrics waits for a database that fell silent",
+    file: "src/operator/port/render-metrics.ts",
+    replace: [["answer, 8_000,", "answer, 80_000,"]],
+    noticed_by: {
+      file: "test/operator/metrics.test.ts",
+      test: "a database that fell silent is told of before whoever asks gives up",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

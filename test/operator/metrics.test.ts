@@ -14,6 +14,7 @@ import { countRequest } from "../../src/platform/metrics.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { type Engine, engines, useEngine } from "../harness/engines.ts"
+import { startLine } from "../harness/line.ts"
 import { startRedis } from "../harness/redis.ts"
 
 const alerts = join(import.meta.dir, "../../src/operator/port/alerts.yaml")
@@ -130,6 +131,25 @@ describe("on Postgres", () => {
     expect(told).toMatch(/^service_database_up 0$/m)
     expect(told).not.toMatch("service_clock_offset_seconds")
   })
+
+  test("a database that fell silent is told of before whoever asks gives up", async () => {
+    const DATABASE_URL = await databases.newDatabase()
+    const throughLine = new URL(DATABASE_URL)
+    const line = await startLine(Number(throughLine.port))
+    throughLine.port = String(line.port)
+    const db = databases.open(throughLine.href)
+    const url = await open({ withRedis: false, DATABASE_URL }, { db })
+    expect(await (await ask(url, "/metrics")).text()).toMatch(/^service_database_up 1$/m)
+    line.fallSilent()
+    const begin = performance.now()
+    const told = await (await ask(url, "/metrics")).text()
+    const waited = performance.now() - begin
+    line.stop()
+    // Prometheus waits for ten seconds unless told otherwise, and would say that the process is gone.
+    expect(waited).toBeLessThan(10_000)
+    expect(told).toMatch(/^service_database_up 0$/m)
+    expect(told).not.toMatch("service_clock_offset_seconds")
+  }, 60_000)
 
   test("a process is not ready while the database takes no writes, and /readyz says why", async () => {
     const DATABASE_URL = await databases.newDatabase()

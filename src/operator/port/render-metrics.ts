@@ -97,63 +97,69 @@ function createGauges() {
   }
 }
 
-async function readDatabase(
-  queries: Queries,
-  { chains, now }: { chains: World["chains"]; now: Date },
-  gauges: Gauges,
-): Promise<void> {
+async function readDatabase(queries: Queries, asked: Asked, gauges: Gauges): Promise<void> {
   const begin = performance.now()
-  const secondsSince = (at: Date) => Math.max(0, (now.getTime() - at.getTime()) / 1000)
-  try {
-    const open = await queries
-      .select({ src: effects.src, open: count(), oldest: min(effects.created_at) })
-      .from(effects)
-      .where(eq(effects.status, "open"))
-      .groupBy(effects.src)
-    const [overdue] = await queries
-      .select({ due_at: actorTimers.due_at })
-      .from(actorTimers)
-      .where(lt(actorTimers.due_at, now))
-      .orderBy(asc(actorTimers.due_at))
-      .limit(1)
-    const inFlight = await queries
-      .select({ lane: transactions.lane_id, open: count() })
-      .from(transactions)
-      .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
-      .groupBy(transactions.lane_id)
-    for (const each of open) {
-      gauges.effects_open.set({ src: each.src }, Number(each.open))
-      if (each.oldest) gauges.effects_oldest.set({ src: each.src }, secondsSince(each.oldest))
-    }
-    gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at) : 0)
-    for (const lane of await queries.select().from(lanes)) {
-      // Nobody works on a chain that CHAINS does not name.
-      const chain = chains.get(lane.chain_id)
-      if (!chain) continue
-      for (const status of ["open", "paused", "halted"])
-        gauges.lane_status.set({ lane: lane.id, status }, Number(lane.status === status))
-      // Nor is a lane held for long whose key is not in SIGNER_KEYS.
-      if (chain.signers.some(({ lane_id }) => lane_id === lane.id))
-        gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
-      gauges.lane_in_flight.set(
-        { lane: lane.id },
-        Number(inFlight.find((each) => each.lane === lane.id)?.open ?? 0),
-      )
-      if (lane.next_nonce !== null) gauges.lane_next_nonce.set({ lane: lane.id }, lane.next_nonce)
-    }
-    for (const { chain_id, block_number } of await queries.select().from(chainCursors))
-      gauges.chain_watched.set({ chain: String(chain_id) }, block_number)
-    await readWebhooks(queries, secondsSince, gauges)
-    gauges.database_up.set(1)
-  } catch {
-    gauges.database_up.set(0)
-  }
+  const isUp = await inTime(readRows(queries, asked, gauges)).then(
+    () => true,
+    () => false,
+  )
+  gauges.database_up.set(Number(isUp))
   gauges.database_seconds.set((performance.now() - begin) / 1000)
+}
+
+/** One that fell silent is waited for no longer than Prometheus waits for all of this, which is ten seconds. */
+function inTime<T>(answer: Promise<T>): Promise<T> {
+  return within(answer, 8_000, "the database did not answer in time")
+}
+
+type Asked = { chains: World["chains"]; now: Date }
+
+async function readRows(queries: Queries, { chains, now }: Asked, gauges: Gauges): Promise<void> {
+  const secondsSince = (at: Date) => Math.max(0, (now.getTime() - at.getTime()) / 1000)
+  const open = await queries
+    .select({ src: effects.src, open: count(), oldest: min(effects.created_at) })
+    .from(effects)
+    .where(eq(effects.status, "open"))
+    .groupBy(effects.src)
+  const [overdue] = await queries
+    .select({ due_at: actorTimers.due_at })
+    .from(actorTimers)
+    .where(lt(actorTimers.due_at, now))
+    .orderBy(asc(actorTimers.due_at))
+    .limit(1)
+  const inFlight = await queries
+    .select({ lane: transactions.lane_id, open: count() })
+    .from(transactions)
+    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .groupBy(transactions.lane_id)
+  for (const each of open) {
+    gauges.effects_open.set({ src: each.src }, Number(each.open))
+    if (each.oldest) gauges.effects_oldest.set({ src: each.src }, secondsSince(each.oldest))
+  }
+  gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at) : 0)
+  for (const lane of await queries.select().from(lanes)) {
+    // Nobody works on a chain that CHAINS does not name.
+    const chain = chains.get(lane.chain_id)
+    if (!chain) continue
+    for (const status of ["open", "paused", "halted"])
+      gauges.lane_status.set({ lane: lane.id, status }, Number(lane.status === status))
+    // Nor is a lane held for long whose key is not in SIGNER_KEYS.
+    if (chain.signers.some(({ lane_id }) => lane_id === lane.id))
+      gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
+    gauges.lane_in_flight.set(
+      { lane: lane.id },
+      Number(inFlight.find((each) => each.lane === lane.id)?.open ?? 0),
+    )
+    if (lane.next_nonce !== null) gauges.lane_next_nonce.set({ lane: lane.id }, lane.next_nonce)
+  }
+  for (const { chain_id, block_number } of await queries.select().from(chainCursors))
+    gauges.chain_watched.set({ chain: String(chain_id) }, block_number)
+  await readWebhooks(queries, secondsSince, gauges)
 }
 
 /** Absent, too, while the database does not answer. */
 async function readClock({ db, clock }: Context, gauges: Gauges): Promise<void> {
-  const offset = db.engine === "sqlite" ? null : await clockOffset(db.read, clock).catch(() => null)
+  const offset = db.engine === "sqlite" ? null : await inTime(clockOffset(db.read, clock)).catch(() => null)
   if (offset === null) return gauges.registry.removeSingleMetric("service_clock_offset_seconds")
   gauges.clock_offset.set(offset)
 }
