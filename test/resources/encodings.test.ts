@@ -71,6 +71,10 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const unit = await unitOf()
     const worn = pair(service, caller, { unit_id: unit.id, ...messageOf(played(other), 70_000) })
     await expect(worn).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    const judged = (read: number) => judge({ url: readAddress(played(other), read), file_settings: null })
+    expect(await judged(70_000)).toMatchObject({ verdict: "wrong_meta_key", uid: null })
+    expect(await judged(60_000)).toMatchObject({ verdict: "accepted" })
     const stranger = pair(service, caller, {
       unit_id: unit.id,
       ...messageOf(played(line, { uid: "05112233445566" }), 1),

@@ -26,6 +26,8 @@ export const UID_BYTES = 7
 /** The first byte of a UID: its maker (ISO/IEC 7816-6). */
 export const NXP = 0x04
 export const MAX_COUNTER = 0xffffff
+/** Fewer reads than these, and NXP's UID, make a UID that was not known before more than chance where there is no MAC. */
+export const MANY_READS = 65_536
 
 /** The MAC covers nothing but the session key: both MAC offsets of the tag are the same. */
 const NO_MAC_INPUT = ""

@@ -5,7 +5,14 @@ import { type ChipRow, chips } from "../../db/schema.ts"
 import { type ChipKeys, unwrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { decryptFileContent, type TamperStatus, tamperOf } from "../../engine/sun/file-content.ts"
 import { chipKeysFrom } from "../../engine/sun/key-schemes.ts"
-import { decryptPicc, NXP, type SunChip, type SunMessage, verifySun } from "../../engine/sun/message.ts"
+import {
+  decryptPicc,
+  MANY_READS,
+  NXP,
+  type SunChip,
+  type SunMessage,
+  verifySun,
+} from "../../engine/sun/message.ts"
 import { ApiError } from "../../platform/errors.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
@@ -167,8 +174,6 @@ export function knownUid({ uid }: { uid: string }): string | null {
 }
 
 const UNREAD = "unread:"
-/** Fewer reads than these, and NXP's UID, make one that was not known before more than chance where there is no MAC. */
-const MANY_READS = 65_536
 
 async function tagOf(
   queries: Queries,

@@ -1,4 +1,4 @@
-import { NXP, openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
+import { MANY_READS, NXP, openPicc, PICC_TAG, type SunMessage, UID_BYTES } from "../message.ts"
 import { judgeMac, macVouches } from "./judge-mac.ts"
 import { judgeSettings } from "./judge-settings.ts"
 import { judgeWire } from "./judge-wire.ts"
@@ -152,7 +152,7 @@ function judgeOpening(
   const { keys } = expected
   const metaKey = keys.keyAt(keys.roles.meta_read, expected)
   const opened = metaKey && openedBy(metaKey, expected.uid, message)
-  if (opened && !("problem" in opened)) return opened
+  if (opened && !("problem" in opened)) return isByChance(opened, expected, message) ? chance(opened) : opened
   for (const guess of guesses("meta_read", expected, keys, candidates)) {
     const found = openedBy(guess.key, expected.uid, message)
     if (found && isSure(found, expected, message, guess))
@@ -165,6 +165,16 @@ function judgeOpening(
     detail: `e opens with none of the keys that were tried${needsMac(expected, message) ? " so that c agrees" : ""}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their masters`,
     candidate: null,
   }
+}
+
+/** Where neither a UID nor a MAC vouches, a tap is held to what a new tag's reads look like. */
+function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessage): boolean {
+  return uid === null && c === undefined && counter >= MANY_READS
+}
+
+function chance({ counter }: Opening): WrongOpening {
+  const detail = `e opens to read ${counter}: without c, a tag whose UID is not known yet has fewer than ${MANY_READS}`
+  return { verdict: "wrong_meta_key", detail, candidate: null }
 }
 
 type Opened = Opening | { problem: { verdict: Verdict; detail: string } }
