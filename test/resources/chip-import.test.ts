@@ -102,6 +102,26 @@ describe.each(engines)("an import on $name", (engine) => {
     expect(row).toMatchObject({ has_mac: true, mac_input: "{enc}&c=", tamper: "unknown" })
   })
 
+  test("of a file that somebody still writes says how much of it is imported, once it has begun to store", async () => {
+    const caller = await createCaller(service)
+    const whole = drawLines(300)
+    let reads = 0
+    const growing = {
+      *[Symbol.iterator]() {
+        yield* whole
+        if (++reads === 3) throw new ChipFileError(["line 302: uid is missing"])
+      },
+    }
+    const failure = await importChips(service.context, caller.organization_id, growing).catch(
+      (error) => error,
+    )
+    expect(await storedOf(caller)).toHaveLength(250)
+    expect([failure.problems, failure.outcome]).toEqual([
+      ["line 302: uid is missing"],
+      expect.stringContaining("250 of its chips are imported: run this again"),
+    ])
+  })
+
   test("beside another one of the same chips stores each once, and whoever is told otherwise may run it again", async () => {
     const caller = await createCaller(service)
     const lines = drawLines(300)

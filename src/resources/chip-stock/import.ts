@@ -34,7 +34,7 @@ export async function importChips(
   const total = countOf(lines)
   const fresh = await requireAlike(context, id, lines, (done) => onProgress("checking", done, total))
   const done = { imported: 0, replaced: 0, changed: 0, already_imported: 0 }
-  for (const part of cut(lines, partSize)) {
+  for (const part of cut(unlessChanged(lines, done), partSize)) {
     const { newLines, unreadable, otherProfiles, problems } = await compared(context, id, part)
     if (problems.length > 0) throw storedMeanwhile()
     await store(context, id, { newLines, unreadable, otherProfiles })
@@ -46,6 +46,20 @@ export async function importChips(
     if (newLines.length > 0) onProgress("storing", done.imported, fresh)
   }
   return done
+}
+
+/** The lines of a file that was good when it was checked: one that somebody still writes may be so no more. */
+function* unlessChanged(lines: Iterable<ChipLine>, done: { imported: number }): Generator<ChipLine> {
+  try {
+    yield* lines
+  } catch (error) {
+    if (!(error instanceof ChipFileError)) throw error
+    const stored = `${done.imported} of its chips are imported`
+    throw new ChipFileError(
+      error.problems,
+      `The file was changed after it was checked; ${stored}: run this again once it is whole.`,
+    )
+  }
 }
 
 /** How many chips one database transaction stores: what SQLite does in a fraction of a second. */
