@@ -9,6 +9,8 @@ export type CorsOrigins = {
   /** Whether any organization lets the origin in: all that is known while a browser asks for permission. */
   anyLetsIn(origin: string): boolean
   organizationLetsIn(organization_id: string, origin: string): boolean
+  /** Throws `Unavailable` while the lists could never be read: nobody can be told then that a page is on none. */
+  requireKnown(): void
 }
 
 /**

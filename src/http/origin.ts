@@ -4,7 +4,7 @@ import type { CorsOrigins } from "./cors.ts"
 
 /**
  * Keeps an answer from pages that the caller's own organization has not registered, whoever else has: nobody may read
- * it then. Throws `auth.forbidden` when the credential is one that browsers hold.
+ * it then. Throws `auth.forbidden`, or `Unavailable` where the lists are not known, when the credential is one that browsers hold.
  */
 export function holdToOwnOrigins(
   origins: CorsOrigins,
@@ -15,9 +15,7 @@ export function holdToOwnOrigins(
   const origin = request.headers.get("origin")
   if (origin === null || origins.organizationLetsIn(caller.organization_id, origin)) return
   visit.readable_from = null
-  if (caller.kind !== "api_key")
-    throw new ApiError(
-      "auth.forbidden",
-      "The page's origin is not on the organization's list of CORS origins.",
-    )
+  if (caller.kind === "api_key") return
+  origins.requireKnown()
+  throw new ApiError("auth.forbidden", "The page's origin is not on the organization's list of CORS origins.")
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { examples } from "../../src/api/openapi/examples.ts"
+import { DatabaseUnavailable, queriesOver } from "../../src/db/database.ts"
 import { canonicalCorsOrigins, entriesFor } from "../../src/resources/settings/cors-entry.ts"
 import {
   ask,
@@ -10,6 +11,7 @@ import {
   type HttpService,
   startService,
 } from "../harness/api.ts"
+import { startBeside } from "../harness/service-beside.ts"
 
 const preflight = {
   "access-control-request-method": "POST",
@@ -144,6 +146,31 @@ describe("a request from a page", () => {
   test("that has no Origin has no permission either, and caches are told what it depends on", async () => {
     const { headers } = await ask(service, "GET /health")
     expect([headers.get("vary"), headers.has("access-control-allow-origin")]).toEqual(["Origin", false])
+  })
+})
+
+describe("a process that could not read the lists yet", () => {
+  test("tells no page that it is on none, and lets it in once they are read", async () => {
+    const { db } = service.context
+    let isAway = true
+    const read = queriesOver((statement, params) => {
+      if (isAway && statement.text.includes("cors_origins"))
+        throw new DatabaseUnavailable("as during a fail-over")
+      return db.read.ask(statement, params)
+    })
+    const started = startBeside({ ...service, context: { ...service.context, db: { ...db, read } } }, {})
+    const { token } = await createVisitor(service, maker)
+    const headers = { origin: "https://shop.brand.test" }
+    const current = () => ask(started, "GET /v1/session-tokens/current", { as: token, headers })
+    const refused = await current()
+    expect([refused.status, refused.code, refused.headers.get("retry-after")]).toEqual([
+      503,
+      "internal.error",
+      "5",
+    ])
+    isAway = false
+    expect((await current()).status).toBe(200)
+    await started.close()
   })
 })
 

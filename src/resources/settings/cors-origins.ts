@@ -1,13 +1,14 @@
 import type { CorsOrigins } from "../../http/cors.ts"
 import type { Context } from "../../platform/context.ts"
 import { loggable } from "../../platform/log.ts"
+import { Unavailable } from "../../platform/unavailable.ts"
 import { entriesFor } from "./cors-entry.ts"
 import { listAllCorsOrigins } from "./service.ts"
 
 /** The CORS lists of all organizations, in memory; they are read again after 15 seconds. */
 export function createCorsOrigins(context: Context): CorsOrigins {
   let union = new Set<string>()
-  let lists = new Map<string, Set<string>>()
+  let lists: Map<string, Set<string>> | null = null
   let readAt = Number.NEGATIVE_INFINITY
   let reading = Promise.resolve()
   let latest = 0
@@ -40,8 +41,11 @@ export function createCorsOrigins(context: Context): CorsOrigins {
     },
     anyLetsIn: (origin) => entriesFor(origin).some((entry) => union.has(entry)),
     organizationLetsIn(organization_id, origin) {
-      const list = lists.get(organization_id)
+      const list = lists?.get(organization_id)
       return list !== undefined && entriesFor(origin).some((entry) => list.has(entry))
+    },
+    requireKnown() {
+      if (!lists) throw new Unavailable("the CORS lists could not be read since the process was started")
     },
   }
 }
