@@ -501,6 +501,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
   },
   {
+    name: "who names a key that nobody has shuts a sign-in to all",
+    file: "src/resources/identity-tokens/service.ts",
+    replace: [["if (!keys.fresh) await", "if (known.failure || !keys.fresh) await"]],
+    noticed_by: {
+      file: "test/resources/sign-ins.test.ts",
+      test: "while that cannot be asked for the keys of others",
+    },
+  },
+  {
     name: "a silent factory is taken for one of today, whatever it has deployed",
     file: "src/engine/chain/learn-generations.ts",
     replace: [["      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)\n", ""]],

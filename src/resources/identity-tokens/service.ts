@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from "node:crypto"
 import { eq } from "drizzle-orm"
 import {
+  createLocalJWKSet,
   createRemoteJWKSet,
   errors,
   type JWK,
@@ -152,22 +153,40 @@ function isName(claim: unknown): claim is string {
   )
 }
 
-/** The keys of a sign-in by the header of a token. Throws `Unavailable` while they cannot be fetched. */
+/**
+ * The keys of a sign-in by the header of a token. One that is not among those that were fetched may be newer: whoever
+ * names it waits for the sign-in, and nobody else. Throws `Unavailable` while they cannot be fetched.
+ */
 function keysAt(url: string, now: Date): JWTVerifyGetKey {
   const known = keySetOf(url)
+  const { keys } = known
   return async (...asked) => {
-    const { failure } = known
-    const isResting = failure && Math.abs(now.getTime() - failure.at.getTime()) < REST_MILLISECONDS
-    if (isResting) throw new Unavailable(failure.cause)
+    if (!keys.fresh) await fetchKeys(known, url, now)
     try {
-      return await known.keys(...asked)
+      return await fetchedKeys(keys)(...asked)
     } catch (error) {
-      if (isWordOnTheToken(error)) throw error
-      const cause = `the keys at ${new URL(url).origin} cannot be fetched: ${(error as Error).message}`
-      known.failure = { at: now, cause }
-      throw new Unavailable(cause)
+      if (!(error instanceof errors.JWKSNoMatchingKey) || keys.coolingDown) throw error
+      await fetchKeys(known, url, now)
+      return await fetchedKeys(keys)(...asked)
     }
   }
+}
+
+async function fetchKeys(known: KeySet, url: string, now: Date): Promise<void> {
+  const { keys, failure } = known
+  const isResting = failure && Math.abs(now.getTime() - failure.at.getTime()) < REST_MILLISECONDS
+  if (isResting) throw new Unavailable(failure.cause)
+  try {
+    await keys.reload()
+  } catch (error) {
+    const cause = `the keys at ${new URL(url).origin} cannot be fetched: ${(error as Error).message}`
+    known.failure = { at: now, cause }
+    throw new Unavailable(cause)
+  }
+}
+
+function fetchedKeys(keys: KeySet["keys"]) {
+  return createLocalJWKSet(keys.jwks() ?? { keys: [] })
 }
 
 function keySetOf(url: string): KeySet {
@@ -178,15 +197,6 @@ function keySetOf(url: string): KeySet {
   const made: KeySet = { keys, failure: null }
   keySets.set(url, made)
   return made
-}
-
-/** The keys were there, and the token is of none of them. */
-function isWordOnTheToken(error: unknown): boolean {
-  return (
-    error instanceof errors.JWKSNoMatchingKey ||
-    error instanceof errors.JWKSMultipleMatchingKeys ||
-    error instanceof errors.JOSENotSupported
-  )
 }
 
 function publicKeyOf(text: string): KeyObject {
@@ -233,6 +243,9 @@ function refusalOf(error: unknown): Error {
   if (isUnsigned) return refused("it is not signed with a key of the organization's sign-in")
   if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid)
     return refused("it is not a signed JWT")
+  // What the platform says of a key that it cannot read, or that is too short.
+  if (error instanceof TypeError || error instanceof DOMException)
+    return refused("the key that it names cannot be used: ask the sign-in for another one")
   throw error
 }
 

@@ -1,0 +1,95 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setSystemTime, test } from "bun:test"
+import { createSign, generateKeyPairSync } from "node:crypto"
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose"
+import { newId } from "../../src/platform/ids.ts"
+import {
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  startService,
+} from "../harness/api.ts"
+import { alice } from "../harness/ownership.ts"
+
+// The sign-ins of brands as they are: keys that nobody can use, keys without names, and addresses that are silent.
+
+const [issuer, audience] = ["https://sign-in.brand.test", "chips"]
+const closers: (() => unknown)[] = []
+
+let service: HttpService
+beforeAll(async () => {
+  service = await startService()
+})
+afterEach(() => {
+  setSystemTime()
+  for (const close of closers.splice(0)) close()
+})
+afterAll(() => service.close())
+
+describe("a customer whose sign-in's key is known is let in", () => {
+  test("while that cannot be asked for the keys of others", async () => {
+    const { maker, published, sign } = await brand()
+    expect(await claim(maker, await sign("one"))).toEqual([201, null])
+    published.keys = null
+    // Keys are asked for anew 30 seconds after they were at the earliest.
+    setSystemTime(Date.now() + 31_000)
+    expect(await claim(maker, await sign("unknown"))).toEqual([503, "internal.error"])
+    expect(await claim(maker, await sign("one"))).toEqual([201, null])
+  })
+
+  test("after somebody has named a key of it that nobody can use", async () => {
+    const { maker, sign } = await brand({ kty: "RSA", kid: "broken", alg: "RS256" })
+    expect(await claim(maker, await sign("one"))).toEqual([201, null])
+    const unusable = unsigned({ alg: "RS256", kid: "broken" })
+    expect(await claim(maker, unusable)).toEqual([400, "validation.failed"])
+    expect(await claim(maker, await sign("one"))).toEqual([201, null])
+  })
+})
+
+test("a token of an RSA key that is too short is refused on its field", async () => {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 })
+  const { maker } = await brand({ ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256" })
+  const content = unsigned({ alg: "RS256", kid: "short" }).split(".").slice(0, 2).join(".")
+  const signature = createSign("RSA-SHA256").update(content).sign(privateKey, "base64url")
+  expect(await claim(maker, `${content}.${signature}`)).toEqual([400, "validation.failed"])
+})
+
+/** A brand with a sign-in that publishes a key, and maybe another one; null: it does not answer. */
+async function brand(other?: JWK) {
+  const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true })
+  const own: JWK = { ...(await exportJWK(publicKey)), kid: "one", alg: "ES256" }
+  const published: { keys: JWK[] | null } = { keys: other ? [own, other] : [own] }
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => (published.keys ? Response.json(published) : new Response(null, { status: 500 })),
+  })
+  closers.push(() => server.stop(true))
+  const jwks_url = `http://127.0.0.1:${server.port}/keys`
+  const maker = await createCustomer(service, { identity: { issuer, audience, jwks_url } })
+  const sign = (kid: string) =>
+    new SignJWT(payload()).setProtectedHeader({ alg: "ES256", kid }).sign(privateKey)
+  return { maker, published, sign }
+}
+
+async function claim(maker: Customer, identity_token: string) {
+  const visitor = await createVisitor(service, maker)
+  const { status, code } = await ask(service, `POST /v1/units/${visitor.unit_id}/claims`, {
+    as: visitor.token,
+    body: { recipient: alice, identity_token },
+  })
+  return [status, code]
+}
+
+function payload() {
+  const exp = Math.floor(service.context.clock().getTime() / 1000) + 300
+  return { iss: issuer, aud: audience, sub: "customer", jti: newId(), exp }
+}
+
+function unsigned(header: object): string {
+  const [head, body] = [header, payload()].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString("base64url"),
+  )
+  return `${head}.${body}.AAAA`
+}
