@@ -510,6 +510,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a token that names no key is held to the first that fits",
+    file: "src/resources/identity-tokens/service.ts",
+    replace: [["      if (payload) return payload\n", "      if (payload) return payload\n      break\n"]],
+    noticed_by: {
+      file: "test/resources/sign-ins.test.ts",
+      test: "a token that names no key is held to each that its sign-in publishes",
+    },
+  },
+  {
     name: "a silent factory is taken for one of today, whatever it has deployed",
     file: "src/engine/chain/learn-generations.ts",
     replace: [["      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)\n", ""]],

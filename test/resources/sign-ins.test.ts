@@ -47,6 +47,18 @@ describe("a customer whose sign-in's key is known is let in", () => {
   })
 })
 
+test("a token that names no key is held to each that its sign-in publishes, as while the key is changed", async () => {
+  const { maker, published, sign } = await brand()
+  const next = await generateKeyPair("ES256", { extractable: true })
+  published.keys?.push({ ...(await exportJWK(next.publicKey)), kid: "two", alg: "ES256" })
+  const signNext = (claims: object) =>
+    new SignJWT({ ...payload(), ...claims }).setProtectedHeader({ alg: "ES256" }).sign(next.privateKey)
+  expect(await claim(maker, await sign(undefined))).toEqual([201, null])
+  expect(await claim(maker, await signNext({}))).toEqual([201, null])
+  expect(await claim(maker, await signNext({ aud: "shop" }))).toEqual([400, "validation.failed"])
+  expect(await claim(maker, unsigned({ alg: "ES256" }))).toEqual([400, "validation.failed"])
+})
+
 test("a token of an RSA key that is too short is refused on its field", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 })
   const { maker } = await brand({ ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256" })
@@ -68,8 +80,8 @@ async function brand(other?: JWK) {
   closers.push(() => server.stop(true))
   const jwks_url = `http://127.0.0.1:${server.port}/keys`
   const maker = await createCustomer(service, { identity: { issuer, audience, jwks_url } })
-  const sign = (kid: string) =>
-    new SignJWT(payload()).setProtectedHeader({ alg: "ES256", kid }).sign(privateKey)
+  const sign = (kid: string | undefined) =>
+    new SignJWT(payload()).setProtectedHeader({ alg: "ES256", ...(kid && { kid }) }).sign(privateKey)
   return { maker, published, sign }
 }
 

@@ -125,12 +125,44 @@ async function verified(settings: IdentitySettings, token: string, at: Date): Pr
   try {
     if (settings.jwks_url) {
       const keys = keysAt(settings.jwks_url, at)
-      return (await jwtVerify(token, keys, { ...expected, algorithms: allAlgorithms })).payload
+      return await verifiedByAny(token, keys, { ...expected, algorithms: allAlgorithms })
     }
     const key = publicKeyOf(settings.public_key ?? "")
     return (await jwtVerify(token, key, { ...expected, algorithms: algorithmsOf(key) })).payload
   } catch (error) {
     throw refusalOf(error)
+  }
+}
+
+/** RFC 7515, section 4.1.4: a token need not name its key, and is of any then that fits. */
+async function verifiedByAny(
+  token: string,
+  keys: JWTVerifyGetKey,
+  expected: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  try {
+    return (await jwtVerify(token, keys, expected)).payload
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    for await (const key of error) {
+      const payload = await payloadBy(token, key, expected)
+      if (payload) return payload
+    }
+    throw error
+  }
+}
+
+/** Null: it is of another key. */
+async function payloadBy(
+  token: string,
+  key: CryptoKey,
+  expected: JWTVerifyOptions,
+): Promise<JWTPayload | null> {
+  try {
+    return (await jwtVerify(token, key, expected)).payload
+  } catch (error) {
+    if (error instanceof errors.JWSSignatureVerificationFailed || isUnusable(error)) return null
+    throw error
   }
 }
 
@@ -243,10 +275,14 @@ function refusalOf(error: unknown): Error {
   if (isUnsigned) return refused("it is not signed with a key of the organization's sign-in")
   if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid)
     return refused("it is not a signed JWT")
-  // What the platform says of a key that it cannot read, or that is too short.
-  if (error instanceof TypeError || error instanceof DOMException)
+  if (isUnusable(error))
     return refused("the key that it names cannot be used: ask the sign-in for another one")
   throw error
+}
+
+/** What the platform says of a key that it cannot read, or that is too short. */
+function isUnusable(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof DOMException
 }
 
 function refused(reason: string): ApiError {
