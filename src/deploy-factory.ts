@@ -100,7 +100,16 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   const { address: sender } = account
   const count = () => client.getTransactionCount({ address: sender, blockTag: "latest" })
   const pending = () => client.getTransactionCount({ address: sender, blockTag: "pending" })
-  if ((await reach(count())) > nonce && !(await hasCode()))
+  /** Those nodes of a provider that are asked for the code may lack a block yet that others of it have. */
+  const isUsedForOther = async () => {
+    const end = performance.now() + lagMilliseconds
+    while ((await reach(count())) > nonce && !(await hasCode())) {
+      if (performance.now() > end) return true
+      await Bun.sleep(pollMilliseconds)
+    }
+    return false
+  }
+  if (await isUsedForOther())
     throw new StartError(
       `${account.address} has sent transactions on this chain, of which number ${nonce + 1} deployed no ${what}; take a key that has sent none`,
     )
@@ -108,7 +117,7 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   complain(`Waiting for the block with the ${what} at ${address} …`)
   const deadline = performance.now() + patienceMilliseconds
   while (!(await hasCode())) {
-    if ((await reach(count())) > nonce && !(await hasCode()))
+    if (await isUsedForOther())
       throw new StartError(
         `transaction number ${nonce + 1} of ${account.address} deployed nothing; repeat with another key`,
       )
@@ -119,6 +128,7 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
 }
 
 const patienceMilliseconds = 300_000
+const lagMilliseconds = 15_000
 const pollMilliseconds = 500
 
 async function sendDeployment(client: Client, { account, data, nonce }: Wanted): Promise<void> {

@@ -442,6 +442,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a node that lacks the block of a deployment is believed",
+    file: "src/deploy-factory.ts",
+    replace: [["const lagMilliseconds = 15_000", "const lagMilliseconds = 0"]],
+    noticed_by: {
+      file: "test/operator/deploy-factory.test.ts",
+      test: "waits for those nodes of a provider that lack a block which others of it have",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

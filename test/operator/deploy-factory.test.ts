@@ -76,6 +76,15 @@ describe("the deployment of the factory", () => {
     expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
   }, 20_000)
 
+  test("waits for those nodes of a provider that lack a block which others of it have", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    const node = startLesserNode(chain.rpc_url, codeComesLater(3_000))
+    const { exitCode, complaint } = await deploy(deployer, { "rpc-url": node.url })
+    await node.stop()
+    expect(complaint).not.toContain("another key")
+    expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
+  }, 30_000)
+
   test("has the same address on every chain, the one of the key's first contract", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const { printed } = await deploy(deployer)
@@ -147,7 +156,7 @@ describe("the deployment ends with one line", () => {
     const deployer = await newDeployer({ ether: "10" })
     await sendSomething(deployer)
     expect(await failure(deployer)).toMatch("take a key that has sent none")
-  }, 20_000)
+  }, 40_000)
 
   test("when the factory is there with another authorizer", async () => {
     const deployer = await newDeployer({ ether: "10" })
@@ -217,6 +226,15 @@ async function newDeployer({ ether }: { ether: string }): Promise<Deployer> {
 /** Says that it is of a public chain. */
 function ofAnotherChain({ method }: Call): Said | null {
   return method === "eth_chainId" ? { result: "0x2105" } : null
+}
+
+/** Knows of no code for so long after each transaction. */
+function codeComesLater(milliseconds: number) {
+  let sent = Number.NEGATIVE_INFINITY
+  return ({ method }: Call): Said | null => {
+    if (method === "eth_sendRawTransaction") sent = performance.now()
+    return method === "eth_getCode" && performance.now() - sent < milliseconds ? { result: "0x" } : null
+  }
 }
 
 let written = 0
