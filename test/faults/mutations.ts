@@ -451,6 +451,21 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a collection is compared by all its units",
+    file: "src/operator/verbs/compare-chain.ts",
+    replace: [
+      [
+        "and(inArray(units.serial, serials), eq(units.collection_id, collectionId))",
+        "eq(units.collection_id, collectionId)",
+      ],
+      ["  serials: number[],\n", "  _serials: number[],\n"],
+    ],
+    noticed_by: {
+      file: "test/operator/compare-chain.test.ts",
+      test: "of a collection's units only those are read that have another chip than they were issued with",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

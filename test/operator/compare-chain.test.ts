@@ -17,6 +17,7 @@ import {
 import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from "../harness/engine.ts"
 import { asThief, foreignChip, thief } from "../harness/thief.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 // A thief has a key with all roles for a while: `operator chain compare` must name what was done with it, and no more.
 
@@ -92,6 +93,21 @@ test("what is issued while a collection is compared was asked for", async () => 
   const chain = stage.world.chains.get(31_337)
   if (!before || !chain) throw new Error("there is nothing to compare")
   expect(await compareWithChain(context.db.read, chain, before)).toMatchObject({ unasked_serials: 0 })
+}, 60_000)
+
+test("of a collection's units only those are read that have another chip than they were issued with", async () => {
+  const { unit_id: rebound, collection_id } = await issuedUnit(running)
+  const other = await anotherUnit(running, collection_id)
+  await replaceChip(rebound)
+  const { context, stage } = running
+  const [collection] = await comparableCollections(context.db.read, collection_id)
+  const chain = stage.world.chains.get(31_337)
+  if (!collection || !chain) throw new Error("there is nothing to compare")
+  const read: unknown[] = []
+  const watched = watchedDatabase(context.db, ({ rows }) => read.push(...rows.flat()))
+  expect(await compareWithChain(watched.read, chain, collection)).toMatchObject({ other_chips: [] })
+  expect(read).toContain(rebound)
+  expect(read).not.toContain(other)
 }, 60_000)
 
 test("a collection is named in either case, and one that is not there is refused", async () => {

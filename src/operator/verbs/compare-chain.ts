@@ -127,13 +127,29 @@ async function unaskedOf(queries: Queries, id: string, issued: number): Promise<
   return Math.max(0, issued - (row?.next_serial ?? 1) + 1) + Number(passed?.serials ?? 0)
 }
 
+type OtherChip = { unit_id: string; serial: number; chip_id: string | null; chip_id_on_chain: string }
+
 /** Units whose chip is another one on chain, and not on its way there by a replacement of their own. */
 async function otherChips(
   queries: Queries,
   collectionId: string,
   bound: ReadonlyMap<number, string>,
-): Promise<{ unit_id: string; serial: number; chip_id: string | null; chip_id_on_chain: string }[]> {
-  if (bound.size === 0) return []
+): Promise<OtherChip[]> {
+  const others: OtherChip[] = []
+  const serials = [...bound.keys()].sort((one, other) => one - other)
+  for (let at = 0; at < serials.length; at += rowsAtOnce)
+    others.push(...(await otherChipsOf(queries, collectionId, bound, serials.slice(at, at + rowsAtOnce))))
+  return others
+}
+
+const rowsAtOnce = 500
+
+async function otherChipsOf(
+  queries: Queries,
+  collectionId: string,
+  bound: ReadonlyMap<number, string>,
+  serials: number[],
+): Promise<OtherChip[]> {
   const isUnderWay = and(
     eq(chipReplacements.unit_id, units.id),
     inArray(chipReplacements.status, ["prepared", "submitted"]),
@@ -146,7 +162,7 @@ async function otherChips(
     .from(units)
     .leftJoin(chips, eq(chips.unit_id, units.id))
     .leftJoin(chipReplacements, isUnderWay)
-    .where(eq(units.collection_id, collectionId))
+    .where(and(inArray(units.serial, serials), eq(units.collection_id, collectionId)))
     .orderBy(asc(units.serial))
   return rows.flatMap(({ unit_id, serial, chip_id, next_chip_id }) => {
     const onChain = serial === null ? undefined : bound.get(serial)
