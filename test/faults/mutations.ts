@@ -466,6 +466,29 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "sealed rows are taken together in one serializable database transaction",
+    file: "src/operator/verbs/rewrap.ts",
+    replace: [['inTurn(context, null, work, "read committed alone")', "inTurn(context, null, work)"]],
+    noticed_by: {
+      file: "test/operator/secrets.test.ts",
+      test: "a secret on postgres is rotated while answers are kept all the time",
+    },
+  },
+  {
+    name: "a sealed row is set as it was read, whoever wrote it meanwhile",
+    file: "src/operator/verbs/rewrap.ts",
+    replace: [
+      [
+        "and(eq(webhookEndpoints.id, place), eq(webhookEndpoints.secrets, JSON.parse(sealed)))",
+        "sealed ? eq(webhookEndpoints.id, place) : undefined",
+      ],
+    ],
+    noticed_by: {
+      file: "test/operator/secrets.test.ts",
+      test: "a secret on postgres is rotated while an organization gives its webhook endpoint a new one of its own",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

@@ -209,6 +209,38 @@ describe.each(engines)("a secret on $name", (engine) => {
     await inProcess(url, [second], async (world) => expect(await signersOf(world, id)).toBe(2))
   })
 
+  test("is rotated while answers are kept all the time", async () => {
+    const url = await databases.newDatabase()
+    const keep = ({ context }: World) => {
+      const asked = { scope: "organization:x", key: newId(), operation: "createUnit", fingerprint: "print" }
+      const answer = async () => ({ status: 201, body: "an answer ".repeat(60), location: null })
+      const { service_secret: secret } = context.config
+      return inTurn(context, null, (turn) => answerOnce(turn, secret, asked, answer))
+    }
+    const keepMany = (world: World) => Promise.all(Array.from({ length: 50 }, () => keep(world)))
+    await inProcess(url, [first], async (world) => {
+      for (let kept = 0; kept < 1_200; kept += 50) await keepMany(world)
+    })
+    await inProcess(url, [second, first], (busy) =>
+      inProcess(url, [second, first], async ({ context }) => {
+        let isOver = false
+        const keepOn = async () => {
+          while (!isOver) {
+            await keep(busy)
+            await Bun.sleep(1)
+          }
+        }
+        const kept = Promise.all(Array.from({ length: 8 }, keepOn))
+        const done = await rewrapAll(context).finally(() => {
+          isOver = true
+        })
+        await kept
+        expect(done.kept_answers).toMatchObject({ rewrapped: 1_200, unreadable: [] })
+      }),
+    )
+    expect(await start(url, second)).toBe("started")
+  }, 30_000)
+
   test("that is lost is given up by adopting the present one, and the same file brings the keys back", async () => {
     const url = await databases.newDatabase()
     const lines = drawLines(5)

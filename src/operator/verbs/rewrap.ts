@@ -1,10 +1,11 @@
 import { and, asc, eq, gt, isNotNull, isNull, or, type SQL } from "drizzle-orm"
 import type { PgColumn } from "drizzle-orm/pg-core"
-import type { Queries } from "../../db/database.ts"
+import { Outrun, type Queries } from "../../db/database.ts"
 import { webhookEndpoints } from "../../db/event-schema.ts"
 import { keySetVersions } from "../../db/key-set-schema.ts"
 import { receiptKeys } from "../../db/receipt-key-schema.ts"
 import { chips, idempotencyKeys } from "../../db/schema.ts"
+import type { Turn } from "../../db/turn.ts"
 import { resealSigningSecrets } from "../../engine/events/signing-secrets.ts"
 import { ChipKeysUnreadable, rewrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { resealKeptAnswer } from "../../http/idempotency.ts"
@@ -44,7 +45,8 @@ type SealedKind<Row extends SealedRow = SealedRow> = {
   read(queries: Queries, after: Row | null): Promise<Row[]>
   /** Null where the row is sealed under the current secret already. */
   anew(secret: Secret, row: Row): string | null
-  store(tx: Queries, row: Row, sealed: string): Promise<unknown>
+  /** Answers nothing where the row is not as it was read. */
+  store(tx: Queries, row: Row, sealed: string): Promise<unknown[]>
 }
 
 type SealedRow = { place: string; sealed: string }
@@ -58,7 +60,8 @@ async function rewrapKind<Row extends SealedRow>(
   const secret = context.config.service_secret
   let seen = 0
   for (let after: Row | null = null; ; ) {
-    const batch = await inTurn(context, null, ({ tx }) => rewrapBatch(tx, secret, kind, after))
+    const work = ({ tx }: Turn) => rewrapBatch(tx, secret, kind, after)
+    const batch = await inTurn(context, null, work, "read committed alone")
     const last = batch.at(-1)
     if (!last) return done
     for (const { row, outcome } of batch)
@@ -71,8 +74,10 @@ async function rewrapKind<Row extends SealedRow>(
 }
 
 /**
- * In the database transaction that reads the rows: who writes one meanwhile may keep in it what was sealed before, as
- * whoever gives a webhook endpoint another secret does, and must not come between.
+ * Who writes a row meanwhile may keep in it what was sealed before, as whoever gives a webhook endpoint another secret
+ * does, and must not come between: so each row is compared before it is set. A serializable database transaction would
+ * see to that, too, but never get through where answers are kept all the time, and use up what Postgres has to keep such
+ * transactions apart.
  */
 async function rewrapBatch<Row extends SealedRow>(
   tx: Queries,
@@ -95,7 +100,8 @@ async function rewrapRow<Row extends SealedRow>(
   try {
     const sealed = kind.anew(secret, row)
     if (sealed === null) return "sealed_before"
-    await kind.store(tx, row, sealed)
+    const stored = await kind.store(tx, row, sealed)
+    if (stored.length === 0) throw new Outrun(`${kind.name} ${row.place} was changed at the same time`)
     return "rewrapped"
   } catch (error) {
     if (error instanceof SealBroken || error instanceof ChipKeysUnreadable) return "unreadable"
@@ -116,8 +122,12 @@ const chipKeys: SealedKind = {
       .orderBy(asc(chips.chip_id))
       .limit(batchSize),
   anew: (secret, { place, sealed }) => rewrapChipKeys(secret, place, sealed),
-  store: (tx, { place }, wrapped_keys) =>
-    tx.update(chips).set({ wrapped_keys }).where(eq(chips.chip_id, place)),
+  store: (tx, { place, sealed }, wrapped_keys) =>
+    tx
+      .update(chips)
+      .set({ wrapped_keys })
+      .where(and(eq(chips.chip_id, place), eq(chips.wrapped_keys, sealed)))
+      .returning({ place: chips.chip_id }),
 }
 
 type Master = SealedRow & { key_set_id: string; version: number }
@@ -139,11 +149,18 @@ const keySetMasters: SealedKind<Master> = {
     }))
   },
   anew: (secret, { key_set_id, version, sealed }) => resealMaster(secret, key_set_id, version, sealed),
-  store: (tx, { key_set_id, version }, sealed_master) =>
+  store: (tx, { key_set_id, version, sealed }, sealed_master) =>
     tx
       .update(keySetVersions)
       .set({ sealed_master })
-      .where(and(eq(keySetVersions.key_set_id, key_set_id), eq(keySetVersions.version, version))),
+      .where(
+        and(
+          eq(keySetVersions.key_set_id, key_set_id),
+          eq(keySetVersions.version, version),
+          eq(keySetVersions.sealed_master, sealed),
+        ),
+      )
+      .returning({ version: keySetVersions.version }),
 }
 
 function follows(set: PgColumn, version: PgColumn, after: Master): SQL | undefined {
@@ -170,11 +187,18 @@ const keptAnswers: SealedKind<KeptAnswer> = {
     return rows.map((row) => ({ ...row, place: `${row.scope} ${row.key}`, sealed: row.sealed_body ?? "" }))
   },
   anew: (secret, row) => resealKeptAnswer(secret, { ...row, sealed_body: row.sealed }),
-  store: (tx, { scope, key }, sealed_body) =>
+  store: (tx, { scope, key, sealed }, sealed_body) =>
     tx
       .update(idempotencyKeys)
       .set({ sealed_body })
-      .where(and(eq(idempotencyKeys.scope, scope), eq(idempotencyKeys.key, key))),
+      .where(
+        and(
+          eq(idempotencyKeys.scope, scope),
+          eq(idempotencyKeys.key, key),
+          eq(idempotencyKeys.sealed_body, sealed),
+        ),
+      )
+      .returning({ key: idempotencyKeys.key }),
 }
 
 const webhookSecrets: SealedKind = {
@@ -193,11 +217,12 @@ const webhookSecrets: SealedKind = {
     const anew = resealSigningSecrets(secret, place, JSON.parse(sealed))
     return anew && JSON.stringify(anew)
   },
-  store: (tx, { place }, anew) =>
+  store: (tx, { place, sealed }, anew) =>
     tx
       .update(webhookEndpoints)
       .set({ secrets: JSON.parse(anew) })
-      .where(eq(webhookEndpoints.id, place)),
+      .where(and(eq(webhookEndpoints.id, place), eq(webhookEndpoints.secrets, JSON.parse(sealed))))
+      .returning({ id: webhookEndpoints.id }),
 }
 
 /** Of the key that signs: those before it have nothing left to seal. */
@@ -214,6 +239,10 @@ const receiptKeySeals: SealedKind = {
     return rows.map((row) => ({ place: row.kid, sealed: row.sealed_key ?? "" }))
   },
   anew: (secret, { place, sealed }) => resealReceiptKey(secret, place, sealed),
-  store: (tx, { place }, sealed_key) =>
-    tx.update(receiptKeys).set({ sealed_key }).where(eq(receiptKeys.kid, place)),
+  store: (tx, { place, sealed }, sealed_key) =>
+    tx
+      .update(receiptKeys)
+      .set({ sealed_key })
+      .where(and(eq(receiptKeys.kid, place), eq(receiptKeys.sealed_key, sealed)))
+      .returning({ kid: receiptKeys.kid }),
 }
