@@ -468,6 +468,28 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(other?.due_at).toEqual(new Date(0))
   })
 
+  test("that wait in great number, of one unit and of others, do not hold up what is new in the feed", async () => {
+    const customer = await createCustomer(service)
+    const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
+    const [unit_id, due_at] = [newId(), new Date(service.context.clock().getTime() + 3_600_000)]
+    const waiting = Array.from({ length: 30_000 }, (_, n) => ({
+      ...{ endpoint_id: endpoint.id, event_id: newId(), line: n < 15_000 ? unit_id : newId(), position: -n },
+      ...{ attempts: 0, due_at: new Date(due_at.getTime() + (n < 15_000 ? 0 : n)), created_at: due_at },
+    }))
+    await service.behind.turn(async (turn) => {
+      for (let from = 0; from < waiting.length; from += 1_000)
+        await turn.tx.insert(webhookQueue).values(waiting.slice(from, from + 1_000))
+      for (let n = 0; n < 1_200; n++) await recordEvent(turn, newsOf(customer, unit_id, n))
+    })
+    const since = performance.now()
+    await followEvents(service.context)
+    expect(performance.now() - since).toBeLessThan(1_000)
+    const added = (await queued(endpoint)).filter(({ position }) => position > 0)
+    expect(added.map((row) => row.due_at)).toEqual(Array.from({ length: 1_200 }, () => due_at))
+    const isTheirs = eq(webhookQueue.endpoint_id, endpoint.id)
+    await service.behind.turn(({ tx }) => tx.delete(webhookQueue).where(isTheirs))
+  }, 60_000)
+
   test("that came to wait with a failed one go as soon as that is delivered, however long it was put off", async () => {
     const customer = await createCustomer(service)
     let status = 500

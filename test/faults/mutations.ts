@@ -941,6 +941,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a new event looks at all that waits with it",
+    file: "src/engine/events/webhook-queue.ts",
+    replace: [
+      ["select waiting.due_at from", "select max(waiting.due_at) from"],
+      ["\n  order by waiting.position desc limit 1", ""],
+    ],
+    noticed_by: {
+      file: "test/events/webhooks.test.ts",
+      test: "that wait in great number, of one unit and of others, do not hold up what is new in the feed",
+    },
+  },
+  {
     name: "names are looked up in the threads of the process",
     file: "src/platform/public-address.ts",
     replace: [['backend: "c-ares"', 'backend: "libc"']],

@@ -98,9 +98,10 @@ async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
 
 const lineOf = sql`coalesce(${events.unit_id}, ${events.collection_id}, ${events.id})`
 
-/** What is new waits with its line: nobody looks at it before it can go. */
-const whenLineIsDue = sql`select max(waiting.due_at) from ${webhookQueue} waiting
-  where waiting.endpoint_id = ${webhookEndpoints.id} and waiting.line = ${lineOf}`
+/** What is new waits with the last of its line, found without reading the others: nobody looks at it before it can go. */
+const whenLineIsDue = sql`select waiting.due_at from ${webhookQueue} waiting
+  where waiting.endpoint_id = ${webhookEndpoints.id} and waiting.line = ${lineOf}
+  order by waiting.position desc limit 1`
 
 const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
   // Beside a column of times Postgres knows what the parameter is, which a cast would spoil on SQLite.
