@@ -73,6 +73,18 @@ describe("an order of tags", () => {
       expect.stringContaining("a manifest whose order the database does not know"),
     ])
     expect(linesIn(join(folder, "forgotten", "manifest.jsonl"))).toEqual(lines)
+    const tags = lines.map((line) => encodeTag(null, line))
+    const row = ({ chip_id, keys }: ManifestLine, index: number) => {
+      const keyOf = (role: string) => keys.find((each) => each.role === role)?.key
+      return [chip_id, tags[index]?.uid, keyOf("meta_read"), keyOf("file_read"), "true"].join(",")
+    }
+    const rows = ["chip_id,uid,meta_key,file_key,mac", ...lines.map(row)].join("\n")
+    const of = ["--organization", organization]
+    const imported = await operatorOf(restored, "chips", "import", ...of, "--file", file("lost.csv", rows))
+    expect(imported.printed).toBe("2 chips are imported\n")
+    const scanned = file("lost.txt", tags.map((tag) => readAddress(tag, 1)).join("\n"))
+    const verified = await operatorOf(restored, "chips", "verify-encoding", ...of, "--file", scanned)
+    expect(verified.printed).toContain("2 of 2 tags are as they should be")
   })
 
   test("is sealed to a public key, and opens with the private one alone", async () => {
