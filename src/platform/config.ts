@@ -146,7 +146,8 @@ function webAddress(environment: Environment, name: string): string | null {
 
 function databaseUrl(environment: Environment, dataDir: string): string {
   const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
-  if (/^sqlite:.+/.test(text)) return text
+  // Each connection would have a database of its own in memory.
+  if (/^sqlite:.+/.test(text) && text !== "sqlite::memory:") return text
   // An empty host is how node-postgres is told of a Unix socket: postgres://user@/database?host=/folder.
   if (/^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))) return text
   throw new ConfigError("DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database")
