@@ -149,8 +149,13 @@ function databaseUrl(environment: Environment, dataDir: string): string {
   // Each connection would have a database of its own in memory.
   if (/^sqlite:.+/.test(text) && text !== "sqlite::memory:") return text
   // An empty host is how node-postgres is told of a Unix socket: postgres://user@/database?host=/folder.
-  if (/^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))) return text
-  throw new ConfigError("DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database")
+  // Where any % begins nothing, node-postgres takes them all for what they are.
+  const isReadable = /%(?![0-9a-f]{2})/i.test(text) || isPercentEncoded(text)
+  const isPostgres = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))
+  if (isPostgres && isReadable) return text
+  throw new ConfigError(
+    "DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database, with % in a password as %25",
+  )
 }
 
 function redisUrl(environment: Environment): string | null {
