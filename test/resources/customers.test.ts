@@ -144,6 +144,13 @@ describe("the address of a sign-in's keys", () => {
     })
 })
 
+test("a public key of a sign-in that is JSON and no key is refused by its name", () => {
+  for (const public_key of ['"x"', "1", "true", "null", "[1]", "{}"])
+    expect(() => requireIdentitySettings({ issuer, audience, public_key })).toThrow(
+      "The request does not have the expected form.",
+    )
+})
+
 describe("a quota", () => {
   test("of units, collections, chips and taps refuses what would be more, for good and not for now", async () => {
     const customer = await createCustomer(service, {

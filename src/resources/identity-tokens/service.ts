@@ -246,7 +246,8 @@ function publicKeyOf(text: string): KeyObject {
 
 function parsedJwk(text: string): JWK | null {
   try {
-    return JSON.parse(text)
+    const value = JSON.parse(text)
+    return typeof value === "object" ? value : null
   } catch {
     return null
   }
