@@ -605,6 +605,8 @@ describe("chips", () => {
       { to: other.id, file: writeFile("foreign.json", JSON.stringify([foreign, alike])) },
     ]
     for (const { to, file } of known) await operator("chips", "import", "--organization", to, "--file", file)
+    const ofOwn = eq(chips.chip_id, own.chip_id.toUpperCase())
+    await world.context.db.transaction((tx) => tx.update(chips).set({ counter: 7 }).where(ofOwn))
     const before = await storedChips()
     const again = [
       chipForFile(),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { randomBytes } from "node:crypto"
 import { eq } from "drizzle-orm"
-import { chips } from "../../src/db/schema.ts"
+import { type ChipRow, chips } from "../../src/db/schema.ts"
 import { coveredText, macFor, sessionMacKey } from "../../src/engine/sun/message.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { Caller } from "../../src/platform/caller.ts"
@@ -69,6 +69,24 @@ describe.each(engines)("an import on $name", (engine) => {
     expect(await run("{e}&c=")).toMatchObject({ changed: 0, already_imported: 1 })
   })
 
+  test("with their keys in each other's place are diagnosed so, and right once they are imported as they are", async () => {
+    const { organization_id } = await createCaller(service)
+    const [line] = drawLines(1) as [ChipLine]
+    const run = (changes: Partial<ChipLine> = {}) =>
+      importChips(service.context, organization_id, [{ ...line, ...changes }])
+    await run({ meta_key: line.file_key, file_key: line.meta_key })
+    const scanned = { url: addressOf(line, ""), file_settings: null }
+    const judge = await diagnoserOf(service.context.db.read, service.secret, organization_id)
+    const found = await judge(scanned)
+    expect([found.verdict, found.advice]).toEqual([
+      "keys_swapped",
+      expect.stringContaining("Import the chip again"),
+    ])
+    expect(await run()).toEqual({ imported: 0, replaced: 0, changed: 1, already_imported: 0 })
+    expect((await judge(scanned)).verdict).toBe("accepted")
+    expect(await run()).toMatchObject({ changed: 0, already_imported: 1 })
+  })
+
   const inUse: [string, Partial<typeof chips.$inferInsert>][] = [
     ["was paired", { paired_at: new Date() }],
     ["is reserved", { reserved_for: newId() }],
@@ -82,11 +100,13 @@ describe.each(engines)("an import on $name", (engine) => {
       importChips(service.context, organization_id, [Object.assign({}, line, ...changed)])
     await run()
     const profile = { has_mac: true, mac_input: "{enc}&c=", tamper: true }
-    await expect(run(profile, { meta_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
     const ofChip = eq(chips.chip_id, line.chip_id)
     await service.context.db.transaction((tx) => tx.update(chips).set(changes).where(ofChip))
+    const [before] = await service.context.db.read.select().from(chips).where(ofChip)
     await expect(run(profile)).rejects.toBeInstanceOf(ChipFileError)
+    await expect(run({ meta_key: randomBytes(16) })).rejects.toBeInstanceOf(ChipFileError)
     const [row] = await service.context.db.read.select().from(chips).where(ofChip)
+    expect(row).toEqual(before as ChipRow)
     expect(row).toMatchObject({ has_mac: false, mac_input: "", tamper: null })
   })
 

@@ -20,9 +20,9 @@ the last counter that was seen, and what the tag was set up to give: mac and tam
 text of the address that c covers, with {e} and {enc} for the values, where that is not empty or {enc}&c= with tamper.
 It is checked as a whole first: with one wrong line nothing is imported.
 A long file is stored in parts. If that is cut short, run the same command again: it goes on where it stopped.
-Chips that are stored alike are left as they are and counted as already_imported; a chip that is stored with
-other values refuses the file, but for keys that do not open, which are replaced, and for mac, tamper and mac_input of a
-chip that was never paired or tapped, which are changed.`,
+Chips that are stored alike are left as they are and counted as already_imported. Of a chip that was never paired or
+tapped, keys, mac, tamper and mac_input are changed to those of the file; any other that is stored with other values
+refuses the file, but for keys that do not open, which are replaced.`,
     options: { organization: true, file: true },
     plan(values) {
       const organization_id = values.required("organization")
@@ -39,7 +39,7 @@ chip that was never paired or tapped, which are changed.`,
         )
         const before = already_imported === 0 ? "" : `, ${already_imported} were imported before`
         const anew = replaced === 0 ? "" : `, the keys of ${replaced} did not open and are replaced`
-        const otherwise = changed === 0 ? "" : `, what ${changed} give is changed`
+        const otherwise = changed === 0 ? "" : `, ${changed} that were never used are changed`
         return {
           document: { organization_id, imported, replaced, changed, already_imported },
           text: `${imported} chips are imported${anew}${otherwise}${before}`,

@@ -20,8 +20,8 @@ type OnProgress = (step: "checking" | "storing", done: number, total: number) =>
  * alike are left as they are, while one that differs, or belongs to another organization, refuses the whole file,
  * without a word on whose it is: throws `ChipFileError` naming every such place. At last the others are stored, some
  * hundreds in one database transaction; an import that is cut short goes on there when it is run again. Stored keys that
- * do not open, their secret being lost, are replaced by the file's where all else is alike, and so is what a chip that was
- * never paired or tapped was set up to give.
+ * do not open, their secret being lost, are replaced by the file's where all else is alike. Of a chip that was never
+ * paired or tapped its keys and what it was set up to give are changed: a file with wrong ones is put right by another.
  * Throws `not_found.resource`.
  */
 export async function importChips(
@@ -35,14 +35,14 @@ export async function importChips(
   const fresh = await requireAlike(context, id, lines, (done) => onProgress("checking", done, total))
   const done = { imported: 0, replaced: 0, changed: 0, already_imported: 0 }
   for (const part of cut(unlessChanged(lines, done), partSize)) {
-    const { newLines, unreadable, otherProfiles, problems } = await compared(context, id, part)
+    const { newLines, unreadable, unused, problems } = await compared(context, id, part)
     if (problems.length > 0) throw storedMeanwhile()
-    await store(context, id, { newLines, unreadable, otherProfiles })
+    await store(context, id, { newLines, unreadable, unused })
     collectGarbage()
     done.imported += newLines.length
     done.replaced += unreadable.length
-    done.changed += otherProfiles.length
-    done.already_imported += part.length - newLines.length - unreadable.length - otherProfiles.length
+    done.changed += unused.length
+    done.already_imported += part.length - newLines.length - unreadable.length - unused.length
     if (newLines.length > 0) onProgress("storing", done.imported, fresh)
   }
   return done
@@ -92,20 +92,20 @@ async function requireAlike(
 type Compared = {
   newLines: ChipLine[]
   unreadable: ChipLine[]
-  otherProfiles: ChipLine[]
+  unused: ChipLine[]
   problems: string[]
 }
 
 /**
- * What of a part is not stored yet, what is stored under a secret that is gone, what may still be set up otherwise, and
- * what is stored otherwise.
+ * What of a part is not stored yet, what is stored under a secret that is gone, what is stored otherwise and was never
+ * used, and what is stored otherwise for good.
  */
 async function compared(
   { config: { service_secret: secret }, db }: Context,
   organizationId: string,
   part: ChipLine[],
 ): Promise<Compared> {
-  const found: Compared = { newLines: [], unreadable: [], otherProfiles: [], problems: [] }
+  const found: Compared = { newLines: [], unreadable: [], unused: [], problems: [] }
   for (const batch of cut(part, statementSize)) {
     const rows = await storedLike(db.read, batch)
     for (const line of batch) {
@@ -117,7 +117,7 @@ async function compared(
       }
       const likeness = other ? "different" : likenessOf(secret, organizationId, row, line)
       if (likeness === "unreadable") found.unreadable.push(line)
-      if (likeness === "other profile") found.otherProfiles.push(line)
+      if (likeness === "unused") found.unused.push(line)
       if (likeness === "different")
         found.problems.push(
           `${line.place}: chip ${line.chip_id} or its uid is stored already, with other values or for another organization`,
@@ -130,15 +130,16 @@ async function compared(
 async function store(
   context: Context,
   organizationId: string,
-  { newLines, unreadable, otherProfiles }: Omit<Compared, "problems">,
+  { newLines, unreadable, unused }: Omit<Compared, "problems">,
 ): Promise<void> {
   const { service_secret } = context.config
   // Wrapping the keys takes its time, in which other processes come to write to a SQLite file.
-  const [anew, again] = [newLines, unreadable].map((lines) => lines.map((line) => seal(service_secret, line)))
+  const [anew, again, changed] = [newLines, unreadable, unused].map((lines) =>
+    lines.map((line) => seal(service_secret, line)),
+  )
   if (anew?.length) await inTurn(context, null, (turn) => storeChips(turn, organizationId, anew))
   if (again?.length) await inTurn(context, null, (turn) => replaceKeys(turn, organizationId, again))
-  if (otherProfiles.length > 0)
-    await inTurn(context, null, (turn) => changeProfiles(turn, organizationId, otherProfiles))
+  if (changed?.length) await inTurn(context, null, (turn) => changeUnused(turn, organizationId, changed))
 }
 
 type SealedChip = { line: ChipLine; wrapped_keys: string }
@@ -163,7 +164,7 @@ function likenessOf(
   organizationId: string,
   row: ChipRow,
   line: ChipLine,
-): "alike" | "different" | "unreadable" | "other profile" {
+): "alike" | "different" | "unreadable" | "unused" {
   const isOfSameTag =
     row.organization_id === organizationId &&
     !row.is_test &&
@@ -173,15 +174,19 @@ function likenessOf(
     row.counter >= line.counter
   const isOfSameProfile =
     row.mac_input === line.mac_input && row.has_mac === line.has_mac && (row.tamper !== null) === line.tamper
-  if (!isOfSameTag || !(isOfSameProfile || isUnused(row))) return "different"
+  if (!isOfSameTag) return "different"
+  const likeness = isOfSameProfile ? likenessOfKeys(secret, row, line) : "different"
+  return likeness === "different" && isUnused(row) ? "unused" : likeness
+}
+
+function likenessOfKeys(secret: Secret, row: ChipRow, line: ChipLine): "alike" | "different" | "unreadable" {
   try {
     const { metaKey, fileKey } = unwrapChipKeys(secret, row.chip_id, row.wrapped_keys)
     const isSame =
       Buffer.compare(metaKey, line.meta_key) === 0 && Buffer.compare(fileKey, line.file_key) === 0
-    if (!isSame) return "different"
-    return isOfSameProfile ? "alike" : "other profile"
+    return isSame ? "alike" : "different"
   } catch (error) {
-    if (error instanceof ChipKeysUnreadable) return isOfSameProfile ? "unreadable" : "different"
+    if (error instanceof ChipKeysUnreadable) return "unreadable"
     throw error
   }
 }
@@ -195,11 +200,12 @@ function isUnused({ unit_id, reserved_for, retired_at, paired_at, ...chip }: Chi
 /** The same, as a condition on `chips`. */
 const hasNoUse = and(isFree, isNull(chips.paired_at), eq(chips.counter, chips.emitted_counter))
 
-async function changeProfiles({ tx }: Turn, organization_id: string, lines: ChipLine[]): Promise<void> {
-  for (const { chip_id, uid, ...profile } of lines) {
+async function changeUnused({ tx }: Turn, organization_id: string, sealed: SealedChip[]): Promise<void> {
+  for (const { line, wrapped_keys } of sealed) {
+    const { chip_id, uid, ...profile } = line
     const changed = await tx
       .update(chips)
-      .set(profileColumns(profile))
+      .set({ wrapped_keys, ...profileColumns(profile) })
       .where(
         and(
           eq(chips.chip_id, chip_id),

@@ -69,6 +69,12 @@ export const verdictAdvice = {
 
 /** Said instead of a chip that was encoded elsewhere and imported, which has no manifest. */
 export const importedAdvice: Partial<Record<Verdict, string>> = {
+  keys_swapped:
+    "Import the chip again with its meta_key and its file_key in each other's place; that is taken while it was never paired or tapped. Else the keys of the tag have to change places.",
+  wrong_meta_key:
+    "Import the chip again with the keys that the tag was really encoded with; that is taken while it was never paired or tapped. Where nobody knows them, take another tag.",
+  wrong_file_key:
+    "If the address was not changed on its way here, import the chip again with the file key that the tag was really encoded with; that is taken while it was never paired or tapped.",
   mac_input:
     "Import the chip again with the text that its MAC covers as its mac_input; that is taken while it was never paired or tapped. Else the file settings of the tag have to change: SDMMACInputOffset must be where the mac_input of the import begins.",
   enc_not_ordered:
