@@ -33,13 +33,15 @@ async function runMigration(db: Database, name: string, at: Date, log: Log): Pro
     hasWaited = true
   }
   const text = readFileSync(new URL(name, migrationsFolder), "utf8")
-  const isNew = await db.transaction(async (tx) => {
+  const work = async (tx: Queries) => {
     const claimed = await tx.ask({ text: claim, patience_milliseconds }, [name, at.toISOString()])
     if (claimed.length === 0) return false
     if (db.engine === "sqlite") await runStatements(tx, text)
     else await runWhenFree(tx, text, tellOfWait)
     return true
-  })
+  }
+  // A serializable one that takes long uses up what Postgres has to keep those of requests apart.
+  const isNew = await db.transaction(work, "read committed alone")
   log.info(fields, isNew ? "the migration is done" : "another process has run the migration")
   return isNew
 }

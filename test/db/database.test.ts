@@ -12,6 +12,7 @@ import {
   type Database,
   DatabaseUnavailable,
   driverError,
+  type Isolation,
   type Queries,
 } from "../../src/db/database.ts"
 import { migrate, migrationNames } from "../../src/db/migrate.ts"
@@ -796,18 +797,7 @@ describe("postgres as a server", () => {
     const url = await databases.newDatabase()
     const other = databases.open(url)
     const name = "0016_promised_factory.sql"
-    const all = sql.raw(
-      migrationNames()
-        .map((each) => `('${each}', now())`)
-        .join(", "),
-    )
-    await other.transaction(async (tx) => {
-      await tx.execute(sql`create table schema_migrations (name text primary key, applied_at timestamptz(3))`)
-      await tx.execute(sql`insert into schema_migrations values ${all}`)
-      await tx.execute(sql`delete from schema_migrations where name = ${name}`)
-      await tx.execute(sql`create table collections (id text primary key)`)
-    })
-    const { isHeld, giveUp } = holdBy(other, sql`select id from collections`)
+    const { isHeld, giveUp } = await holdBeforeMigration(other, name)
     await isHeld
     const said: string[] = []
     const tell = (_fields: unknown, message: string) => said.push(message)
@@ -824,6 +814,28 @@ describe("postgres as a server", () => {
       "the migration is done",
     ])
   }, 20_000)
+
+  test("whose tables are in use serves as many as write to others while the migration waits for it", async () => {
+    const { db, url } = await openCounters(databases)
+    const other = databases.open(url)
+    const name = "0016_promised_factory.sql"
+    const { isHeld, giveUp } = await holdBeforeMigration(other, name)
+    await isHeld
+    const said: string[] = []
+    const tell = (_fields: unknown, message: string) => said.push(message)
+    const migrating = migrate(databases.open(url), startOfTime, { info: tell, warn: tell })
+    await until(async () => said.length === 2)
+    // Postgres keeps what serializable works have read for as long as one of before is under way, and has not much room.
+    const write = (id: string) =>
+      db.transaction(async (tx) => {
+        await tx.insert(counters).values({ id, value: 1 })
+        await tx.update(counters).set({ value: 2 }).where(eq(counters.id, id))
+      })
+    for (let written = 0; written < 8_000; written += 100)
+      await Promise.all(Array.from({ length: 100 }, (_, index) => write(`${written + index}`)))
+    await giveUp()
+    expect(await migrating).toEqual([name])
+  }, 60_000)
 
   test("ends a statement that waits for rows when nobody waits for it any more", async () => {
     const { url, db: other } = await openCounters(databases)
@@ -990,8 +1002,24 @@ async function openThroughPooler(): Promise<{ db: Database; told: string[] }> {
   return { db: openPostgres(`postgres://someone@127.0.0.1:${port}/shop`), told }
 }
 
+/** All migrations but one are done, and the table that it changes is read, as by a back-up. */
+async function holdBeforeMigration(db: Database, name: string) {
+  const all = sql.raw(
+    migrationNames()
+      .map((each) => `('${each}', now())`)
+      .join(", "),
+  )
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`create table schema_migrations (name text primary key, applied_at timestamptz(3))`)
+    await tx.execute(sql`insert into schema_migrations values ${all}`)
+    await tx.execute(sql`delete from schema_migrations where name = ${name}`)
+    await tx.execute(sql`create table collections (id text primary key)`)
+  })
+  return holdBy(db, sql`select id from collections`, "read committed alone")
+}
+
 /** Keeps what a statement locks from the others, until it is given up. */
-function holdBy(db: Database, statement: SQL) {
+function holdBy(db: Database, statement: SQL, isolation?: Isolation) {
   const isHeld = Promise.withResolvers<void>()
   const isOver = Promise.withResolvers<never>()
   const holding = db.transaction(async (tx) => {
@@ -999,7 +1027,7 @@ function holdBy(db: Database, statement: SQL) {
     await tx.execute(statement)
     isHeld.resolve()
     await isOver.promise
-  })
+  }, isolation)
   return {
     isHeld: Promise.race([isHeld.promise, holding]),
     async giveUp() {

@@ -489,6 +489,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a migration is a serializable database transaction",
+    file: "src/db/migrate.ts",
+    replace: [['db.transaction(work, "read committed alone")', "db.transaction(work)"]],
+    noticed_by: {
+      file: "test/db/database.test.ts",
+      test: "whose tables are in use serves as many as write to others while the migration waits for it",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],
