@@ -420,6 +420,13 @@ test("an act of whoever has no name here, as in a container, is noted with the n
   expect(document.acts[0].actor).toStartWith(`user ${process.getuid?.()} on `)
 })
 
+test("publishable keys have names as everything has: so many code points, and no control characters", async () => {
+  const issue = (name: string) => operator("publishable-keys", "issue", ...of(), "--name", name)
+  expect((await issue("👟".repeat(200))).code).toBe(0)
+  for (const name of ["", "a\u001b[31mb", "👟".repeat(257)])
+    expect(await issue(name)).toMatchObject({ code: 1, document: { error: { code: "validation.failed" } } })
+})
+
 describe("API keys", () => {
   test("take an end", async () => {
     const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")
