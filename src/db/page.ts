@@ -1,4 +1,4 @@
-import { and, desc, type SQL, type SQLWrapper, sql } from "drizzle-orm"
+import { and, desc, eq, type SQL, type SQLWrapper, sql } from "drizzle-orm"
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core"
 import type { Queries } from "./database.ts"
 import { type Given, query } from "./query.ts"
@@ -54,7 +54,12 @@ export function keysetAfter({ created_at, id }: Keyset, given: Given<GivenPage>)
 
 /** Equality that leads through no index, where another condition leads to fewer rows. */
 export function equalUnindexed(column: PgColumn, value: SQLWrapper): SQL {
-  return sql`coalesce(${column}, ${column}) = ${value}`
+  return eq(unindexed(column), value)
+}
+
+/** The same for any comparison with the column. */
+export function unindexed(column: PgColumn): SQL {
+  return sql`coalesce(${column}, ${column})`
 }
 
 /** The newest first; of one instant, the greater id. */

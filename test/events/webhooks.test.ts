@@ -23,6 +23,8 @@ import { followEvents } from "../../workers/watches/follow-events.ts"
 import { followReplays } from "../../workers/watches/follow-replays.ts"
 import { reapEndpoints } from "../../workers/watches/reap-endpoints.ts"
 import { createDeliverer, type Deliverer } from "../../workers/webhooks/deliver.ts"
+import { dueDeliveries } from "../../workers/webhooks/due.ts"
+import { recordOutcomes } from "../../workers/webhooks/outcomes.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
 import { until } from "../harness/engine.ts"
 import { engines } from "../harness/engines.ts"
@@ -126,6 +128,21 @@ describe.each(engines)("on $name webhooks", (engine) => {
       for (let n = 0; n < count; n++) await recordEvent(turn, newsOf(customer, newId(), n))
     })
   }
+
+  /** Has one event of each of these lines wait at an endpoint. */
+  async function waitAt({ id: endpoint_id }: Endpoint, lines: string[], due_at: Date): Promise<void> {
+    const row = { endpoint_id, attempts: 0, due_at, created_at: due_at }
+    const rows = lines.map((line, n) => ({ ...row, event_id: newId(), line, position: -n }))
+    await service.behind.turn(async ({ tx }) => {
+      for (let from = 0; from < rows.length; from += 1_000)
+        await tx.insert(webhookQueue).values(rows.slice(from, from + 1_000))
+    })
+  }
+
+  const inHours = (hours: number) => new Date(service.context.clock().getTime() + hours * 3_600_000)
+
+  const forget = ({ id }: Endpoint) =>
+    service.behind.turn(({ tx }) => tx.delete(webhookQueue).where(eq(webhookQueue.endpoint_id, id)))
 
   async function replay({ key }: Customer, { id }: Endpoint, body: object): Promise<void> {
     const made = await ask(service, `POST /v1/webhook-endpoints/${id}/replays`, { as: key, body })
@@ -471,14 +488,10 @@ describe.each(engines)("on $name webhooks", (engine) => {
   test("that wait in great number, of one unit and of others, do not hold up what is new in the feed", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
-    const [unit_id, due_at] = [newId(), new Date(service.context.clock().getTime() + 3_600_000)]
-    const waiting = Array.from({ length: 30_000 }, (_, n) => ({
-      ...{ endpoint_id: endpoint.id, event_id: newId(), line: n < 15_000 ? unit_id : newId(), position: -n },
-      ...{ attempts: 0, due_at: new Date(due_at.getTime() + (n < 15_000 ? 0 : n)), created_at: due_at },
-    }))
+    const [unit_id, due_at] = [newId(), inHours(1)]
+    await waitAt(endpoint, Array(15_000).fill(unit_id), due_at)
+    await waitAt(endpoint, Array.from({ length: 15_000 }, newId), inHours(2))
     await service.behind.turn(async (turn) => {
-      for (let from = 0; from < waiting.length; from += 1_000)
-        await turn.tx.insert(webhookQueue).values(waiting.slice(from, from + 1_000))
       for (let n = 0; n < 1_200; n++) await recordEvent(turn, newsOf(customer, unit_id, n))
     })
     const since = performance.now()
@@ -486,8 +499,24 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(performance.now() - since).toBeLessThan(1_000)
     const added = (await queued(endpoint)).filter(({ position }) => position > 0)
     expect(added.map((row) => row.due_at)).toEqual(Array.from({ length: 1_200 }, () => due_at))
-    const isTheirs = eq(webhookQueue.endpoint_id, endpoint.id)
-    await service.behind.turn(({ tx }) => tx.delete(webhookQueue).where(isTheirs))
+    await forget(endpoint)
+  }, 60_000)
+
+  test("that are delivered are noted as fast however many of other units wait for a later attempt", async () => {
+    const customer = await createCustomer(service)
+    const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
+    await tellMany(customer, 300)
+    await followEvents(service.context)
+    const due = { at: service.context.clock(), limit: 300 }
+    const deliveries = await dueDeliveries(service.context.db.read, endpoint.id, due)
+    await waitAt(endpoint, Array.from({ length: 30_000 }, newId), inHours(1))
+    const answer = { response_status: 204, error: null, milliseconds: 1 }
+    const since = performance.now()
+    const attempted = deliveries.map((delivery) => ({ delivery, answer }))
+    await service.behind.turn((turn) => recordOutcomes(turn, endpoint.id, attempted))
+    expect(performance.now() - since).toBeLessThan(1_000)
+    expect((await queued(endpoint)).length).toBe(30_000)
+    await forget(endpoint)
   }, 60_000)
 
   test("that came to wait with a failed one go as soon as that is delivered, however long it was put off", async () => {
