@@ -575,6 +575,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "what is on its way is said to be retried",
+    file: "src/operator/verbs/retry.ts",
+    replace: [["    isNull(effects.transaction_id),\n", ""]],
+    noticed_by: {
+      file: "test/operator/operator.test.ts",
+      test: "whose transaction is not mined is not retried, and can be given up",
+    },
+  },
+  {
     name: "a silent factory is taken for one of today, whatever it has deployed",
     file: "src/engine/chain/learn-generations.ts",
     replace: [["      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)\n", ""]],

@@ -862,10 +862,15 @@ describe("work", () => {
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })
 
-  test("whose transaction is not mined can be given up, which its reason says from then on", async () => {
+  test("whose transaction is not mined is not retried, and can be given up, which its reason says from then on", async () => {
     const id = await pairedUnit()
     expect((await operator("cancel", id)).document.error.message).toContain("has a transaction on its way")
     const transactionId = await signedTransaction(id)
+    for (const retried of [id, String((await openEffect(id))?.id)])
+      expect((await operator("retry", retried)).document.error).toEqual({
+        code: "transaction.on_its_way",
+        message: `Transaction ${transactionId} is on its way for ${retried}, and its lane sends it again by itself: see explain ${retried}; cancel ${retried} gives up its nonce.`,
+      })
     expect((await stuckEntry(id)).reason).toContain("with nonce 7 is signed and not mined")
     for (const given of [id, transactionId])
       expect(await operator("cancel", given)).toMatchObject({

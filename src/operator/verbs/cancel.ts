@@ -34,7 +34,11 @@ async function transactionFor(queries: Queries, id: string): Promise<string | nu
     .select({ id: transactions.id })
     .from(transactions)
     .where(eq(transactions.id, id))
-  if (transaction) return transaction.id
+  return transaction ? transaction.id : await openTransactionOf(queries, id)
+}
+
+/** The transaction that an open effect waits for, by its id or its actor's. */
+export async function openTransactionOf(queries: Queries, id: string): Promise<string | null> {
   const [effect] = await queries
     .select({ transaction_id: effects.transaction_id })
     .from(effects)

@@ -17,6 +17,7 @@ type RefusalCode =
   | "not_found.resource"
   | "lane.is_open"
   | "transaction.is_settled"
+  | "transaction.on_its_way"
   | "chip.not_paired"
   | "chain.not_configured"
   | "factory.first_generation"

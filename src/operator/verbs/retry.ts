@@ -1,9 +1,10 @@
-import { and, eq, ne, or } from "drizzle-orm"
+import { and, eq, isNull, ne, or } from "drizzle-orm"
 import { effects, lanes } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { findActor, sendEvent } from "../../engine/actors/runtime.ts"
 import { parseId } from "../../platform/ids.ts"
 import { laneQueue } from "../../platform/queues.ts"
+import { openTransactionOf } from "./cancel.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /** What was retried, and in a sentence what comes of it. */
@@ -24,6 +25,12 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   }
   const due = id ? await makeDue(turn, id) : 0
   if (id && due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
+  const transactionId = id && (await openTransactionOf(turn.tx, id))
+  if (transactionId)
+    throw new OperatorRefusal(
+      "transaction.on_its_way",
+      `Transaction ${transactionId} is on its way for ${id}, and its lane sends it again by itself: see explain ${id}; cancel ${id} gives up its nonce.`,
+    )
   if (actor)
     throw new OperatorRefusal(
       "not_found.resource",
@@ -38,9 +45,13 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
 /** After so long, nobody waits any more for an authorization to be used before it is asked for. */
 const longMilliseconds = 60_000
 
-/** Open effects of an actor, or the one with this id, are taken up at once. */
+/** Open effects of an actor, or the one with this id, are taken up at once, unless a transaction is on its way for them. */
 async function makeDue(turn: Turn, id: string): Promise<number> {
-  const isIts = and(or(eq(effects.id, id), eq(effects.actor_id, id)), eq(effects.status, "open"))
+  const isIts = and(
+    or(eq(effects.id, id), eq(effects.actor_id, id)),
+    eq(effects.status, "open"),
+    isNull(effects.transaction_id),
+  )
   const rows = await turn.tx
     .update(effects)
     .set({ due_at: turn.at })
