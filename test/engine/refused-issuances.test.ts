@@ -51,6 +51,27 @@ describe("a bulk request makes way for the next one of its collection once the c
   })
 })
 
+test("a chip whose id is zero leaves nobody behind who is issued with it", async () => {
+  const hand = await open()
+  const { id } = await activeCollection(hand)
+  const [refused, other] = [await newUnit(hand, id), await newUnit(hand, id)]
+  const secret = hand.world.context.config.service_secret
+  const { chip_id, tag } = await importedChip({ secret, turn: hand.turn }, hand.caller, 0, "0000000000")
+  await bulk(hand, [
+    { unit_id: other, is_test: true },
+    { unit_id: refused, chip_id, ...emitSun(tag, 1) },
+  ])
+  for (let round = 0; round < 10; round++) {
+    await goOn(hand, 1)
+    await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }))
+  }
+  expect([await stateOf(hand, refused), await stateOf(hand, other)]).toEqual([
+    "pending.stopped",
+    "active.unclaimed",
+  ])
+  expect(await nextBulk(hand, id)).toHaveLength(1)
+})
+
 async function nextBulk(hand: ByHand, collection_id: string) {
   return await bulk(hand, [{ unit_id: await newUnit(hand, collection_id), is_test: true }])
 }

@@ -584,6 +584,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a chip whose id is zero takes others with it",
+    file: "workers/jobs/issue-units.ts",
+    replace: [[" && !/^0+$/.test(input.chip_id)", " && input.chip_id === null"]],
+    noticed_by: {
+      file: "test/engine/refused-issuances.test.ts",
+      test: "a chip whose id is zero leaves nobody behind who is issued with it",
+    },
+  },
+  {
     name: "a silent factory is taken for one of today, whatever it has deployed",
     file: "src/engine/chain/learn-generations.ts",
     replace: [["      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)\n", ""]],

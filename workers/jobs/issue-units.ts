@@ -68,6 +68,8 @@ export const issueUnits: Job<"issueUnit"> = {
 
   refusal: (reason) => (reason === "InvalidChip" ? failure("unit.issuance_reverted", reason) : null),
 
+  mayPass: async (_queries, { input }, reason) => reason === "InvalidChip" && !/^0+$/.test(input.chip_id),
+
   /**
    * Serials are read from the logs of the block, never assumed. A success without them had no effect, because these
    * units were issued before, as after a restored back-up: planned anew, they get the serials the chain has for them.

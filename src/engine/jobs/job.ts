@@ -18,7 +18,10 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   refusal(reason: string): EffectFailure | null
   /** What did it before, where the chain refuses to have it done once more; null where nothing did. */
   earlier?(chain: ConnectedChain, queries: Queries, effect: Effect<Name>): Promise<Earlier<Name> | null>
-  /** Whether an error may come of what is not final yet, which a node that is behind does not have. */
+  /**
+   * Whether an error may come of what is not final yet, which a node that is behind does not have, or of another effect of
+   * the same call.
+   */
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
   /** Why what would succeed must not be sent now; null where nothing speaks against it. */
   hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
