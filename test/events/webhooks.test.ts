@@ -28,6 +28,7 @@ import { recordOutcomes } from "../../workers/webhooks/outcomes.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
 import { until } from "../harness/engine.ts"
 import { engines } from "../harness/engines.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 type Received = { id: string; unit_id: string | null; body: string; headers: Headers }
 
@@ -425,6 +426,26 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await become(other, failing, "enabled")
     await workUntil(async () => (await queued(failing)).length === 0)
     expect(refusing.received.map(({ unit_id }) => unit_id)).toContain(meanwhile)
+  })
+
+  test("that get their place while their endpoint is being paused wait for it, too", async () => {
+    const customer = await createCustomer(service)
+    const { url, received } = receiver()
+    const endpoint = await endpointFor(customer, url)
+    const before = await tellAbout(customer, newId())
+    let pausing: Promise<unknown> | undefined
+    const db = watchedDatabase(service.context.db, async ({ text }) => {
+      if (!text.startsWith('update "events" set "position"') || pausing) return
+      pausing = become(customer, endpoint, "paused")
+      // SQLite has one writer: there it comes afterwards.
+      if (engine.name === "postgres") await pausing
+    })
+    await followEvents({ ...service.context, db })
+    expect(await pausing).toMatchObject({ status: 200 })
+    await followEvents(service.context)
+    await become(customer, endpoint, "enabled")
+    await workUntil(async () => (await queued(endpoint)).length === 0)
+    expect(received.map(({ id }) => id)).toEqual([before])
   })
 
   test("that were told before their endpoint is paused wait for it, too, where they are many", async () => {

@@ -961,7 +961,7 @@ export const mutations: Mutation[] = [
   {
     name: "what was told just before a pause is queued for nobody",
     file: "src/engine/events/numbering.ts",
-    replace: [["type === endpointPaused", 'type === "never"']],
+    replace: [["  await queueBeforePauses(turn, organizationIds, { after, until })\n", ""]],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
       test: "that were told a moment before their endpoint is paused",

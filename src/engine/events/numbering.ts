@@ -4,7 +4,7 @@ import { eventFeeds, events } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
-import { endpointPaused, queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
+import { queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
 
 /**
  * Gives the events that were committed without a position the next ones, in the order in which they happened. Positions
@@ -69,9 +69,7 @@ async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: numb
   if ((await moveFeed(turn.tx, { after, until })).length === 0) throw new Outrun("the feed has moved on")
   const organizationIds = [...new Set(numbered.map(({ organization_id }) => organization_id))]
   await queueForEndpoints(turn, organizationIds, { after, until })
-  // A pause may be among those that are left over.
-  if (numbered.length === asked.limit || numbered.some(({ type }) => type === endpointPaused))
-    await queueBeforePauses(turn, organizationIds, { after, until })
+  await queueBeforePauses(turn, organizationIds, { after, until })
   return numbered.length
 }
 
@@ -112,6 +110,6 @@ function numberBy(order: SQL) {
       .set({ position: sql`${after} + ${oldest.number}` })
       .from(oldest)
       .where(eq(events.id, oldest.id))
-      .returning({ organization_id: events.organization_id, type: events.type })
+      .returning({ organization_id: events.organization_id })
   })
 }

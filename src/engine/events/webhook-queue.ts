@@ -1,5 +1,4 @@
 import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm"
-import type { Builder } from "../../db/database.ts"
 import { events, type WebhookEndpointRow, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -31,39 +30,38 @@ const askingAmong = query((db, { organization_ids }: Given<{ organization_ids: s
 )
 
 /**
- * Queues for every endpoint that was paused among these events, or among those that have no position yet, which of these
- * happened before that. It waits for them as for all that was queued by then.
+ * Queues these events for endpoints that were paused since the ones before: those which happened before that. They wait as
+ * all does that was queued by then. A pause has no position yet where it came while these were given theirs.
  */
 export async function queueBeforePauses(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
-  const among = await pausesAmong(turn.tx, { organization_ids: organizationIds, ...span })
-  const later = await pausesToCome(turn.tx, { organization_ids: organizationIds })
-  for (const { organization_id, data, position } of [...among, ...later])
-    await queueEvents(turn, {
-      organization_id,
-      endpoint_id: String(data.id),
-      at: turn.at,
-      after: span.after,
-      until: position === null ? span.until : position - 1,
-    })
+  const asked = { organization_ids: organizationIds, ...span }
+  const pauses = [...(await pausesAmong(turn.tx, asked)), ...(await pausesUnnumbered(turn.tx, asked))]
+  for (const { organization_id, data, position } of pauses) {
+    const until = position === null ? span.until : position - 1
+    const endpoint_id = String(data.id)
+    await queueEvents(turn, { organization_id, endpoint_id, at: turn.at, after: span.after, until })
+  }
 }
 
-/** The type of the event that tells of it. */
-export const endpointPaused = "webhook_endpoint.paused"
+type Pauses = { organization_ids: string[] }
 
-const pausesAmong = query((db, { after, until, ...asked }: Given<Span & OfOrganizations>) =>
-  pauses(db, asked, and(gt(events.position, after), lte(events.position, until))),
-)
-
-const pausesToCome = query((db, asked: Given<OfOrganizations>) => pauses(db, asked, isNull(events.position)))
-
-function pauses(db: Builder, { organization_ids }: Given<OfOrganizations>, isWhere: SQL | undefined) {
-  return db
+const pausesAmong = query((db, { organization_ids, after, until }: Given<Span & Pauses>) =>
+  db
     .select({ organization_id: events.organization_id, data: events.data, position: events.position })
     .from(events)
-    .where(and(inArray(events.organization_id, organization_ids), eq(events.type, endpointPaused), isWhere))
-}
+    .where(and(isPause(organization_ids), gt(events.position, after), lte(events.position, until))),
+)
 
-type OfOrganizations = { organization_ids: string[] }
+const pausesUnnumbered = query((db, { organization_ids }: Given<Pauses>) =>
+  db
+    .select({ organization_id: events.organization_id, data: events.data, position: events.position })
+    .from(events)
+    .where(and(isPause(organization_ids), isNull(events.position))),
+)
+
+function isPause(organizationIds: Given<Pauses>["organization_ids"]): SQL | undefined {
+  return and(inArray(events.organization_id, organizationIds), eq(events.type, "webhook_endpoint.paused"))
+}
 
 /** Queues one event for an endpoint once more, of whatever type it is. */
 export async function queueAgain(
