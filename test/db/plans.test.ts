@@ -79,7 +79,7 @@ const statements: Record<string, number> = {
   getChipReplacement: 2,
   listChipReplacements: 2,
   revokeCurrentSessionToken: 12,
-  listEvents: 6,
+  listEvents: 8,
   getEvent: 1,
   createWebhookEndpoint: 4,
   listWebhookEndpoints: 1,
@@ -88,7 +88,7 @@ const statements: Record<string, number> = {
   createWebhookSecret: 2,
   createWebhookTest: 2,
   listWebhookDeliveries: 2,
-  createWebhookReplay: 10,
+  createWebhookReplay: 12,
   deleteWebhookEndpoint: 6,
 }
 

@@ -552,7 +552,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a bulk request is joined with what comes next",
-    file: "workers/jobs/issue-units.ts",
+    file: "workers/jobs/issue-order.ts",
     replace: [["effect.input.bulk_pairing_id !== bulkPairingId", "effect.input.unit_id === bulkPairingId"]],
     noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
   },
@@ -994,7 +994,7 @@ export const mutations: Mutation[] = [
     replace: [["gt(unindexed(webhookQueue.due_at), at)", "gt(webhookQueue.due_at, at)"]],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "on sqlite webhooks that are delivered are noted as fast however many of other units wait for a later attempt",
+      test: "that are delivered are noted as fast however many of other units wait for a later attempt",
     },
   },
   {

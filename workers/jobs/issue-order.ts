@@ -5,6 +5,16 @@ import { type CollectionRow, effects } from "../../src/db/schema.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 import { heldSerials } from "./take-up-serials.ts"
 
+/** The most single units that are joined into one transaction; a bulk request has no more either. */
+export const maxUnits = 100
+
+/** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
+export function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUnit">[] {
+  const bulkPairingId = ofCollection[0]?.input.bulk_pairing_id
+  const end = ofCollection.findIndex((effect) => effect.input.bulk_pairing_id !== bulkPairingId)
+  return ofCollection.slice(0, end === -1 ? undefined : end).slice(0, maxUnits)
+}
+
 /**
  * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
  * it was given while the collection was that lane's, and is still to be moved to this one. The collection is read before:

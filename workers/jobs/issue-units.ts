@@ -35,12 +35,9 @@ import {
   type Write,
 } from "../../src/engine/jobs/job.ts"
 import { addressesOf, collectionOf } from "./collections.ts"
-import { beforeHeldSerials, withoutOvertaking } from "./issue-order.ts"
+import { beforeHeldSerials, maxUnits, nextBatch, withoutOvertaking } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
-
-/** The most single units that are joined into one transaction; a bulk request has no more either. */
-const maxUnits = 100
 
 /** Issues a bulk request as one transaction, and single units that wait for the same collection together. */
 export const issueUnits: Job<"issueUnit"> = {
@@ -331,13 +328,6 @@ async function canSucceedLater(
   // What was done and has to be done again is that however often it was planned.
   if (effects.some(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
   return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
-}
-
-/** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
-function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUnit">[] {
-  const bulkPairingId = ofCollection[0]?.input.bulk_pairing_id
-  const end = ofCollection.findIndex((effect) => effect.input.bulk_pairing_id !== bulkPairingId)
-  return ofCollection.slice(0, end === -1 ? undefined : end).slice(0, maxUnits)
 }
 
 /** What a transaction issues of one collection. */
