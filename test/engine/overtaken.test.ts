@@ -105,15 +105,19 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await hand.transactionsOf("replaceChip")).toHaveLength(2)
   }, 30_000)
 
-  test("is waited for by the one after it, which has met no contract", async () => {
-    const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
+  test("is waited for by the one after it, which has met no contract, as long as it takes", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 12 })
+    const [owning] = hand.lanes
     const { unit_id, address } = await issuedUnit(hand)
     await replaceChip(hand, unit_id)
     await hand.settle()
     const { id, chip_id } = await replaceChip(hand, unit_id)
     await hand.tick()
-    // Both are mined, and succeed, where the contract's deployment comes later.
+    // Both are mined, and succeed, where the contract's deployment comes later; the first cannot be done again.
     await putBeforeDeployment(hand, "replaceChip")
+    await grant(hand, owning.signer.address, 0n)
+    await goOn(hand, 16)
+    await grant(hand, owning.signer.address)
     await hand.settle()
     expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", failure: null })
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
