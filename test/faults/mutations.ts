@@ -498,6 +498,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the inspector is told of no change that was begun before the last",
+    file: "src/operator/inspection/feed.ts",
+    replace: [["const lateMilliseconds = 10_000", "const lateMilliseconds = 0"]],
+    noticed_by: {
+      file: "test/operator/inspect.test.ts",
+      test: "is told what was begun before the last that it was told, and done after it, once",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

@@ -8,6 +8,7 @@ import { lifecycles, type MachineName } from "../../src/engine/actors/lifecycles
 import { startActor } from "../../src/engine/actors/runtime.ts"
 import { type InspectionFeed, startInspectionFeed } from "../../src/operator/inspection/feed.ts"
 import type { Caller } from "../../src/platform/caller.ts"
+import { inTurn } from "../../src/platform/context.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
 import { engines } from "../harness/engines.ts"
 import { claimRow } from "../harness/scene.ts"
@@ -74,6 +75,10 @@ async function pairedUnit(): Promise<string> {
   return unit.id
 }
 
+function issued(serial: number) {
+  return { serial, transaction_hash: `0x0${serial}` }
+}
+
 async function startRelayedClaim(unit_id: string): Promise<{ id: string; recipient: string }> {
   const { organization_id } = caller
   const row = claimRow({ organization_id, unit_id, lane_id: "issuance", collection_id: "" })
@@ -106,6 +111,19 @@ describe("the inspector's receiver", () => {
     expect(told.map(({ event }) => event.type)).toEqual(journal.slice(1).map(({ event }) => event.type))
     expect(new Set(received.map(({ id }) => id)).size).toBe(received.length)
   })
+
+  test("is told what was begun before the last that it was told, and done after it, once", async () => {
+    const [slow, quick] = [await pairedUnit(), await pairedUnit()]
+    const { received, until } = receive(startFeed())
+    await until(stateIs(slow, { pending: "issuing" }))
+    const later = { ...service.context, clock: () => new Date(service.context.clock().getTime() + 2_000) }
+    await settle({ ...service, turn: (work) => inTurn(later, null, work) }, quick, issued(7))
+    await until(stateIs(quick, { active: "unclaimed" }))
+    await settle(service, slow, issued(8))
+    await until(stateIs(slow, { active: "unclaimed" }))
+    await Bun.sleep(200)
+    expect(new Set(received.map(({ id }) => id)).size).toBe(received.length)
+  }, 5_000)
 
   test("ends with the snapshot that is stored", async () => {
     const id = await pairedUnit()

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gte, inArray } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import { actorEvents, actors, effects } from "../../db/schema.ts"
+import { type ActorRow, actorEvents, actors, effects } from "../../db/schema.ts"
 import { findActor } from "../../engine/actors/runtime.ts"
 import type { Context } from "../../platform/context.ts"
 import { listenFailure } from "../../platform/listen-failure.ts"
@@ -33,11 +33,14 @@ type InspectionOptions = {
 export function startInspectionFeed(context: Context, options: InspectionOptions): InspectionFeed {
   const queries = context.db.read
   const told = new Map<string, InspectionMessage[]>()
+  let seen: ReadonlyMap<string, Change> = new Map()
   let since: Date | null = null
   let stopped = false
 
   async function look(): Promise<void> {
-    const ids = options.ids.length > 0 ? options.ids : await changedActors(queries, since)
+    const recent = options.ids.length > 0 ? [] : await changedActors(queries, since)
+    const changed = recent.filter(({ id, version }) => seen.get(id)?.version !== version)
+    const ids = options.ids.length > 0 ? options.ids : changed.map(({ id }) => id)
     for (const recorded of await recordsOf(queries, ids)) {
       const messages = messagesOf(recorded)
       const known = new Set((told.get(recorded.actor.id) ?? []).map(({ id }) => id))
@@ -45,8 +48,10 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
         if (!known.has(message.id)) server.publish("feed", JSON.stringify(message))
       told.delete(recorded.actor.id)
       told.set(recorded.actor.id, messages)
-      if (since === null || recorded.actor.updated_at > since) since = recorded.actor.updated_at
     }
+    seen = new Map(recent.map((change) => [change.id, change]))
+    const newest = recent.at(-1)
+    if (newest) since = new Date(newest.updated_at.getTime() - lateMilliseconds)
     for (const id of [...told.keys()].slice(0, Math.max(0, told.size - mostActors))) told.delete(id)
   }
 
@@ -83,6 +88,11 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
 
 /** Actors that are kept for those who connect later. */
 const mostActors = 200
+
+/** A change is of the moment at which its database transaction began, and is there only once that is over. */
+const lateMilliseconds = 10_000
+
+type Change = Pick<ActorRow, "id" | "version" | "updated_at">
 
 function listen(port: number, everything: () => InspectionMessage[]) {
   try {
@@ -123,7 +133,7 @@ function listen(port: number, everything: () => InspectionMessage[]) {
 }
 
 /** Those that changed since a time, or, before the first look, those that changed last; the earliest change first. */
-async function changedActors(queries: Queries, since: Date | null): Promise<string[]> {
+async function changedActors(queries: Queries, since: Date | null): Promise<Change[]> {
   const states = machineNames.flatMap((machine) =>
     innermostStates(machine).map((state) => ({ machine, state })),
   )
@@ -132,7 +142,7 @@ async function changedActors(queries: Queries, since: Date | null): Promise<stri
     states.map(({ machine, state }) => {
       const isThere = and(eq(actors.machine, machine), eq(actors.state, state))
       const found = queries
-        .select({ id: actors.id, updated_at: actors.updated_at })
+        .select({ id: actors.id, version: actors.version, updated_at: actors.updated_at })
         .from(actors)
         .where(since ? and(isThere, gte(actors.updated_at, since)) : isThere)
         .orderBy(desc(actors.updated_at), desc(actors.id))
@@ -144,7 +154,6 @@ async function changedActors(queries: Queries, since: Date | null): Promise<stri
     .sort(
       (one, other) => one.updated_at.getTime() - other.updated_at.getTime() || (one.id < other.id ? -1 : 1),
     )
-    .map(({ id }) => id)
   return since ? changed : changed.slice(-mostActors)
 }
 
