@@ -8,5 +8,10 @@ const terminal = {
   print: (text: string) => new Promise<void>((written) => process.stdout.write(text, () => written())),
   complain: (text: string) => void process.stderr.write(text),
 }
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // Whoever read it, as `head` does, has enough.
+  if (error.code !== "EPIPE") terminal.complain(`operator: the answer cannot be written: ${error.message}\n`)
+  process.exit(1)
+})
 const readEnvironment = () => withDevEnvironment(processEnvironment)
 process.exitCode = await runOperator(readEnvironment, terminal, process.argv.slice(2))

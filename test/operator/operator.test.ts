@@ -150,6 +150,20 @@ describe("the command line", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   }, 30_000)
 
+  test("ends without a stack where its answer cannot be written, or nobody reads it any more", async () => {
+    const run = async (to: string) => {
+      const program = join(import.meta.dir, "../../src/operator.ts")
+      const line = `"${process.execPath}" "${program}" organizations list ${to}`
+      const child = Bun.spawn(["bash", "-o", "pipefail", "-c", line], {
+        env: { PATH: process.env.PATH, DATA_DIR: folder },
+        stdio: ["ignore", "ignore", "pipe"],
+      })
+      return [await child.exited, await child.stderr.text()]
+    }
+    expect(await run("> /dev/full")).toEqual([1, expect.stringMatching(/^operator: .*ENOSPC.*\n$/)])
+    expect(await run("| true")).toEqual([1, ""])
+  })
+
   test("as a script is told without a word of the runner's, also where it fails", async () => {
     const project = join(folder, "project")
     mkdirSync(project)
