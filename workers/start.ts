@@ -6,6 +6,7 @@ import { leaseMilliseconds } from "../src/engine/lanes/leases.ts"
 import type { Checkpoint } from "../src/engine/lanes/step.ts"
 import { signersWithoutKey } from "../src/engine/lanes/without-key.ts"
 import type { World } from "../src/engine/world.ts"
+import { within } from "../src/platform/deadline.ts"
 import { newId } from "../src/platform/ids.ts"
 import { chainQueue, eventsQueue, laneQueue, replaysQueue, webhooksQueue } from "../src/platform/queues.ts"
 import { jobs } from "./jobs/jobs.ts"
@@ -77,11 +78,16 @@ export function startWorkers(
     for (const signer of chain.signers) startLane(chain, signer)
   }
   const adopting = start({ queue: "lanes", every_milliseconds: 60_000, tick: startLanesWithoutKey })
+  const stopLoops = () => Promise.all(loops.map((loop) => loop.stop()))
   return {
     async stop() {
-      await adopting.stop()
-      await Promise.all(loops.map((loop) => loop.stop()))
+      const stopped = Promise.all([adopting.stop().then(stopLoops), stopLoops()])
+      // A round may be cut off anywhere, and lanes are left to others all the same.
+      await within(stopped, roundMilliseconds, "a round takes long").catch(() => {})
       await Promise.all([...lanes.map(leaveLane), deliverer.stop()])
     },
   }
 }
+
+/** A process that is told to stop has ten seconds; a provider that fell silent is waited for as long, once for each question. */
+const roundMilliseconds = 5_000

@@ -507,6 +507,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a worker that is to stop waits for a provider that fell silent",
+    file: "workers/start.ts",
+    replace: [["const roundMilliseconds = 5_000", "const roundMilliseconds = 50_000"]],
+    noticed_by: {
+      file: "test/processes/processes.test.ts",
+      test: "a worker whose providers have fallen silent is stopped in order, and leaves its lanes to others",
+    },
+  },
+  {
     name: "an empty database is taken for a restored one",
     file: "src/operator/verbs/restored.ts",
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],

@@ -1,7 +1,8 @@
+import { Database } from "bun:sqlite"
 import { afterEach, describe, expect, test } from "bun:test"
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "../harness/child-process.ts"
 
@@ -122,6 +123,39 @@ test("an API that is asked to stop says that it is not ready before it refuses a
   expect(performance.now() - begin).toBeLessThan(10_000)
 }, 20_000)
 
+test("a worker whose providers have fallen silent is stopped in order, and leaves its lanes to others", async () => {
+  const silence = { has_fallen: false }
+  const providers = [1, 2].map(() => fakeChain({ chain_id: 31_337, code: "0x60", silence }))
+  const database = join(mkdtempSync(join(tmpdir(), "silent-")), "service.db")
+  closers.push(() => rmSync(dirname(database), { recursive: true, force: true }))
+  const operatorPort = await freePort()
+  const child = start("workers/main.ts", {
+    CHAINS: chainsFile(...providers),
+    DATABASE_URL: `sqlite:${database}`,
+    SIGNER_KEYS: `0x${"11".repeat(32)}`,
+    OPERATOR_PORT: String(operatorPort),
+  })
+  const isHeld = () => {
+    const file = new Database(database, { readonly: true })
+    const [lane] = file.query("select lease_owner from lanes").all() as { lease_owner: string | null }[]
+    file.close()
+    return lane?.lease_owner !== null
+  }
+  const ready = () =>
+    fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  while (!(await ready()) || !isHeld()) await Bun.sleep(50)
+  silence.has_fallen = true
+  await Bun.sleep(1_500)
+  const begin = performance.now()
+  child.kill("SIGTERM")
+  expect(await child.exited).toBe(0)
+  expect(performance.now() - begin).toBeLessThan(10_000)
+  expect(isHeld()).toBe(false)
+}, 30_000)
+
 function start(entry: string, settings: Record<string, string>) {
   const folder = mkdtempSync(join(tmpdir(), "process-"))
   const child = Bun.spawn(tiedToParent([process.execPath, join(root, entry)]), {
@@ -195,11 +229,15 @@ async function takenPort(): Promise<number> {
   return listener.port
 }
 
-function fakeChain({ chain_id, code }: { chain_id: number; code: string }): string {
+type FakeChain = { chain_id: number; code: string; silence?: { has_fallen: boolean } }
+
+function fakeChain({ chain_id, code, silence }: FakeChain): string {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
+    idleTimeout: 0,
     async fetch(request) {
+      if (silence?.has_fallen) await new Promise(() => {})
       const { id, method } = (await request.json()) as { id: number; method: string }
       const result = method === "eth_chainId" ? `0x${chain_id.toString(16)}` : code
       return Response.json({ jsonrpc: "2.0", id, result })
