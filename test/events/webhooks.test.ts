@@ -523,6 +523,24 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await forget(endpoint)
   }, 60_000)
 
+  test("that have come to one endpoint in great number are found at once, whatever a planner knows of another", async () => {
+    const customer = await createCustomer(service)
+    const [known, endpoint] = [
+      await endpointFor(customer, "https://203.0.112.9/hook", { event_types: ["claim.claimed"] }),
+      await endpointFor(customer, "https://203.0.112.9/other"),
+    ]
+    await waitAt(known, Array.from({ length: 20_000 }, newId), inHours(1))
+    await service.behind.turn(({ tx }) => Promise.resolve(tx.ask({ text: "analyze" }, [])))
+    await tellMany(customer, 20_000)
+    await followEvents(service.context)
+    const since = performance.now()
+    const due = { at: service.context.clock(), limit: 512 }
+    expect((await dueDeliveries(service.context.db.read, endpoint.id, due)).length).toBe(512)
+    expect(performance.now() - since).toBeLessThan(500)
+    await forget(known)
+    await forget(endpoint)
+  }, 60_000)
+
   test("that are delivered are noted as fast however many of other units wait for a later attempt", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")

@@ -1016,6 +1016,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the first of a line is found by a join with all that waits",
+    file: "workers/webhooks/due.ts",
+    replace: [
+      ["order by queued.position limit 1", `and queued.position < \${webhookQueue.position}`],
+      [`\${webhookQueue.position} = (`, "not exists ("],
+    ],
+    noticed_by: {
+      file: "test/events/webhooks.test.ts",
+      test: "on postgres webhooks that have come to one endpoint in great number are found at once",
+    },
+  },
+  {
     name: "names are looked up in the threads of the process",
     file: "src/platform/public-address.ts",
     replace: [['backend: "c-ares"', 'backend: "libc"']],
