@@ -72,7 +72,7 @@ const statements: Record<string, number> = {
   createClaim: 14,
   getClaim: 3,
   listClaims: 3,
-  createTransfer: 15,
+  createTransfer: 16,
   getTransfer: 3,
   listTransfers: 2,
   createChipReplacement: 15,

@@ -998,6 +998,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "any number of authorizations wait for wallets",
+    file: "src/engine/actors/open-work.ts",
+    replace: [['"chain:",', '"nothing:",']],
+    noticed_by: {
+      file: "test/http/open-work.test.ts",
+      test: "as many authorizations as may wait for wallets are given out",
+    },
+  },
+  {
     name: "an import changes chips that are in use",
     file: "src/resources/chip-stock/import.ts",
     replace: [['likeness === "different" && isUnused(row)', 'likeness === "different"']],

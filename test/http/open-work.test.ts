@@ -5,7 +5,15 @@ import type { Turn } from "../../src/db/turn.ts"
 import { createOpenWorkLimit } from "../../src/engine/actors/open-work.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { laneQueue } from "../../src/platform/queues.ts"
-import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
+import {
+  type Answer,
+  ask,
+  type Customer,
+  createCustomer,
+  createVisitor,
+  type HttpService,
+  startService,
+} from "../harness/api.ts"
 import { startBeside } from "../harness/service-beside.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
@@ -56,6 +64,22 @@ describe("an organization with as much work for the chain as may wait", () => {
     )
     expect((await newCollection(maker)).status).toBe(201)
   })
+})
+
+test("as many authorizations as may wait for wallets are given out, and stand in nobody's way to the chain", async () => {
+  const giver = await createCustomer(service)
+  const claims: Answer[] = []
+  for (let each = 0; each < 3; each++) {
+    const { token, unit_id } = await createVisitor(service, giver)
+    const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", execution: "client_broadcast" }
+    claims.push(await ask(limited, `POST /v1/units/${unit_id}/claims`, { as: token, body }))
+  }
+  expect(claims.map(({ status, code }) => [status, code])).toEqual([
+    [201, null],
+    [201, null],
+    [429, "rate_limit.exceeded"],
+  ])
+  expect((await newCollection(giver)).status).toBe(201)
 })
 
 test("several processes that count only now and then together let no more wait than may", async () => {

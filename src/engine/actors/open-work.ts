@@ -1,13 +1,14 @@
-import { and, eq, sql } from "drizzle-orm"
+import { and, eq, type SQL, sql } from "drizzle-orm"
+import type { Builder } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { effects } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import { ApiError } from "../../platform/errors.ts"
-import { laneQueue } from "../../platform/queues.ts"
 
 /**
  * Does what a request of an organization asks for, and refuses with `rate_limit.exceeded` what would leave the
- * organization with more effects waiting for a lane than it may have. Requests that add no work are never refused.
+ * organization with more effects waiting for lanes, or for wallets to use what they were given, than it may have of
+ * either. Requests that add no work are never refused.
  */
 export type WithinOpenWork = <T>(
   turn: Turn,
@@ -15,23 +16,55 @@ export type WithinOpenWork = <T>(
   work: (turn: Turn) => Promise<T>,
 ) => Promise<T>
 
-/** `limit` effects of one organization may wait. */
+/** `limit` effects of one organization may wait for lanes, and as many for wallets. */
 export function createOpenWorkLimit(limit: number): WithinOpenWork {
-  const allowances = new Map<string, Allowance>()
-
+  const ceilings = [
+    createCeiling(
+      limit,
+      "lane:",
+      waitingForLanes,
+      "pieces of work of this organization would wait for the chain",
+    ),
+    createCeiling(
+      limit,
+      "chain:",
+      waitingForWallets,
+      "authorizations of this organization would wait for wallets",
+    ),
+  ]
   return async (turn, organizationId, work) => {
-    let added = 0
+    const queues: string[] = []
     const wake = (queue: string) => {
-      if (queue.startsWith(laneQueue(""))) added += 1
+      queues.push(queue)
       turn.wake(queue)
     }
     const result = await work({ ...turn, wake })
-    if (added === 0 || isAllowed(allowances.get(organizationId), turn.at, added)) return result
-    const [counted] = await openWork(turn.tx, { organization_id: organizationId })
-    const room = limit - (counted?.open ?? 0)
-    if (room < 0) throw tooMuch(limit)
-    allowances.set(organizationId, { since: turn.at, left: Math.floor(room / sharers) })
+    for (const requireRoom of ceilings) await requireRoom(turn, organizationId, queues)
     return result
+  }
+}
+
+type RequireRoom = (turn: Turn, organizationId: string, woken: readonly string[]) => Promise<void>
+
+/** A ceiling for effects of queues that begin alike; `what` waits there, in the words of its error. */
+function createCeiling(
+  limit: number,
+  prefix: string,
+  waiting: typeof waitingForLanes,
+  what: string,
+): RequireRoom {
+  const allowances = new Map<string, Allowance>()
+  return async (turn, organizationId, woken) => {
+    const added = woken.filter((queue) => queue.startsWith(prefix)).length
+    if (added === 0 || isAllowed(allowances.get(organizationId), turn.at, added)) return
+    const [counted] = await waiting(turn.tx, { organization_id: organizationId })
+    const room = limit - (counted?.open ?? 0)
+    if (room < 0)
+      throw new ApiError(
+        "rate_limit.exceeded",
+        `More than ${limit} ${what}. Wait until some of them are done.`,
+      )
+    allowances.set(organizationId, { since: turn.at, left: Math.floor(room / sharers) })
   }
 }
 
@@ -51,23 +84,19 @@ function isAllowed(allowance: Allowance | undefined, at: Date, added: number): b
   return true
 }
 
-function tooMuch(limit: number): ApiError {
-  return new ApiError(
-    "rate_limit.exceeded",
-    `More than ${limit} pieces of work of this organization would wait for the chain. Wait until some of them are done.`,
-  )
-}
+// In the words of the indexes `effects_open_by_organization` and `effects_watched_by_organization`, which no parameter
+// may stand for.
+const waitingForLanes = query((db, given: Given<{ organization_id: string }>) =>
+  openEffects(db, given, sql`${effects.queue} like 'lane:%'`),
+)
 
-// The words of the index `effects_open_by_organization`, which no parameter may stand for.
-const openWork = query((db, given: Given<{ organization_id: string }>) =>
-  db
+const waitingForWallets = query((db, given: Given<{ organization_id: string }>) =>
+  openEffects(db, given, sql`${effects.queue} like 'chain:%'`),
+)
+
+function openEffects(db: Builder, { organization_id }: Given<{ organization_id: string }>, isOfQueues: SQL) {
+  return db
     .select({ open: sql<number>`count(*)`.mapWith(Number) })
     .from(effects)
-    .where(
-      and(
-        eq(effects.organization_id, given.organization_id),
-        sql`${effects.status} = 'open'`,
-        sql`${effects.queue} like 'lane:%'`,
-      ),
-    ),
-)
+    .where(and(eq(effects.organization_id, organization_id), sql`${effects.status} = 'open'`, isOfQueues))
+}
