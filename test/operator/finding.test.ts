@@ -19,6 +19,10 @@ describe.each(engines)("on $name an operator", (engine) => {
   const service = useOwnership(engine)
   const found = async (text: string) => (await search(service.read(), text)).map(({ id }) => id)
 
+  test("finds nothing by a text that no database takes", async () => {
+    expect(await found("Jacket\u0000")).toEqual([])
+  })
+
   test("finds what a request has set off by its id, and is told when it set off nothing", async () => {
     const collection = await activeCollection(service, service.caller)
     const { id } = await newUnit(service, service.caller, collection)

@@ -29,7 +29,8 @@ const mostOfEach = 50
  */
 export async function search(queries: Queries, text: string): Promise<Hit[]> {
   const words = text.trim()
-  if (words === "") return []
+  // No text of Postgres has a NUL.
+  if (words === "" || words.includes("\0")) return []
   const ways = [
     byId,
     byExternalId,
