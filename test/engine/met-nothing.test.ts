@@ -30,6 +30,7 @@ import {
   replaceChip,
   replacementNow,
   undoBlocks,
+  withoutReceipts,
 } from "../harness/by-hand.ts"
 
 // What met no contract, as a reorganization put it before the deployment: it succeeds, and does nothing.
@@ -246,6 +247,27 @@ test("a metadata refresh that had been planned often is made again where it met 
   await goOn(hand, 10)
   const said = { address: address as Address, abi: collectionAbi, eventName: "ContractURIUpdated" } as const
   expect(await hand.stage.anvil.client.getContractEvents({ ...said, fromBlock: 0n })).toHaveLength(1)
+}, 30_000)
+
+test("a chip replacement that waits to be made again is not taken for made where no node has its receipt for a while", async () => {
+  const finality_depth = 12
+  const hand = await open({ confirmation_depth: 1, finality_depth })
+  const [owning] = hand.lanes
+  const { unit_id, address } = await issuedUnit(hand)
+  const { chip_id } = await replaceChip(hand, unit_id)
+  await hand.settle()
+  const [deployment] = await hand.transactionsOf("deployCollection")
+  const [replacement] = await hand.transactionsOf("replaceChip")
+  // At the height where it was before, and what it builds on after it.
+  const height = Number(replacement?.block_number) - Number(deployment?.block_number)
+  await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? height : height + 1))
+  await grant(hand, owning.signer.address, 0n)
+  await goOn(hand, finality_depth + 2)
+  await outwaitNewestBlock()
+  await tickLane({ ...owning, chain: withoutReceipts(hand) })
+  await grant(hand, owning.signer.address)
+  await goOn(hand, 5)
+  expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
 }, 30_000)
 
 test("an issuance that another transaction has made after it met no contract is made again where only that is undone", async () => {

@@ -276,6 +276,17 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "what has no effect since its block was replaced is taken for done where its receipt is missing",
+    file: "src/engine/lanes/look.ts",
+    replace: [
+      ["block_number === null || block_hash !== null) return null", "block_number === null) return null"],
+    ],
+    noticed_by: {
+      file: "test/engine/met-nothing.test.ts",
+      test: "is not taken for made where no node has its receipt for a while",
+    },
+  },
+  {
     name: "what was told of is looked for by its receipt alone",
     file: "src/engine/lanes/look.ts",
     replace: [["return await finalPlace(lane, transaction)", "return null"]],

@@ -112,12 +112,15 @@ async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promi
   return await finalPlace(lane, transaction)
 }
 
-/** Where it was seen before its results were given, in a block that is final by now: nodes forget the receipts of those. */
+/**
+ * Where its results were given before they were settled, in a block that is final by now: nodes forget the receipts of
+ * those. One whose block was replaced since has to be seen in another one: it may have no effect there.
+ */
 async function finalPlace(
   lane: HeldLane,
-  { status, hash, block_number }: WatchedTransaction,
+  { status, hash, block_number, block_hash }: WatchedTransaction,
 ): Promise<Sighting | null> {
-  if (status !== "confirmed" || hash === null || block_number === null) return null
+  if (status !== "confirmed" || hash === null || block_number === null || block_hash !== null) return null
   const blockNumber = BigInt(block_number)
   if (blockNumber > (await lane.chain.headers.finalHeight())) return null
   const block = await reach(() => lane.chain.rpc.getBlock({ blockNumber }))
