@@ -586,6 +586,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
   },
   {
+    name: "a key that a sign-in publishes with its private half is taken for a fault of the service",
+    file: "src/resources/identity-tokens/service.ts",
+    replace: [["error instanceof errors.JWKSInvalid", "false"]],
+    noticed_by: {
+      file: "test/resources/sign-ins.test.ts",
+      test: "a token of a key whose private half its sign-in publishes is refused on its field",
+    },
+  },
+  {
     name: "who names a key that nobody has shuts a sign-in to all",
     file: "src/resources/identity-tokens/service.ts",
     replace: [["if (!keys.fresh) await", "if (known.failure || !keys.fresh) await"]],

@@ -67,6 +67,17 @@ test("a token of an RSA key that is too short is refused on its field", async ()
   expect(await claim(maker, `${content}.${signature}`)).toEqual([400, "validation.failed"])
 })
 
+test("a token of a key whose private half its sign-in publishes is refused on its field", async () => {
+  const { privateKey } = await generateKeyPair("ES256", { extractable: true })
+  const leaked = { ...(await exportJWK(privateKey)), kid: "leaked", alg: "ES256" }
+  const { maker, sign } = await brand(leaked)
+  const token = await new SignJWT(payload())
+    .setProtectedHeader({ alg: "ES256", kid: "leaked" })
+    .sign(privateKey)
+  expect(await claim(maker, token)).toEqual([400, "validation.failed"])
+  expect(await claim(maker, await sign("one"))).toEqual([201, null])
+})
+
 /** A brand with a sign-in that publishes a key, and maybe another one; null: it does not answer. */
 async function brand(other?: JWK) {
   const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true })

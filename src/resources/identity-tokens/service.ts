@@ -281,9 +281,9 @@ function refusalOf(error: unknown): Error {
   throw error
 }
 
-/** What the platform says of a key that it cannot read, or that is too short. */
+/** What is said of a key that cannot be read, is too short, or is published with its private half. */
 function isUnusable(error: unknown): boolean {
-  return error instanceof TypeError || error instanceof DOMException
+  return error instanceof TypeError || error instanceof DOMException || error instanceof errors.JWKSInvalid
 }
 
 function refused(reason: string): ApiError {
