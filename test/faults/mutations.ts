@@ -509,6 +509,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the inspector forgets what changed last over what changed just before it was started",
+    file: "src/operator/inspection/feed.ts",
+    replace: [["recent.length < mostActors ? late", "recent.length > 0 ? late"]],
+    noticed_by: {
+      file: "test/operator/inspect.test.ts",
+      test: "that connects later is told of those that changed last",
+    },
+  },
+  {
     name: "the inspector is told of no change that was begun before the last",
     file: "src/operator/inspection/feed.ts",
     replace: [["const lateMilliseconds = 10_000", "const lateMilliseconds = 0"]],

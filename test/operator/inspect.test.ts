@@ -125,6 +125,22 @@ describe("the inspector's receiver", () => {
     expect(new Set(received.map(({ id }) => id)).size).toBe(received.length)
   }, 5_000)
 
+  test("that connects later is told of those that changed last, however many changed just before", async () => {
+    for (let made = 0; made < 140; made++) {
+      service.setTime(new Date(service.context.clock().getTime() + 10))
+      await startRelayedClaim(await pairedUnit())
+    }
+    const last = await pairedUnit()
+    const feed = startFeed()
+    const early = receive(feed)
+    await early.until(stateIs(last, { pending: "issuing" }))
+    const next = await pairedUnit()
+    await early.until(stateIs(next, { pending: "issuing" }))
+    const { received, until } = receive(feed)
+    await until(stateIs(next, { pending: "issuing" }))
+    expect(received.some(({ sessionId }) => sessionId === last)).toBe(true)
+  })
+
   test("ends with the snapshot that is stored", async () => {
     const id = await pairedUnit()
     await settle(service, id, { serial: 2, transaction_hash: "0x02" })

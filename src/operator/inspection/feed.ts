@@ -50,8 +50,7 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
       told.set(recorded.actor.id, messages)
     }
     seen = new Map(recent.map((change) => [change.id, change]))
-    const newest = recent.at(-1)
-    if (newest) since = new Date(newest.updated_at.getTime() - lateMilliseconds)
+    since = nextSince(since, recent)
     for (const id of [...told.keys()].slice(0, Math.max(0, told.size - mostActors))) told.delete(id)
   }
 
@@ -91,6 +90,15 @@ const mostActors = 200
 
 /** A change is of the moment at which its database transaction began, and is there only once that is over. */
 const lateMilliseconds = 10_000
+
+/** From when on changes are looked for next: at first, none that were before those that are told. */
+function nextSince(since: Date | null, recent: Change[]): Date | null {
+  const [oldest, newest] = [recent[0], recent.at(-1)]
+  if (!oldest || !newest) return since
+  const late = new Date(newest.updated_at.getTime() - lateMilliseconds)
+  const earliest = since ?? (recent.length < mostActors ? late : oldest.updated_at)
+  return earliest > late ? earliest : late
+}
 
 type Change = Pick<ActorRow, "id" | "version" | "updated_at">
 
