@@ -509,6 +509,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a manifest is written anew whose order a restored back-up knows in part",
+    file: "src/operator/commands/encode-chips.ts",
+    replace: [["(await countRegistered(db.read, id)) < size", "(await countRegistered(db.read, id)) === 0"]],
+    noticed_by: {
+      file: "test/operator/encode-chips.test.ts",
+      test: "that a restored back-up knows in part, as of a moment of its registering, leaves its manifest, too",
+    },
+  },
+  {
     name: "the inspector forgets what changed last over what changed just before it was started",
     file: "src/operator/inspection/feed.ts",
     replace: [["recent.length < mostActors ? late", "recent.length > 0 ? late"]],

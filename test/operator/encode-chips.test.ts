@@ -87,6 +87,26 @@ describe("an order of tags", () => {
     expect(verified.printed).toContain("2 of 2 tags are as they should be")
   })
 
+  test("that a restored back-up knows in part, as of a moment of its registering, leaves its manifest, too", async () => {
+    const lines = await orderOf("half", "--count", "2")
+    const backUp = join(folder, "half.db")
+    const live = new Database(join(folder, "service.db"))
+    live.exec(`vacuum into '${backUp}'`)
+    live.close()
+    const restored = new Database(backUp)
+    const lost = restored.query("delete from manifest_chips where chip_id = ?").run(String(lines[1]?.chip_id))
+    restored.close()
+    expect(lost.changes).toBe(1)
+    const environmentOfIt = { ...environment, DATABASE_URL: `sqlite:${backUp}` }
+    const again = await operatorOf(environmentOfIt, ...encode("half", "--count", "2"))
+    expect([again.code, again.complaint]).toEqual([
+      2,
+      expect.stringContaining("a manifest whose order the database does not know"),
+    ])
+    expect(linesIn(join(folder, "half", "manifest.jsonl"))).toEqual(lines)
+    expect(await orderOf("half", "--count", "2")).toEqual(lines)
+  })
+
   test("is sealed to a public key, and opens with the private one alone", async () => {
     const identity = await generateIdentity()
     const key = file("station.pub", `${await identityToRecipient(identity)}\n`)

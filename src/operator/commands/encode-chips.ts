@@ -43,7 +43,7 @@ are encoded anew with the newest keys of their set; one that was never paired ha
         mirrors: { mac: values.flag("mac") || values.flag("tamper"), tamper: values.flag("tamper") },
       }
       const id = orderIdOf(folder, { ...order, tags })
-      await requireKnownManifest(context, folder, id)
+      await requireKnownManifest(context, folder, id, "count" in tags ? tags.count : tags.named.length)
       const manifest = await placeOrder(context, { ...order, id, tags }, (done, total) =>
         showProgress("registering", done, total, "chips"),
       ).catch(async (refusal) => {
@@ -99,12 +99,20 @@ function orderIdOf(folder: string, order: object): string {
   return id
 }
 
-/** A manifest may be all that tells which tags were made: none is written in its place where its order is forgotten. */
-async function requireKnownManifest({ db }: Context, folder: string, id: string): Promise<void> {
+/**
+ * A manifest, which is written once all of its chips are registered, may be all that tells which tags were made: none is
+ * written in its place where chips of its order are forgotten.
+ */
+async function requireKnownManifest(
+  { db }: Context,
+  folder: string,
+  id: string,
+  size: number,
+): Promise<void> {
   const isThere = [manifestName, sealedName].some((name) => existsSync(join(folder, name)))
-  if (isThere && (await countRegistered(db.read, id)) === 0)
+  if (isThere && (await countRegistered(db.read, id)) < size)
     throw new UsageError(
-      `${folder} has a manifest whose order the database does not know, as after a back-up was restored: keep it, and give --out another folder`,
+      `${folder} has a manifest whose order the database does not know, or not all of, as after a back-up was restored: keep it, and give --out another folder`,
     )
 }
 
