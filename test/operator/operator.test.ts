@@ -405,15 +405,6 @@ describe("publishable keys", () => {
   })
 })
 
-describe("names of publishable keys", () => {
-  test("are measured in characters, and have no control characters, as all names", async () => {
-    const named = (name: string) => operator("publishable-keys", "issue", ...of(), "--name", name)
-    const { document } = await named("😀".repeat(256))
-    expect(document.name).toBe("😀".repeat(256))
-    for (const name of ["😀".repeat(257), "", "a\u0007b"]) expect((await named(name)).code).toBe(1)
-  })
-})
-
 test("who rotated keys of tags, of receipts and of pages is in the list of acts", async () => {
   const made = ["key-sets", "create", ...of(), "--name", "rotated", "--scheme", "an10922"]
   const [set, page] = [await operator(...made), await operator("publishable-keys", "issue", ...of())]
@@ -436,7 +427,7 @@ test("an act of whoever has no name here, as in a container, is noted with the n
 
 test("publishable keys have names as everything has: so many code points, and no control characters", async () => {
   const issue = (name: string) => operator("publishable-keys", "issue", ...of(), "--name", name)
-  expect((await issue("👟".repeat(200))).code).toBe(0)
+  expect((await issue("👟".repeat(256))).document.name).toBe("👟".repeat(256))
   for (const name of ["", "a\u001b[31mb", "👟".repeat(257)])
     expect(await issue(name)).toMatchObject({ code: 1, document: { error: { code: "validation.failed" } } })
 })
