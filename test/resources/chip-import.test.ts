@@ -125,21 +125,25 @@ describe.each(engines)("an import on $name", (engine) => {
   test("of a file that somebody still writes says how much of it is imported, once it has begun to store", async () => {
     const caller = await createCaller(service)
     const whole = drawLines(300)
-    let reads = 0
-    const growing = {
-      *[Symbol.iterator]() {
-        yield* whole
-        if (++reads === 3) throw new ChipFileError(["line 302: uid is missing"])
-      },
+    const runGrowing = async (lines: ChipLine[]) => {
+      let reads = 0
+      const growing = {
+        *[Symbol.iterator]() {
+          yield* lines
+          if (++reads === 3) throw new ChipFileError(["line 302: uid is missing"])
+        },
+      }
+      return await importChips(service.context, caller.organization_id, growing).catch((error) => error)
     }
-    const failure = await importChips(service.context, caller.organization_id, growing).catch(
-      (error) => error,
-    )
-    expect(await storedOf(caller)).toHaveLength(250)
-    expect([failure.problems, failure.outcome]).toEqual([
+    const saysSo = [
       ["line 302: uid is missing"],
       expect.stringContaining("250 of its chips are imported: run this again"),
-    ])
+    ]
+    const failure = await runGrowing(whole)
+    expect(await storedOf(caller)).toHaveLength(250)
+    expect([failure.problems, failure.outcome]).toEqual(saysSo)
+    const again = await runGrowing(whole.map((line) => ({ ...line, meta_key: randomBytes(16) })))
+    expect([again.problems, again.outcome]).toEqual(saysSo)
   })
 
   test("beside another one of the same chips stores each once, and whoever is told otherwise may run it again", async () => {

@@ -49,15 +49,18 @@ export async function importChips(
 }
 
 /** The lines of a file that was good when it was checked: one that somebody still writes may be so no more. */
-function* unlessChanged(lines: Iterable<ChipLine>, done: { imported: number }): Generator<ChipLine> {
+function* unlessChanged(
+  lines: Iterable<ChipLine>,
+  done: { imported: number; replaced: number; changed: number },
+): Generator<ChipLine> {
   try {
     yield* lines
   } catch (error) {
     if (!(error instanceof ChipFileError)) throw error
-    const stored = `${done.imported} of its chips are imported`
+    const stored = done.imported + done.replaced + done.changed
     throw new ChipFileError(
       error.problems,
-      `The file was changed after it was checked; ${stored}: run this again once it is whole.`,
+      `The file was changed after it was checked; ${stored} of its chips are imported: run this again once it is whole.`,
     )
   }
 }
