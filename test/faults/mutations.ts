@@ -622,6 +622,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a key that took the place of another of its name is not asked for",
+    file: "src/resources/identity-tokens/service.ts",
+    replace: [["!isOfNoKey(error) ||", "!(error instanceof errors.JWKSNoMatchingKey) ||"]],
+    noticed_by: {
+      file: "test/resources/sign-ins.test.ts",
+      test: "a key of the same name that took the place of another is known once its sign-in may be asked again",
+    },
+  },
+  {
     name: "a token that names no key is held to the first that fits",
     file: "src/resources/identity-tokens/service.ts",
     replace: [["      if (payload) return payload\n", "      if (payload) return payload\n      break\n"]],

@@ -59,6 +59,24 @@ test("a token that names no key is held to each that its sign-in publishes, as w
   expect(await claim(maker, unsigned({ alg: "ES256" }))).toEqual([400, "validation.failed"])
 })
 
+test.each([
+  ["no name", undefined],
+  ["the same name", "one"],
+])(
+  "a key of %s that took the place of another is known once its sign-in may be asked again",
+  async (_name, kid) => {
+    const { maker, published, sign } = await brand()
+    expect(await claim(maker, await sign(kid))).toEqual([201, null])
+    const next = await generateKeyPair("ES256", { extractable: true })
+    published.keys = [{ ...(await exportJWK(next.publicKey)), kid: "one", alg: "ES256" }]
+    setSystemTime(Date.now() + 31_000)
+    const header = { alg: "ES256", ...(kid && { kid }) }
+    const token = await new SignJWT(payload()).setProtectedHeader(header).sign(next.privateKey)
+    expect(await claim(maker, token)).toEqual([201, null])
+    expect(await claim(maker, await sign(kid))).toEqual([400, "validation.failed"])
+  },
+)
+
 test("a token of an RSA key that is too short is refused on its field", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 })
   const { maker } = await brand({ ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256" })

@@ -124,14 +124,46 @@ async function verified(settings: IdentitySettings, token: string, at: Date): Pr
   }
   try {
     if (settings.jwks_url) {
-      const keys = keysAt(settings.jwks_url, at)
-      return await verifiedByAny(token, keys, { ...expected, algorithms: allAlgorithms })
+      return await verifiedAt(settings.jwks_url, token, { ...expected, algorithms: allAlgorithms }, at)
     }
     const key = publicKeyOf(settings.public_key ?? "")
     return (await jwtVerify(token, key, { ...expected, algorithms: algorithmsOf(key) })).payload
   } catch (error) {
     throw refusalOf(error)
   }
+}
+
+/**
+ * A token that is of no key which was fetched may be of a newer one: whoever sends it waits for the sign-in, and nobody
+ * else. Throws `Unavailable` while the keys cannot be fetched.
+ */
+async function verifiedAt(
+  url: string,
+  token: string,
+  expected: JWTVerifyOptions,
+  now: Date,
+): Promise<JWTPayload> {
+  const known = keySetOf(url)
+  const { keys } = known
+  const keyOf: JWTVerifyGetKey = async (...asked) => {
+    if (!keys.fresh) await fetchKeys(known, url, now)
+    return await fetchedKeys(keys)(...asked)
+  }
+  try {
+    return await verifiedByAny(token, keyOf, expected)
+  } catch (error) {
+    if (!isOfNoKey(error) || keys.coolingDown) throw error
+    await fetchKeys(known, url, now)
+    return await verifiedByAny(token, keyOf, expected)
+  }
+}
+
+function isOfNoKey(error: unknown): boolean {
+  return (
+    error instanceof errors.JWSSignatureVerificationFailed ||
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys
+  )
 }
 
 /** RFC 7515, section 4.1.4: a token need not name its key, and is of any then that fits. */
@@ -183,25 +215,6 @@ function isName(claim: unknown): claim is string {
     claim.isWellFormed() &&
     !/\p{Cc}/u.test(claim)
   )
-}
-
-/**
- * The keys of a sign-in by the header of a token. One that is not among those that were fetched may be newer: whoever
- * names it waits for the sign-in, and nobody else. Throws `Unavailable` while they cannot be fetched.
- */
-function keysAt(url: string, now: Date): JWTVerifyGetKey {
-  const known = keySetOf(url)
-  const { keys } = known
-  return async (...asked) => {
-    if (!keys.fresh) await fetchKeys(known, url, now)
-    try {
-      return await fetchedKeys(keys)(...asked)
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || keys.coolingDown) throw error
-      await fetchKeys(known, url, now)
-      return await fetchedKeys(keys)(...asked)
-    }
-  }
 }
 
 async function fetchKeys(known: KeySet, url: string, now: Date): Promise<void> {
@@ -268,11 +281,7 @@ function refusalOf(error: unknown): Error {
   if (error instanceof errors.JWTClaimValidationFailed)
     return refused(`its ${error.claim} is missing or not the expected one`)
   const isUnsigned =
-    error instanceof errors.JWSSignatureVerificationFailed ||
-    error instanceof errors.JWKSNoMatchingKey ||
-    error instanceof errors.JWKSMultipleMatchingKeys ||
-    error instanceof errors.JOSEAlgNotAllowed ||
-    error instanceof errors.JOSENotSupported
+    isOfNoKey(error) || error instanceof errors.JOSEAlgNotAllowed || error instanceof errors.JOSENotSupported
   if (isUnsigned) return refused("it is not signed with a key of the organization's sign-in")
   if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid)
     return refused("it is not a signed JWT")
