@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm"
 import { actors, effects } from "../../src/db/schema.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import type { PairChipBody } from "../../src/resources/chips/model.ts"
-import { pairChipsInBulk } from "../../src/resources/chips/service.ts"
+import { pairChip, pairChipsInBulk } from "../../src/resources/chips/service.ts"
 import {
   activeCollection,
   type ByHand,
@@ -70,6 +70,29 @@ test("a chip whose id is zero leaves nobody behind who is issued with it", async
     "active.unclaimed",
   ])
   expect(await nextBulk(hand, id)).toHaveLength(1)
+})
+
+test("a chip whose id is zero leaves nobody behind whose transaction is refused in a block", async () => {
+  const hand = await open()
+  const { id } = await activeCollection(hand)
+  const before = await newUnit(hand, id)
+  await bulk(hand, [{ unit_id: before, is_test: true }])
+  await hand.tick()
+  const [refused, other] = [await newUnit(hand, id), await newUnit(hand, id)]
+  const secret = hand.world.context.config.service_secret
+  const { chip_id, tag } = await importedChip({ secret, turn: hand.turn }, hand.caller, 0, "0000000000")
+  await hand.turn((t) => pairChip(t, secret, hand.caller, { unit_id: refused, chip_id, ...emitSun(tag, 1) }))
+  await hand.turn((t) => pairChip(t, secret, hand.caller, { unit_id: other, is_test: true }))
+  // What the first does is not known yet, so nothing that follows it is tried before it is sent.
+  await hand.tick()
+  for (let round = 0; round < 14; round++) {
+    await goOn(hand, 1)
+    await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }))
+  }
+  expect([await stateOf(hand, refused), await stateOf(hand, other)]).toEqual([
+    "pending.stopped",
+    "active.unclaimed",
+  ])
 })
 
 async function nextBulk(hand: ByHand, collection_id: string) {

@@ -651,10 +651,21 @@ export const mutations: Mutation[] = [
   {
     name: "a chip whose id is zero takes others with it",
     file: "workers/jobs/issue-units.ts",
-    replace: [[" && !/^0+$/.test(input.chip_id)", " && input.chip_id === null"]],
+    replace: [
+      ['reason === "InvalidChip" && hasFitChip(effect)', 'reason === "ValidChip" && hasFitChip(effect)'],
+    ],
     noticed_by: {
       file: "test/engine/refused-issuances.test.ts",
       test: "a chip whose id is zero leaves nobody behind who is issued with it",
+    },
+  },
+  {
+    name: "a chip whose id is zero takes others with it in a block",
+    file: "workers/jobs/issue-units.ts",
+    replace: [[" || effects.some(hasFitChip)", ""]],
+    noticed_by: {
+      file: "test/engine/refused-issuances.test.ts",
+      test: "leaves nobody behind whose transaction is refused in a block",
     },
   },
   {

@@ -65,7 +65,7 @@ export const issueUnits: Job<"issueUnit"> = {
 
   refusal: (reason) => (reason === "InvalidChip" ? failure("unit.issuance_reverted", reason) : null),
 
-  mayPass: async (_queries, { input }, reason) => reason === "InvalidChip" && !/^0+$/.test(input.chip_id),
+  mayPass: async (_queries, effect, reason) => reason === "InvalidChip" && hasFitChip(effect),
 
   /**
    * Serials are read from the logs of the block, never assumed. A success without them had no effect, because these
@@ -323,11 +323,18 @@ async function canSucceedLater(
   const [lane] = await queries.select({ address: lanes.address }).from(lanes).where(eq(lanes.id, lane_id))
   if (!lane) throw new Error(`there is no lane ${lane_id} that issued`)
   const verdict = await tryCall(chain, lane.address as Address, { to, data })
+  const reason = verdict instanceof CallReverted ? verdict.reason : null
   // What goes before it is still to come.
-  if (verdict instanceof CallReverted && verdict.reason === "SerialGap") return true
+  if (reason === "SerialGap") return true
   // What was done and has to be done again is that however often it was planned.
   if (effects.some(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
-  return !(verdict instanceof CallReverted) || issueUnits.refusal(verdict.reason) === null
+  // Which of them is to blame is found out before they are sent again.
+  return reason === null || issueUnits.refusal(reason) === null || effects.some(hasFitChip)
+}
+
+/** The contract refuses a chip whose id is zero, and with it all that are issued by the same call. */
+function hasFitChip({ input }: Effect<"issueUnit">): boolean {
+  return !/^0+$/.test(input.chip_id)
 }
 
 /** What a transaction issues of one collection. */
