@@ -482,7 +482,7 @@ export const mutations: Mutation[] = [
     replace: [['inTurn(context, null, work, "read committed alone")', "inTurn(context, null, work)"]],
     noticed_by: {
       file: "test/operator/secrets.test.ts",
-      test: "a secret on postgres is rotated while answers are kept all the time",
+      test: "is rotated while answers are kept all the time",
     },
   },
   {
@@ -496,7 +496,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/operator/secrets.test.ts",
-      test: "a secret on postgres is rotated while an organization gives its webhook endpoint a new one of its own",
+      test: "is rotated while an organization gives its webhook endpoint a new one of its own",
     },
   },
   {
@@ -1091,7 +1091,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "on postgres webhooks that have come to one endpoint in great number are found at once",
+      test: "that have come to one endpoint in great number are found at once",
     },
   },
   {
