@@ -627,7 +627,7 @@ export const mutations: Mutation[] = [
     replace: [["!isOfNoKey(error) ||", "!(error instanceof errors.JWKSNoMatchingKey) ||"]],
     noticed_by: {
       file: "test/resources/sign-ins.test.ts",
-      test: "a key of the same name that took the place of another is known once its sign-in may be asked again",
+      test: "is known once its sign-in may be asked again",
     },
   },
   {
