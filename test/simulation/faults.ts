@@ -244,7 +244,7 @@ const weights: Weight[] = [
   ["hand_on", 6],
   ["burst", 3],
   ["hostile", 4],
-  ["receiver", 5],
+  ["receiver", 8],
 ]
 
 /** What faults may come over. */
