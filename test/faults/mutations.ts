@@ -21,6 +21,7 @@ const outcome = "workers/watches/authorization-outcome.ts"
 const authorizer = "test/engine/authorizer.test.ts"
 const headerChain = "src/engine/chain/headers.ts"
 const headers = "test/engine/headers.test.ts"
+const longLife = "test/db/long-life.test.ts"
 
 export const mutations: Mutation[] = [
   {
@@ -1135,6 +1136,12 @@ export const mutations: Mutation[] = [
     file: headerChain,
     replace: [["      untied = new Map()\n", ""]],
     noticed_by: { file: headers, test: "as soon as blocks are replaced that may be its own" },
+  },
+  {
+    name: "a lane reads all that it has ever sent",
+    file: "src/engine/lanes/transactions.ts",
+    replace: [[', ne(transactions.status, "final"))', ")"]],
+    noticed_by: { file: longLife, test: "a lane finds what it watches without what it has ever sent" },
   },
 ]
 

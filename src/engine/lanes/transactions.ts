@@ -1,4 +1,4 @@
-import { and, asc, eq, exists, gte, inArray, isNotNull, isNull, max } from "drizzle-orm"
+import { and, asc, eq, exists, gte, inArray, isNotNull, isNull, max, ne, type SQL } from "drizzle-orm"
 import { type Address, type Hex, parseTransaction } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
@@ -153,14 +153,14 @@ const openOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
   db
     .select()
     .from(transactions)
-    .where(
-      and(
-        eq(transactions.lane_id, lane_id),
-        inArray(transactions.status, ["allocated", "signed", "sent", "mined"]),
-      ),
-    )
+    .where(and(isWatched(lane_id), inArray(transactions.status, ["allocated", "signed", "sent", "mined"])))
     .orderBy(asc(transactions.nonce)),
 )
+
+/** In the words of the index `transactions_watched`: for its order SQLite would read all that a lane has ever sent. */
+function isWatched(laneId: SQL) {
+  return and(eq(transactions.lane_id, laneId), ne(transactions.status, "final"))
+}
 
 /** What tells whether a transaction whose results were given is still where it was. */
 export type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
@@ -175,7 +175,7 @@ const settledOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) => {
   return db
     .select({ id, nonce, block_number, block_hash })
     .from(transactions)
-    .where(and(eq(transactions.lane_id, lane_id), inArray(transactions.status, ["confirmed", "reverted"])))
+    .where(and(isWatched(lane_id), inArray(transactions.status, ["confirmed", "reverted"])))
     .orderBy(asc(nonce))
 })
 

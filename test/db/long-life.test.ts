@@ -1,0 +1,66 @@
+import { describe, expect, test } from "bun:test"
+import type { Database, Queries } from "../../src/db/database.ts"
+import { transactions } from "../../src/db/schema.ts"
+import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { engines, useEngine } from "../harness/engines.ts"
+import { explained } from "../harness/explained.ts"
+import { insertScene, startOfTime } from "../harness/scene.ts"
+import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
+
+// What is asked again and again leads past all that a long life has left behind.
+
+describe.each(engines)("on $name", (engine) => {
+  const databases = useEngine(engine)
+
+  /** A database with a scene in it, and what it is asked through `watched`. */
+  async function openWatched() {
+    const db = await databases.openMigrated()
+    const asked: Watched[] = []
+    const watched = watchedDatabase(db, (each) => asked.push(each))
+    const scene = await db.transaction((tx) => insertScene(tx))
+    return { db, watched, asked, scene }
+  }
+
+  /** All that is read for what was asked, once the planner knows of the rows. */
+  async function readsOf(db: Database, asked: Watched[]): Promise<string[]> {
+    if (db.engine === "postgres") await db.read.ask({ text: "analyze" }, [])
+    const reads = await Promise.all(asked.map((each) => explained(db, each)))
+    return reads.flat()
+  }
+
+  test("a lane finds what it watches without what it has ever sent", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { lane_id } = scene
+    await insertSome(db, 2_000, (tx, numbers) =>
+      tx.insert(transactions).values(
+        numbers.map((nonce) => ({
+          ...{ id: newId(), lane_id, chain_id: 31_337, kind: "issueUnit", nonce, to: "0x01", call: "0x" },
+          ...{ gas: 1, max_fee_per_gas: "1", max_priority_fee_per_gas: "1", status: "final" as const },
+          ...{ created_at: startOfTime, updated_at: startOfTime },
+        })),
+      ),
+    )
+    await openTransactions(watched.read, lane_id)
+    await settledTransactions(watched.read, lane_id)
+    const reads = await readsOf(db, asked)
+    expect(reads).toHaveLength(2)
+    for (const read of reads) expect(read).toMatch(/transactions_(watched|by_status)/)
+  })
+})
+
+/** Inserts rows that are numbered from 0 on. */
+async function insertSome(
+  db: Database,
+  rows: number,
+  insert: (tx: Queries, numbers: number[]) => PromiseLike<unknown>,
+): Promise<void> {
+  for (let first = 0; first < rows; first += rowsAtOnce) {
+    const numbers = Array.from({ length: rowsAtOnce }, (_, index) => first + index)
+    await db.transaction(async (tx) => {
+      await insert(tx, numbers)
+    })
+  }
+}
+
+const rowsAtOnce = 500

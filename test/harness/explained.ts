@@ -1,0 +1,30 @@
+import type { Database } from "../../src/db/database.ts"
+import { withHiddenParameters } from "../../src/db/sqlite.ts"
+import type { Watched } from "./watched-database.ts"
+
+/** How a database goes about a statement: a line for each table or index that it reads, with what leads to the rows. */
+export async function explained(
+  db: Database,
+  { text, params }: Pick<Watched, "text" | "params">,
+): Promise<string[]> {
+  if (db.engine === "sqlite") {
+    const steps = await db.read.ask({ text: `explain query plan ${withHiddenParameters(text)}` }, params)
+    return steps.map(([_id, _parent, _unused, detail]) => String(detail))
+  }
+  const [row] = await db.read.ask({ text: `explain (format json) ${text}` }, params)
+  return readsOf(JSON.parse(String(row?.[0]))[0].Plan)
+}
+
+type Plan = {
+  "Node Type": string
+  "Relation Name"?: string
+  "Index Name"?: string
+  "Index Cond"?: string
+  Plans?: Plan[]
+}
+
+function readsOf(plan: Plan): string[] {
+  const name = plan["Index Name"] ?? plan["Relation Name"]
+  const own = name ? [`${plan["Node Type"]} ${name} ${plan["Index Cond"] ?? ""}`] : []
+  return [...own, ...(plan.Plans ?? []).flatMap(readsOf)]
+}
