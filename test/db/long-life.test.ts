@@ -1,11 +1,14 @@
 import { describe, expect, test } from "bun:test"
 import type { Database, Queries } from "../../src/db/database.ts"
-import { transactions } from "../../src/db/schema.ts"
+import { transactions, units } from "../../src/db/schema.ts"
 import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
+import type { Caller } from "../../src/platform/caller.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { listUnits } from "../../src/resources/units/service.ts"
 import { engines, useEngine } from "../harness/engines.ts"
 import { explained } from "../harness/explained.ts"
-import { insertScene, startOfTime } from "../harness/scene.ts"
+import { alice } from "../harness/ownership.ts"
+import { insertScene, startOfTime, unitRow } from "../harness/scene.ts"
 import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
 
 // What is asked again and again leads past all that a long life has left behind.
@@ -46,6 +49,26 @@ describe.each(engines)("on $name", (engine) => {
     const reads = await readsOf(db, asked)
     expect(reads).toHaveLength(2)
     for (const read of reads) expect(read).toMatch(/transactions_(watched|by_status)/)
+  })
+
+  test("a brand finds one unit of a collection by its own id without the others", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { collection_id, organization_id } = scene
+    await insertSome(db, 2_000, (tx, numbers) =>
+      tx.insert(units).values(
+        numbers.map((number) => ({
+          ...unitRow(scene, { collection_id, external_id: `item-${number}` }),
+          // As many of each ownership, so that none is known to be rare.
+          ...(number % 3 > 0 && { token_status: "active" as const, serial: number + 1 }),
+          ...(number % 3 > 1 && { claimed: true, owner: alice }),
+        })),
+      ),
+    )
+    const caller = { organization_id } as Caller
+    const page = { limit: 10, after: null }
+    const found = await listUnits(watched.read, caller, { collection_id, external_id: "item-7", page })
+    expect(found.rows).toHaveLength(1)
+    for (const read of await readsOf(db, asked)) expect(read).toMatch(/units_external_id/)
   })
 })
 

@@ -1143,6 +1143,15 @@ export const mutations: Mutation[] = [
     replace: [[', ne(transactions.status, "final"))', ")"]],
     noticed_by: { file: longLife, test: "a lane finds what it watches without what it has ever sent" },
   },
+  {
+    name: "one unit of a collection looked for among all of it",
+    file: "src/resources/units/service.ts",
+    replace: [["collection_id && !external_id", "collection_id"]],
+    noticed_by: {
+      file: longLife,
+      test: "a brand finds one unit of a collection by its own id without the others",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

@@ -233,9 +233,9 @@ const unitsOf = query((db, given: Given<Listed>) =>
     .limit(given.rows),
 )
 
-/** A collection leads to fewer rows than its organization. */
-function ofOrganization({ organization_id, collection_id }: Given<Listed>): SQL {
-  return collection_id
+/** A collection leads to fewer rows than its organization, and an external id of the organization to one. */
+function ofOrganization({ organization_id, collection_id, external_id }: Given<Listed>): SQL {
+  return collection_id && !external_id
     ? equalUnindexed(units.organization_id, organization_id)
     : eq(units.organization_id, organization_id)
 }
