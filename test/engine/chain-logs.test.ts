@@ -64,6 +64,13 @@ describe("a search of a collection's logs", () => {
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual(blocks)
   })
 
+  test("asks for fewer blocks where the answer is longer than anybody reads, as of a node of one's own without a limit", async () => {
+    const blocks = [95n, 90n, 88n, 84n]
+    const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n, log_bytes: 6_000_000 }, blocks)
+    const found = await searchCollectionLogs(chain, searchFrom(99n, null), () => false)
+    expect(found.map(({ blockNumber }) => blockNumber)).toEqual(blocks)
+  })
+
   test("comes to ask for as many blocks as the setting says once its provider takes them again", async () => {
     const { chain, limits } = startChain({ log_range_blocks: 100, lowest_allowed: 0n, most_blocks: 10 }, [])
     await searchCollectionLogs(chain, searchFrom(100n, null), () => false)
@@ -120,10 +127,17 @@ function searchFrom(newest_block: bigint, deployed_block: number | null) {
 
 type Range = { first: bigint; last: bigint }
 
-type Limits = { log_range_blocks: number; lowest_allowed: bigint; most_blocks?: number; most_logs?: number }
+type Limits = {
+  log_range_blocks: number
+  lowest_allowed: bigint
+  most_blocks?: number
+  most_logs?: number
+  /** How long the answer is for each log. */
+  log_bytes?: number
+}
 
 /** A provider that has one issuance in each of some blocks, and refuses ranges as public ones do. */
-function startChain({ log_range_blocks, lowest_allowed, ...most }: Limits, blocks: bigint[]) {
+function startChain({ log_range_blocks, lowest_allowed, log_bytes = 0, ...most }: Limits, blocks: bigint[]) {
   const limits = { most_blocks: Infinity, most_logs: Infinity, ...most }
   const asked: Range[] = []
   const server = Bun.serve({
@@ -150,7 +164,8 @@ function startChain({ log_range_blocks, lowest_allowed, ...most }: Limits, block
       if (inRange.length > most_logs)
         return refusal("invalid params", `Query returned more than ${most_logs} results.`)
       const result = inRange.sort((one, other) => Number(one - other)).map(issuanceIn)
-      return Response.json({ jsonrpc: "2.0", id, result })
+      const filler = " ".repeat(result.length * log_bytes)
+      return new Response(`${JSON.stringify({ jsonrpc: "2.0", id, result })}${filler}`)
     },
   })
   const close = () => server.stop(true)

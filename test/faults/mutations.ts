@@ -906,6 +906,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "many collections are asked for at the same time" },
   },
   {
+    name: "logs that are longer than the client reads are asked for again as they were",
+    file: "src/engine/chain/endpoint.ts",
+    replace: [["|response body exceeded/", "/"]],
+    noticed_by: {
+      file: "test/engine/chain-logs.test.ts",
+      test: "asks for fewer blocks where the answer is longer than anybody reads",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],

@@ -130,13 +130,16 @@ export function verdictOf(error: unknown): SendVerdict {
   return { outcome, said }
 }
 
-/** Whether a provider says that it does not answer so many blocks, or logs, at once: also under the code or status of a rate limit. */
+/**
+ * Whether a provider says that it does not answer so many blocks, or logs, at once, also under the code or status of a rate
+ * limit; or the client that it reads no such answer, as of a node that sets no limit.
+ */
 export function saysTooMuch(words: string): boolean {
   return tooMuch.test(words)
 }
 
 const tooMuch =
-  /blocks? range|ranges? (\d+ )?(is )?(exceeds|over|bigger|too)|(exceeds? |maximum |max |limited to ).*\brange|(more than|exceeds limit of) [\d,]+ (results|logs|blocks)|logs .*exceeds|too many (logs|results|blocks)|blocks? distance|at most [\d,]+ blocks|query must be smaller|response (size|is too|too)|query time(d )?-?out/
+  /blocks? range|ranges? (\d+ )?(is )?(exceeds|over|bigger|too)|(exceeds? |maximum |max |limited to ).*\brange|(more than|exceeds limit of) [\d,]+ (results|logs|blocks)|logs .*exceeds|too many (logs|results|blocks)|blocks? distance|at most [\d,]+ blocks|query must be smaller|response (size|is too|too)|query time(d )?-?out|response body exceeded/
 
 /** Of the engine API. */
 const noSuchBlock = -39_001
