@@ -15,7 +15,7 @@ import {
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
 import { factoryAbi } from "./engine/chain/contracts.generated.ts"
 import { type Parties, planDeployment, signerRoles } from "./engine/chain/deployment.ts"
-import { unlessUnknown } from "./engine/chain/endpoint.ts"
+import { endingAfter, unlessUnknown } from "./engine/chain/endpoint.ts"
 import publicChains from "./engine/chain/public-chains.json"
 import { rolesIn } from "./engine/chain/roles.ts"
 import { rawMessage } from "./engine/chain/rpc.ts"
@@ -59,7 +59,10 @@ function settingsOf(chainId: number): object {
 type Deployed = { factory_address: Address; desk_address?: Address }
 
 function connect(rpcUrl: string, account: PrivateKeyAccount) {
-  return createWalletClient({ account, transport: http(rpcUrl, { retryCount: 1 }) }).extend(publicActions)
+  return createWalletClient({
+    account,
+    transport: http(rpcUrl, { ...endingAfter(10_000), retryCount: 1 }),
+  }).extend(publicActions)
 }
 
 type Client = ReturnType<typeof connect>

@@ -915,6 +915,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a process that starts waits for an answer that never ends",
+    file: "src/engine/chain/check-chains.ts",
+    replace: [["...endingAfter(timeoutMilliseconds)", "timeout: timeoutMilliseconds"]],
+    noticed_by: {
+      file: "test/engine/check-chains.test.ts",
+      test: "is warned of, and keeps no process from starting",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],

@@ -2,6 +2,7 @@ import { createPublicClient, http } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Log } from "../../platform/log.ts"
 import { StartError } from "../../platform/start-error.ts"
+import { endingAfter } from "./endpoint.ts"
 
 /**
  * Asks every configured provider, at start, whether it serves the chain it is configured for, with the factory on it.
@@ -34,7 +35,7 @@ async function askProvider(
   index: number,
 ): Promise<"the factory" | "no factory" | "nothing to say"> {
   const client = createPublicClient({
-    transport: http(chain.rpc_urls[index], { timeout: 3_000, retryCount: 0 }),
+    transport: http(chain.rpc_urls[index], { ...endingAfter(timeoutMilliseconds), retryCount: 0 }),
   })
   const answers = await Promise.all([
     client.getChainId(),
@@ -48,6 +49,8 @@ async function askProvider(
     )
   return factory ? "the factory" : "no factory"
 }
+
+const timeoutMilliseconds = 3_000
 
 /** Addresses of providers hold keys, so they are known by their number. */
 function nameOf({ chain_id }: ChainConfig, index: number): string {

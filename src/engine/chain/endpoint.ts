@@ -18,9 +18,7 @@ export type Endpoint = (question: Question) => Promise<unknown>
 export function createEndpoint(url: string, timeoutMilliseconds: number, places: Places): Endpoint {
   const { request } = http(url, {
     retryCount: 0,
-    timeout: timeoutMilliseconds,
-    // The client's own timeout ends with the headers of an answer.
-    fetchFn: (input, init) => fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMilliseconds) }),
+    ...endingAfter(timeoutMilliseconds),
     // The client takes a JSON-RPC error for an answer whatever HTTP status it comes under.
     async onFetchResponse(response) {
       if (response.ok) return
@@ -39,6 +37,13 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
     if (result === undefined) throw new HttpRequestError({ url, details: "the answer is empty" })
     return result
   }
+}
+
+/** Options of a client that gives up after the timeout: its own ends with the headers of an answer. */
+export function endingAfter(timeout: number) {
+  const fetchFn = (input: string | URL | Request, init?: RequestInit) =>
+    fetch(input, { ...init, signal: AbortSignal.timeout(timeout) })
+  return { timeout, fetchFn }
 }
 
 /** What a provider says beside its HTTP status: the message of a JSON-RPC error, or the text as it is. */
