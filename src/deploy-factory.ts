@@ -18,7 +18,7 @@ import { type Parties, planDeployment, signerRoles } from "./engine/chain/deploy
 import { endingAfter, unlessUnknown } from "./engine/chain/endpoint.ts"
 import publicChains from "./engine/chain/public-chains.json"
 import { rolesIn } from "./engine/chain/roles.ts"
-import { rawMessage } from "./engine/chain/rpc.ts"
+import { rawMessage, unlessReverted } from "./engine/chain/rpc.ts"
 import { type Environment, metadataBaseUrl, processEnvironment } from "./platform/config.ts"
 import { ConfigError } from "./platform/config-error.ts"
 import { complain, say } from "./platform/run.ts"
@@ -151,13 +151,7 @@ async function sendDeployment(client: Client, { account, data, nonce }: Wanted):
 
 async function isOfFirstGeneration(client: Client, address: Address): Promise<boolean> {
   const data = encodeFunctionData({ abi: factoryAbi, functionName: "generation" })
-  try {
-    await client.call({ to: address, data })
-    return false
-  } catch (error) {
-    if (/revert/.test(rawMessage(error))) return true
-    throw error
-  }
+  return (await reach(unlessReverted(() => client.call({ to: address, data }), null))) === null
 }
 
 async function checkSettings(client: Client, address: Address, parties: Parties): Promise<void> {

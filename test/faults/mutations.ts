@@ -454,6 +454,20 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the address of a provider is printed where it fails to answer a call",
+    file: "src/deploy-factory.ts",
+    replace: [
+      [
+        "await reach(unlessReverted(() => client.call({ to: address, data }), null))",
+        "await client.call({ to: address, data })",
+      ],
+    ],
+    noticed_by: {
+      file: "test/operator/deploy-factory.test.ts",
+      test: "when the chain falls silent in between, without saying the provider's address",
+    },
+  },
+  {
     name: "a node that lacks the block of a deployment is believed",
     file: "src/deploy-factory.ts",
     replace: [["const lagMilliseconds = 15_000", "const lagMilliseconds = 0"]],

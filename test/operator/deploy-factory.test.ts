@@ -142,6 +142,16 @@ describe("the deployment ends with one line", () => {
     expect(line).not.toMatch("with-a-key")
   }, 20_000)
 
+  test("when the chain falls silent in between, without saying the provider's address", async () => {
+    const deployer = await newDeployer({ ether: "10" })
+    await deploy(deployer)
+    const node = startLesserNode(chain.rpc_url, failsToCall)
+    const line = await failure(deployer, { "rpc-url": `${node.url}/with-a-key` })
+    await node.stop()
+    expect(line).toMatch("the chain at --rpc-url does not do it: the node is tired; see")
+    expect(line).not.toMatch("with-a-key")
+  }, 20_000)
+
   test("when the account has no money, with what it needs", async () => {
     const deployer = await newDeployer({ ether: "0" })
     const line = await failure(deployer)
@@ -226,6 +236,10 @@ async function newDeployer({ ether }: { ether: string }): Promise<Deployer> {
 /** Says that it is of a public chain. */
 function ofAnotherChain({ method }: Call): Said | null {
   return method === "eth_chainId" ? { result: "0x2105" } : null
+}
+
+function failsToCall({ method }: Call): Said | null {
+  return method === "eth_call" ? { error: { code: -32_000, message: "the node is tired" } } : null
 }
 
 /** Knows of no code for so long after each transaction. */
