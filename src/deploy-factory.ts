@@ -11,6 +11,7 @@ import {
   isAddress,
   isAddressEqual,
   publicActions,
+  zeroAddress,
 } from "viem"
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
 import { factoryAbi } from "./engine/chain/contracts.generated.ts"
@@ -160,6 +161,11 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
   if (!isAddressEqual(known, parties.authorizer))
     throw new StartError(
       `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with what operator chain call set-authorizer --account ${parties.authorizer} prints`,
+    )
+  const named = await reach(client.readContract({ ...factory, functionName: "guardian" }))
+  if (parties.guardian && !isAddressEqual(named, parties.guardian))
+    throw new StartError(
+      `the factory at ${address} has ${isAddressEqual(named, zeroAddress) ? "no guardian" : `the guardian ${named}`}, not ${parties.guardian}; its admin changes that by calling setGuardian(${parties.guardian})`,
     )
   for (const { account, roles: needed } of signerRoles(parties.signers)) {
     const roles = await reach(client.readContract({ ...factory, functionName: "roles", args: [account] }))

@@ -468,6 +468,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a guardian whom a factory does not have is passed over in silence",
+    file: "src/deploy-factory.ts",
+    replace: [["if (parties.guardian && ", "if (!parties.guardian && "]],
+    noticed_by: {
+      file: "test/operator/deploy-factory.test.ts",
+      test: "when the factory is there with another guardian, or without one",
+    },
+  },
+  {
     name: "a node that lacks the block of a deployment is believed",
     file: "src/deploy-factory.ts",
     replace: [["const lagMilliseconds = 15_000", "const lagMilliseconds = 0"]],

@@ -176,6 +176,22 @@ describe("the deployment ends with one line", () => {
     expect(line).toMatch(`operator chain call set-authorizer --account ${deployer.address} prints`)
   }, 20_000)
 
+  test("when the factory is there with another guardian, or without one", async () => {
+    const [deployer, guardian] = [
+      await newDeployer({ ether: "10" }),
+      privateKeyToAddress(generatePrivateKey()),
+    ]
+    await deploy(deployer)
+    const none = await failure(deployer, { guardian })
+    expect(none).toMatch(`has no guardian, not ${guardian}`)
+    expect(none).toMatch(`its admin changes that by calling setGuardian(${guardian})`)
+    const guarded = await newDeployer({ ether: "10" })
+    await deploy(guarded, { guardian })
+    const other = privateKeyToAddress(generatePrivateKey())
+    expect(await failure(guarded, { guardian: other })).toMatch(`has the guardian ${guardian}, not ${other}`)
+    expect((await deploy(guarded)).exitCode).toBe(0)
+  }, 20_000)
+
   test("when the factory is there without one of the operators", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await deploy(deployer)
