@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test"
-import { keccak256, stringToHex } from "viem"
+import { encodeFunctionData, keccak256, stringToHex } from "viem"
+import { collectionAbi, deskAbi, deskBytecode } from "../../src/engine/chain/contracts.generated.ts"
 import {
   account,
   admin,
@@ -7,6 +8,8 @@ import {
   authorizer,
   type Chain,
   type Contract,
+  contractAt,
+  deploy,
   deployCollection,
   deployService,
   guardian,
@@ -103,6 +106,21 @@ test("a key that replaces can bind other chips to what nobody owns yet, which ca
   expect(await obstacle("replaceChip", 3n, 13, 66)).toBe("NotAllowed")
   await collection.run(operator.address, "replaceChip", 2n, 66, 12)
   expect(await collection.read("chipOf", 2n)).toBe(12)
+})
+
+test("a desk lets those in who have roles at the factory it was made for: no other one may give it any", async () => {
+  const other = await deployService(chain)
+  const { address } = await deploy(chain, admin.address, {
+    abi: deskAbi,
+    bytecode: deskBytecode,
+    args: [other.factory.address],
+  })
+  await other.factory.run(admin.address, "setRoles", thief.address, 2n)
+  await service.factory.run(admin.address, "setRoles", address, 7n)
+  const data = encodeFunctionData({ abi: collectionAbi, functionName: "claim", args: [2n, thief.address] })
+  expect(await obstacle(...calls.claim)).toBe("NotAllowed")
+  await contractAt(chain, address, deskAbi).run(thief.address, "run", [{ to: collection.address, data }])
+  expect(await collection.read("ownerOf", 2n)).toBe(thief.address)
 })
 
 test("a key that deploys can make empty collections, and touch none", async () => {

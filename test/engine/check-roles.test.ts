@@ -3,7 +3,9 @@ import type { Address } from "viem"
 import { type ConnectedChain, createChains } from "../../src/engine/chain/chains.ts"
 import { roleFaults, watchRoles } from "../../src/engine/chain/check-roles.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { planDeployment } from "../../src/engine/chain/deployment.ts"
 import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
+import { readRoles } from "../../src/operator/verbs/chain-roles.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { createLog } from "../../src/platform/log.ts"
 import { Unavailable } from "../../src/platform/unavailable.ts"
@@ -80,6 +82,20 @@ describe("the keys of a service", () => {
     expect(() => bare.authorizeClaim({ ...token, recipient })).toThrow(Unavailable)
   })
 
+  test("are not joined by the desk of another factory, whose keys that one lets in: it is named, and given no roles", async () => {
+    const { chain_id, config } = chain
+    const [other, mine] = [await anotherFactory(), config.desk_address as Address]
+    const moved = createChains(
+      { ...stage.world.context.config, chains: [{ ...config, factory_address: other }] },
+      chain.signers.flatMap(({ account }) => account ?? []),
+    ).get(chain_id) as ConnectedChain
+    expect(await roleFaults(moved)).toMatchObject([{ variable: "CHAINS", address: mine }])
+    expect((await roleFaults(moved))[0]?.text).toContain(`${mine}, which is no desk of factory ${other}`)
+    const { keys, calls } = await readRoles(moved)
+    expect(calls).toEqual([])
+    expect(keys.at(-1)).toEqual({ account: mine, is: "no desk of this factory", roles: 0, needed: null })
+  })
+
   test("cannot be judged where no provider answers", async () => {
     const rpc = { ...chain.rpc, readContract: () => Promise.reject(new Error("no line")) }
     const asked = roleFaults({ ...chain, rpc: rpc as ConnectedChain["rpc"] })
@@ -113,6 +129,22 @@ describe("the watch on roles", () => {
     watch.stop()
   })
 })
+
+/** A factory that knows the same keys, without a desk. */
+async function anotherFactory(): Promise<Address> {
+  const { client } = stage.anvil
+  const deployer = accountAt(8)
+  const { factory_address, factory_data } = planDeployment({
+    deployer: deployer.address,
+    guardian: null,
+    authorizer: accountAt(3).address,
+    signers,
+    metadata_base_url: "",
+  })
+  await client.sendTransaction({ account: deployer, data: factory_data, gas: 12_000_000n })
+  await client.mine({ blocks: 1 })
+  return factory_address
+}
 
 type AdminCall = ["setRoles" | "setAuthorizer", [Address, bigint]]
 

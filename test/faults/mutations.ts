@@ -947,6 +947,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the desk of another factory is asked to be given roles",
+    file: "src/engine/chain/desk.ts",
+    replace: [["return code?.includes(", "return !code?.includes("]],
+    noticed_by: {
+      file: "test/engine/check-roles.test.ts",
+      test: "are not joined by the desk of another factory, whose keys that one lets in",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],

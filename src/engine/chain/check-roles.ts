@@ -4,6 +4,7 @@ import type { Log } from "../../platform/log.ts"
 import { authorizationSeconds, authorizerEnd } from "./authorizer.ts"
 import type { ConnectedChain } from "./chains.ts"
 import { factoryAbi } from "./contracts.generated.ts"
+import { isOwnDesk } from "./desk.ts"
 import { firstFactoryAbi } from "./first-contracts.generated.ts"
 import type { Generation } from "./generations.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
@@ -58,6 +59,10 @@ async function signerFault(chain: ConnectedChain, address: Address, needed: numb
 
 async function deskFault(chain: ConnectedChain, address: Address) {
   const { chain_id, config } = chain
+  if (!(await isOwnDesk(chain))) {
+    const text = `CHAINS names the desk ${address}, which is no desk of factory ${config.factory_address} of chain ${chain_id}: correct or leave out desk_address, and let it have no roles there, for it would let in whom another factory knows`
+    return { chain_id, variable: "CHAINS", address, text } as const
+  }
   const lacks = await lackOf(chain, address, deskRoles)
   if (lacks === null) return null
   const text = `CHAINS names the desk ${address}, which ${lacks} at factory ${config.factory_address} of chain ${chain_id}: what goes through it waits until that is mended; operator chain roles says how`

@@ -7,7 +7,9 @@ import {
   toFunctionSelector,
 } from "viem"
 import type { ConnectedChain } from "./chains.ts"
+import { implementationOf } from "./collection-address.ts"
 import { collectionAbi, deskAbi } from "./contracts.generated.ts"
+import { reach } from "./rpc.ts"
 
 type ContractCall = { to: Address; data: Hex }
 
@@ -51,4 +53,15 @@ export async function deskFor(chain: ConnectedChain, contract: Address): Promise
   if (desk_address === null) return null
   const { factory, generation } = await chain.generations.originOf(contract)
   return generation === 2 && factory === factory_address ? desk_address : null
+}
+
+/**
+ * Whether the desk of `CHAINS` was made for the factory there: it lets in who has roles at the factory whose implementation
+ * stands in its code. Throws `ChainUnreachable`.
+ */
+export async function isOwnDesk({ config, rpc }: Pick<ConnectedChain, "config" | "rpc">): Promise<boolean> {
+  const { desk_address: address, factory_address } = config
+  if (address === null) return false
+  const code = await reach(() => rpc.getCode({ address }))
+  return code?.includes(implementationOf(factory_address).slice(2).toLowerCase()) ?? false
 }

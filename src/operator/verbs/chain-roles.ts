@@ -1,6 +1,7 @@
 import { type Address, encodeFunctionData, type Hex, isAddressEqual, zeroAddress } from "viem"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { factoryAbi } from "../../engine/chain/contracts.generated.ts"
+import { isOwnDesk } from "../../engine/chain/desk.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "../../engine/chain/roles.ts"
 import { reach } from "../../engine/chain/rpc.ts"
 import { OperatorRefusal } from "./refusal.ts"
@@ -35,14 +36,16 @@ export async function readRoles(chain: ConnectedChain) {
   const needs = new Map<Address, number>(
     chain.signers.map((signer) => [signer.address, rolesFor(signer.purpose)]),
   )
-  if (desk_address) needs.set(desk_address, deskRoles)
-  const accounts = [...new Set([...keys, ...needs.keys()])]
+  if (desk_address && (await isOwnDesk(chain))) needs.set(desk_address, deskRoles)
+  const accounts = new Set([...keys, ...needs.keys(), ...(desk_address ? [desk_address] : [])])
   const rows = await Promise.all(
-    accounts.map(async (account) => {
+    [...accounts].map(async (account) => {
       const bits = await rolesOf(chain, account)
       const needed = needs.get(account) ?? null
-      const is = desk_address && isAddressEqual(account, desk_address) ? "desk" : "signer"
-      return { account, is: needed === null ? "none of this service" : is, roles: bits, needed }
+      const isDesk = desk_address !== null && isAddressEqual(account, desk_address)
+      const is = isDesk ? "desk" : "signer"
+      const isNot = isDesk ? "no desk of this factory" : "none of this service"
+      return { account, is: needed === null ? isNot : is, roles: bits, needed }
     }),
   )
   return {
