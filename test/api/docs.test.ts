@@ -174,6 +174,14 @@ describe("the documentation", () => {
     expect((await found("no-such-word-anywhere")).filter((path) => path?.includes("/errors/"))).toEqual([])
     expect((await read("/docs/search?q=%3Cscript%3E")).text).toContain("“&lt;script&gt;”")
   })
+
+  test("answers the longest question that an address can hold as soon as any other, for all wait meanwhile", async () => {
+    const everywhere = Array.from({ length: 7_000 }, (_, place) => "aeinorst"[place % 8])
+    const begin = performance.now()
+    const { response } = await read(`/docs/search?q=${everywhere.join("+")}`)
+    expect(response.status).toBe(200)
+    expect(performance.now() - begin).toBeLessThan(500)
+  })
 })
 
 test("each page of the service itself has an icon, which is there", async () => {

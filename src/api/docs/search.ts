@@ -1,8 +1,10 @@
 import type { DocsPage } from "./site.ts"
 
-/** The pages in which every word of the question begins a word, best first: in the title, then by how often. */
+/** The pages that hold each of the question's first words, best first: in the title, then by how often. */
 export function search(pages: readonly DocsPage[], question: string): DocsPage[] {
-  const words = question.toLowerCase().match(/[\p{L}\p{N}_.]+/gu) ?? []
+  const asked = question.toLowerCase().match(/[\p{L}\p{N}_.]+/gu) ?? []
+  // Every page is read for each word, and all requests wait meanwhile.
+  const words = [...new Set(asked)].slice(0, mostWords)
   if (words.length === 0) return []
   return pages
     .map((page) => ({ page, score: scoreOf(page, words) }))
@@ -12,6 +14,7 @@ export function search(pages: readonly DocsPage[], question: string): DocsPage[]
     .map(({ page }) => page)
 }
 
+const mostWords = 12
 const mostResults = 12
 
 function scoreOf({ title, path, markdown, group }: DocsPage, words: string[]): number {
