@@ -109,7 +109,11 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   const body = await bodyOf(request)
   for (let attempt = 0; ; attempt++) {
     const asked = await addressed(options, request, body)
-    const answer = await (options.fetch ?? fetch)(asked).catch((error: Error) => error)
+    const answer = await (options.fetch ?? fetch)(asked).catch((error: Error) => {
+      // A caller's reason need not be an error.
+      request.signal.throwIfAborted()
+      return error
+    })
     const wait = await waitMilliseconds(answer, attempt)
     if (wait === null || request.signal.aborted || performance.now() + wait > deadline) {
       if (answer instanceof Error) throw answer

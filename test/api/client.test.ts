@@ -117,6 +117,18 @@ describe("the TypeScript client", () => {
     expect(seen).toHaveLength(1)
   })
 
+  test.each(["the page was left", { left: true }, undefined])(
+    "ends with the reason that it was aborted with, whatever that is: %j",
+    async (reason) => {
+      answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "5" })]
+      const abort = new AbortController()
+      const asked = client().GET("/v1/units", { signal: abort.signal })
+      setTimeout(() => abort.abort(reason), 50)
+      expect(await asked.catch((error) => error)).toBe(abort.signal.reason)
+      expect(seen).toHaveLength(1)
+    },
+  )
+
   test("waits for a conflict that passes by itself, and not for one that leaves another behind it", async () => {
     answers = [refuse(409, "unit.issuance_pending", { "retry-after": "1" })]
     expect((await createUnit()).response.status).toBe(200)
