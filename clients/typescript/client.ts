@@ -109,7 +109,7 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   const body = await bodyOf(request)
   for (let attempt = 0; ; attempt++) {
     const asked = await addressed(options, request, body)
-    const answer = await (options.fetch ?? fetch)(asked).catch((error: Error) => {
+    const answer = await answerOf(options, asked).catch((error: Error) => {
       // A caller's reason need not be an error.
       request.signal.throwIfAborted()
       return error
@@ -122,6 +122,17 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
     if (!(answer instanceof Error)) await answer.body?.cancel()
     await pause(wait, request.signal)
   }
+}
+
+/** With its body, for a connection may fail in the midst of it; a stream of events is read as it comes. */
+async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
+  const answer = await (options.fetch ?? fetch)(request)
+  if (isJson(answer)) await answer.clone().arrayBuffer()
+  return answer
+}
+
+function isJson({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("application/json") ?? false
 }
 
 /** Read once, for all attempts: not every browser can send a body as a stream, or clone one. */

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { createClient, dataOf, ServiceError, UnexpectedAnswer } from "../../clients/typescript/client.ts"
 import { EndedOtherwise, WaitedTooLong, waitForClaim } from "../../clients/typescript/wait-for.ts"
@@ -93,6 +95,22 @@ describe("the TypeScript client", () => {
     const moving = createClient({ base_url: () => addresses.shift() ?? baseUrl(), token: "end_sk_test" })
     expect((await createUnit(moving)).response.status).toBe(200)
     expect(seen).toHaveLength(1)
+  })
+
+  test("sends the same request again where the connection fails in the midst of the answer", async () => {
+    const keys: unknown[] = []
+    const breaking = createServer(({ headers }, response) => {
+      keys.push(headers["idempotency-key"])
+      response.writeHead(201, { "content-type": "application/json" })
+      if (keys.length > 1) response.end('{"id":"u"}')
+      else response.write('{"id":', () => response.destroy())
+    })
+    await new Promise<void>((resolve) => breaking.listen(0, "localhost", resolve))
+    const { port } = breaking.address() as AddressInfo
+    const api = createClient({ base_url: `http://localhost:${port}`, token: "end_sk_test" })
+    expect((await dataOf(createUnit(api))).id).toBe("u")
+    expect(keys).toEqual([keys[0], keys[0]])
+    breaking.close()
   })
 
   test("does not repeat a refusal that will stay one, and throws its code", async () => {
