@@ -17,11 +17,16 @@ export function createClient(options: ClientOptions): ServiceClient {
       if (request.method === "POST" && !request.headers.has("idempotency-key"))
         request.headers.set("idempotency-key", crypto.randomUUID())
     },
+    onResponse({ response, options: { parseAs } }) {
+      if (parseAs === "json" && response.ok && response.status !== 204 && !isOf(response, "application/json"))
+        throw new UnexpectedAnswer(response)
+    },
   })
   const events = createEvents(async (path, init) => {
     const request = new Request(`${unresolved}${path}`, init)
     const response = await fetchPatiently(options, request)
-    if (response.ok) return response
+    if (isOf(response, "text/event-stream") || (response.ok && isOf(response, "application/json")))
+      return response
     const refusal: unknown = await response.json().catch(() => null)
     throw isApiError(refusal) ? new ServiceError(response, refusal) : new UnexpectedAnswer(response)
   })
@@ -74,7 +79,7 @@ export class UnexpectedAnswer extends Error {
   override name = "UnexpectedAnswer"
   readonly status: number
   constructor({ url, status }: Pick<Response, "url" | "status">) {
-    super(`${url} answered ${status} and no error body: is base_url the address of the API?`)
+    super(`${url} answered ${status} and not as the service does: is base_url the address of the API?`)
     this.status = status
   }
 }
@@ -94,8 +99,8 @@ type Answered<Data> = {
 }
 
 function isApiError(body: unknown): body is Schemas["ApiError"] {
-  const error = (body as Partial<Schemas["ApiError"]> | null)?.error
-  return typeof error === "object" && typeof error.code === "string"
+  const error = (body as { error?: Partial<Schemas["ApiError"]["error"]> | null } | null)?.error
+  return typeof error === "object" && typeof error?.code === "string"
 }
 
 /** Stands where the address of the API will be once it is asked for. */
@@ -127,12 +132,12 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
 /** With its body, for a connection may fail in the midst of it; a stream of events is read as it comes. */
 async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
   const answer = await (options.fetch ?? fetch)(request)
-  if (isJson(answer)) await answer.clone().arrayBuffer()
+  if (isOf(answer, "application/json")) await answer.clone().arrayBuffer()
   return answer
 }
 
-function isJson({ headers }: Response): boolean {
-  return headers.get("content-type")?.startsWith("application/json") ?? false
+function isOf({ headers }: Pick<Response, "headers">, mediaType: string): boolean {
+  return headers.get("content-type")?.startsWith(mediaType) ?? false
 }
 
 /** Read once, for all attempts: not every browser can send a body as a stream, or clone one. */

@@ -158,12 +158,26 @@ describe("the TypeScript client", () => {
     expect(seen).toHaveLength(3)
   })
 
-  test("does not take a proxy's page for an answer of the service", async () => {
-    answers = [() => new Response("<h1>Not here</h1>", { status: 404 })]
-    const refused = await dataOf(createUnit()).catch((error) => error)
-    expect(refused).toBeInstanceOf(UnexpectedAnswer)
-    expect(refused.status).toBe(404)
-  })
+  const page = (status: number) => () =>
+    new Response("<h1>Not here</h1>", { status, headers: { "content-type": "text/html" } })
+  const others: [what: string, answer: () => Response][] = [
+    ["a proxy's page with 404", page(404)],
+    ["a proxy's page with 200", page(200)],
+    ["a success without a body", () => new Response("")],
+    ["JSON of another form", () => Response.json({ error: null }, { status: 404 })],
+  ]
+  for (const [what, answer] of others)
+    test(`does not take ${what} for an answer of the service`, async () => {
+      const { events } = client()
+      const ways = [() => dataOf(createUnit()), () => events.list().next(), () => events.stream().next()]
+      for (const ask of ways) {
+        answers = [answer]
+        const { status } = answer()
+        const refused = await ask().catch((error) => error)
+        expect(refused).toBeInstanceOf(UnexpectedAnswer)
+        expect(refused.status).toBe(status)
+      }
+    })
 
   test("gives up when the wait would outlast its patience", async () => {
     answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "60" })]
@@ -173,7 +187,9 @@ describe("the TypeScript client", () => {
 })
 
 describe("events as they happen", () => {
-  const message = (id: string) => () => new Response(`id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`)
+  const headers = { "content-type": "text/event-stream; charset=utf-8" }
+  const message = (id: string) => () =>
+    new Response(`id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`, { headers })
   /** The first `count` of a stream, or as many as come in a while. */
   async function watched(count: number): Promise<string[]> {
     const ids: string[] = []
