@@ -32,7 +32,7 @@ export async function verifyWebhook(
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
   for (const each of signatures.split(" ")) {
     const [version, signature = ""] = each.split(",")
-    if (version !== "v1" || !/^[0-9A-Za-z+/]+=*$/.test(signature)) continue
+    if (version !== "v1" || !/^[0-9A-Za-z+/]{43}=$/.test(signature)) continue
     if (await crypto.subtle.verify("HMAC", key, bytesOf(signature), signed)) return JSON.parse(body)
   }
   throw new WebhookError("no signature of the webhook is right")

@@ -1,0 +1,25 @@
+import { describe, expect, test } from "bun:test"
+import { Webhook } from "standardwebhooks"
+import { verifyWebhook, WebhookError } from "../../clients/typescript/webhooks.ts"
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw1nT8qPzq3Vc="
+const now = new Date()
+const body = '{"id":"e1","type":"unit.created"}'
+const signature = new Webhook(secret).sign("e1", now, body)
+const headersWith = (signatures: string) => ({
+  "webhook-id": "e1",
+  "webhook-timestamp": `${Math.floor(now.getTime() / 1_000)}`,
+  "webhook-signature": signatures,
+})
+
+describe("the verification of a webhook in the TypeScript client", () => {
+  test.each(["v1,abcde", "v1,A===", "v1,", "v1", "", "v1a,abcd"])(
+    "throws WebhookError for a signature that is none: %j",
+    async (forged) => {
+      const refused = verifyWebhook(body, headersWith(forged), secret)
+      expect(await refused.catch((error) => error)).toBeInstanceOf(WebhookError)
+      const event = await verifyWebhook(body, headersWith(`${forged} ${signature}`), secret)
+      expect<string>(event.id).toBe("e1")
+    },
+  )
+})
