@@ -11,16 +11,13 @@ export class WebhookError extends Error {
  */
 export async function verifyWebhook(
   body: string,
-  headers: Headers | Record<string, string | undefined>,
+  headers: GivenHeaders,
   secret: string,
   { now = new Date() }: { now?: Date } = {},
 ): Promise<Schemas["Event"]> {
-  const header = (name: string) => (headers instanceof Headers ? headers.get(name) : headers[name]) ?? ""
-  const [id, timestamp, signatures] = [
-    header("webhook-id"),
-    header("webhook-timestamp"),
-    header("webhook-signature"),
-  ]
+  const id = headerOf(headers, "webhook-id")
+  const timestamp = headerOf(headers, "webhook-timestamp")
+  const signatures = headerOf(headers, "webhook-signature")
   if (!/^\d+$/.test(timestamp)) throw new WebhookError("webhook-timestamp is missing")
   const seconds = now.getTime() / 1_000 - Number(timestamp)
   if (Math.abs(seconds) > toleranceSeconds)
@@ -36,6 +33,15 @@ export async function verifyWebhook(
     if (await crypto.subtle.verify("HMAC", key, bytesOf(signature), signed)) return JSON.parse(body)
   }
   throw new WebhookError("no signature of the webhook is right")
+}
+
+/** As frameworks hand them over: those of a `Request`, or by their names, in whatever case these came. */
+type GivenHeaders = Headers | Record<string, string | string[] | undefined>
+
+function headerOf(headers: GivenHeaders, name: string): string {
+  if (headers instanceof Headers) return headers.get(name) ?? ""
+  const [, value] = Object.entries(headers).find(([each]) => each.toLowerCase() === name) ?? []
+  return String(value ?? "")
 }
 
 const toleranceSeconds = 5 * 60

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import type { IncomingHttpHeaders } from "node:http"
 import { Webhook } from "standardwebhooks"
 import { verifyWebhook, WebhookError } from "../../clients/typescript/webhooks.ts"
 
@@ -22,4 +23,10 @@ describe("the verification of a webhook in the TypeScript client", () => {
       expect<string>(event.id).toBe("e1")
     },
   )
+
+  test("takes the headers as frameworks hand them over: in any case, and with lists of others", async () => {
+    const upper = Object.entries(headersWith(signature)).map(([name, value]) => [name.toUpperCase(), value])
+    const given: IncomingHttpHeaders = { ...Object.fromEntries(upper), "set-cookie": ["a=1", "b=2"] }
+    expect<string>((await verifyWebhook(body, given, secret)).id).toBe("e1")
+  })
 })
