@@ -1,14 +1,19 @@
 import { describe, expect, test } from "bun:test"
+import { eq, isNotNull } from "drizzle-orm"
 import type { Database, Queries } from "../../src/db/database.ts"
-import { transactions, units } from "../../src/db/schema.ts"
+import { actors, bulkPairings, effects, transactions, units } from "../../src/db/schema.ts"
+import type { Effect } from "../../src/engine/jobs/job.ts"
 import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
 import type { Caller } from "../../src/platform/caller.ts"
+import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
 import { listUnits } from "../../src/resources/units/service.ts"
+import { issueUnits } from "../../workers/jobs/issue-units.ts"
 import { engines, useEngine } from "../harness/engines.ts"
 import { explained } from "../harness/explained.ts"
 import { alice } from "../harness/ownership.ts"
-import { insertScene, startOfTime, unitRow } from "../harness/scene.ts"
+import { createTestContext, insertScene, type Scene, startOfTime, unitRow } from "../harness/scene.ts"
 import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
 
 // What is asked again and again leads past all that a long life has left behind.
@@ -70,7 +75,45 @@ describe.each(engines)("on $name", (engine) => {
     expect(found.rows).toHaveLength(1)
     for (const read of await readsOf(db, asked)) expect(read).toMatch(/units_external_id/)
   })
+
+  test("a bulk request is over without a look at what other brands wait for", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { organization_id, lane_id, collection_id } = scene
+    const [over, other] = [newId(), newId()]
+    const begun = { created_at: startOfTime, issued_at: null }
+    await insertSome(db, 2_000, async (tx, numbers) => {
+      const rows = numbers.map((number) => ({ id: newId(), number }))
+      await tx.insert(actors).values(rows.map(({ id }) => actorRow(scene, id)))
+      await tx.insert(effects).values(
+        rows.map(({ id, number }) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "issuing", src: "issueUnit", attempts: 0 },
+          ...{ queue: laneQueue(lane_id), due_at: startOfTime, created_at: startOfTime },
+          input: { collection_id, chip_id: "04AABBCCDD", bulk_pairing_id: number === 0 ? over : other },
+          status: number === 0 ? ("done" as const) : ("open" as const),
+        })),
+      )
+    })
+    await db.transaction((tx) =>
+      tx.insert(bulkPairings).values({ id: over, organization_id, collection_id, size: 1, ...begun }),
+    )
+    const settled = await db.read.select().from(effects).where(eq(effects.status, "done"))
+    await inTurn(createTestContext(watched), null, async (turn) => {
+      await issueUnits.afterRefusal?.(turn, settled as Effect<"issueUnit">[])
+    })
+    const closed = await db.read.select().from(bulkPairings).where(isNotNull(bulkPairings.issued_at))
+    expect(closed.map(({ id }) => id)).toEqual([over])
+    const ofEffects = (await readsOf(db, asked)).filter((read) => read.includes("effects"))
+    expect(ofEffects).toHaveLength(1)
+    expect(ofEffects[0]).toMatch(/effects_of_bulk/)
+  })
 })
+
+function actorRow({ organization_id }: Scene, id: string): typeof actors.$inferInsert {
+  return {
+    ...{ id, machine: "unit-token", machine_version: 1, organization_id, snapshot: {}, version: 1 },
+    ...{ status: "pending", state: "pending.issuing", created_at: startOfTime, updated_at: startOfTime },
+  }
+}
 
 /** Inserts rows that are numbered from 0 on. */
 async function insertSome(

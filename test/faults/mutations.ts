@@ -1202,6 +1202,15 @@ export const mutations: Mutation[] = [
       test: "a brand finds one unit of a collection by its own id without the others",
     },
   },
+  {
+    name: "a bulk request over once others wait for nothing",
+    file: "workers/jobs/issue-units.ts",
+    replace: [['and(isOfBulk, eq(effects.status, "open")', 'and(eq(effects.status, "open")']],
+    noticed_by: {
+      file: longLife,
+      test: "a bulk request is over without a look at what other brands wait for",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

@@ -293,21 +293,21 @@ function isRepeat({ attempts }: Effect<"issueUnit">): boolean {
 }
 
 /** A bulk request makes way for the next one when nothing of it is open any more. */
-async function closeBulkPairings(turn: Turn, settled: Effect<"issueUnit">[]): Promise<void> {
-  const bulks = new Map(settled.map((effect) => [effect.input.bulk_pairing_id, effect.queue]))
-  for (const [bulk_pairing_id, queue] of bulks) {
-    if (bulk_pairing_id === null) continue
-    const isOfBulk = sql`${effects.input} ->> 'bulk_pairing_id' = ${bulk_pairing_id}`
-    const open = turn.tx
-      .select({ id: effects.id })
-      .from(effects)
-      .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isOfBulk))
-    await turn.tx
-      .update(bulkPairings)
-      .set({ issued_at: turn.at })
-      .where(and(eq(bulkPairings.id, bulk_pairing_id), isNull(bulkPairings.issued_at), notExists(open)))
-  }
+async function closeBulkPairings({ tx, at }: Turn, settled: Effect<"issueUnit">[]): Promise<void> {
+  for (const id of new Set(settled.map(({ input }) => input.bulk_pairing_id)))
+    if (id !== null) await closeBulkPairing(tx, { id, issued_at: at })
 }
+
+const closeBulkPairing = query((db, { id, issued_at }: Given<{ id: string; issued_at: Date }>) => {
+  // In the words of the index in migrations/0028_effects_of_bulk.sql.
+  const isOfBulk = sql`${effects.input} ->> 'bulk_pairing_id' = ${id}`
+  const isWaiting = and(isOfBulk, eq(effects.status, "open"), eq(effects.src, "issueUnit"))
+  const open = db.select({ id: effects.id }).from(effects).where(isWaiting)
+  return db
+    .update(bulkPairings)
+    .set({ issued_at })
+    .where(and(eq(bulkPairings.id, id), isNull(bulkPairings.issued_at), notExists(open)))
+})
 
 /**
  * A batch reverts also because one before it did or lost its nonce, or because the chain has other units at its
