@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq, isNotNull } from "drizzle-orm"
+import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Database, Queries } from "../../src/db/database.ts"
 import { actors, bulkPairings, effects, transactions, units } from "../../src/db/schema.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
@@ -7,9 +8,10 @@ import { openTransactions, settledTransactions } from "../../src/engine/lanes/tr
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
-import { laneQueue } from "../../src/platform/queues.ts"
+import { chainQueue, laneQueue } from "../../src/platform/queues.ts"
 import { listUnits } from "../../src/resources/units/service.ts"
 import { issueUnits } from "../../workers/jobs/issue-units.ts"
+import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { engines, useEngine } from "../harness/engines.ts"
 import { explained } from "../harness/explained.ts"
 import { alice } from "../harness/ownership.ts"
@@ -105,6 +107,35 @@ describe.each(engines)("on $name", (engine) => {
     const ofEffects = (await readsOf(db, asked)).filter((read) => read.includes("effects"))
     expect(ofEffects).toHaveLength(1)
     expect(ofEffects[0]).toMatch(/effects_of_bulk/)
+  })
+
+  test("a watch whose chain has nothing new reads no more than one of the authorizations that wait", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { organization_id } = scene
+    await insertSome(db, 500, async (tx, numbers) => {
+      const rows = numbers.map(() => newId())
+      await tx.insert(actors).values(rows.map((id) => actorRow(scene, id)))
+      await tx.insert(effects).values(
+        rows.map((id) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "watching", src: "watchAuthorization" },
+          ...{ input: {}, status: "open" as const, queue: chainQueue(31_337), attempts: 0 },
+          ...{ due_at: startOfTime, created_at: startOfTime },
+        })),
+      )
+    })
+    const block = { number: 98n, hash: "0xaa", timestamp: 0n }
+    await db.transaction((tx) =>
+      tx.insert(chainCursors).values({
+        ...{ chain_id: 31_337, block_number: 98, block_hash: block.hash, updated_at: startOfTime },
+        ...{ owners_block_number: 98, owners_block_hash: block.hash },
+      }),
+    )
+    const headers = { follow: async () => ({ number: 100n }), at: async () => block }
+    const config = { confirmation_depth: 3, finality_depth: 64 }
+    const chain = { chain_id: 31_337, config, headers } as never
+    expect(await watchAuthorizations(createTestContext(watched), chain, () => {})).toBe("at work")
+    const read = asked.flatMap(({ text, rows }) => (text.includes('"effects"') ? rows : []))
+    expect(read).toHaveLength(1)
   })
 })
 

@@ -1211,6 +1211,20 @@ export const mutations: Mutation[] = [
       test: "a bulk request is over without a look at what other brands wait for",
     },
   },
+  {
+    name: "all authorizations read where there is nothing new",
+    file: watch,
+    replace: [
+      [
+        "(await someOpenIn(context.db.read, { queue: chainQueue(chain.chain_id) }))",
+        "(await openWatches(context, chain))",
+      ],
+    ],
+    noticed_by: {
+      file: longLife,
+      test: "a watch whose chain has nothing new reads no more than one of the authorizations that wait",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

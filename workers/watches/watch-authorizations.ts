@@ -80,7 +80,7 @@ async function readOn(
   unread: bigint | null,
 ): Promise<"idle" | "at work"> {
   const { headers } = chain
-  const isIdle = (await openWatches(context, chain)).length === 0
+  const isIdle = (await someOpenIn(context.db.read, { queue: chainQueue(chain.chain_id) })).length === 0
   const { number: head } = await (isIdle ? headers.followIdly() : headers.follow())
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
   if (deepest < 0n) return "at work"
@@ -275,6 +275,15 @@ async function openWatches(context: Context, chain: ConnectedChain): Promise<Wat
   const rows = await openIn(context.db.read, { queue: chainQueue(chain.chain_id) })
   return rows.map((row) => ({ ...row, input: row.input as WatchAuthorizationInput }))
 }
+
+/** One of them tells that there are some, which is asked far more often than there is a block to read. */
+const someOpenIn = query((db, { queue }: Given<{ queue: string }>) =>
+  db
+    .select({ id: effects.id })
+    .from(effects)
+    .where(and(eq(effects.queue, queue), eq(effects.status, "open")))
+    .limit(1),
+)
 
 const openIn = query((db, { queue }: Given<{ queue: string }>) =>
   db
