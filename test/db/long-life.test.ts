@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test"
 import { eq, isNotNull } from "drizzle-orm"
+import { type Address, getAddress } from "viem"
 import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Database, Queries } from "../../src/db/database.ts"
-import { actors, bulkPairings, effects, transactions, units } from "../../src/db/schema.ts"
+import { actors, bulkPairings, collections, effects, transactions, units } from "../../src/db/schema.ts"
+import { encodeRun } from "../../src/engine/chain/desk.ts"
+import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
 import type { Caller } from "../../src/platform/caller.ts"
@@ -43,13 +46,7 @@ describe.each(engines)("on $name", (engine) => {
     const { db, watched, asked, scene } = await openWatched()
     const { lane_id } = scene
     await insertSome(db, 2_000, (tx, numbers) =>
-      tx.insert(transactions).values(
-        numbers.map((nonce) => ({
-          ...{ id: newId(), lane_id, chain_id: 31_337, kind: "issueUnit", nonce, to: "0x01", call: "0x" },
-          ...{ gas: 1, max_fee_per_gas: "1", max_priority_fee_per_gas: "1", status: "final" as const },
-          ...{ created_at: startOfTime, updated_at: startOfTime },
-        })),
-      ),
+      tx.insert(transactions).values(numbers.map((nonce) => sentRow(lane_id, nonce))),
     )
     await openTransactions(watched.read, lane_id)
     await settledTransactions(watched.read, lane_id)
@@ -137,7 +134,45 @@ describe.each(engines)("on $name", (engine) => {
     const read = asked.flatMap(({ text, rows }) => (text.includes('"effects"') ? rows : []))
     expect(read).toHaveLength(1)
   })
+
+  test("an issuance is planned without a look into what others have on its way through the desk", async () => {
+    const { db, scene } = await openWatched()
+    const { organization_id, lane_id, collection_id } = scene
+    const unit_id = newId()
+    const input = { collection_id, chip_id: "04AABBCCDD", bulk_pairing_id: null }
+    const own = encodeIssue(2, { first: 7, chip_ids: ["04AABBCCEE"] }, { asCode: false })
+    const run = encodeRun([
+      { to: desk, data: unreadable },
+      { to: contract, data: own },
+    ])
+    await db.transaction(async (tx) => {
+      await tx.update(collections).set({ address: contract })
+      await tx.insert(transactions).values({ ...sentRow(lane_id, 0), status: "sent", to: desk, call: run })
+      await tx.insert(actors).values(actorRow(scene, unit_id))
+      await tx.insert(effects).values({
+        ...{ id: newId(), actor_id: unit_id, organization_id, invoke_id: "issuing", src: "issueUnit", input },
+        ...{ status: "open", queue: laneQueue(lane_id), attempts: 0 },
+        ...{ due_at: startOfTime, created_at: startOfTime },
+      })
+    })
+    const waiting = (await db.read.select().from(effects)) as [Effect<"issueUnit">]
+    // Its own serials have been given back, and what is on its way on them has to fail first.
+    expect(await issueUnits.plan({} as never, db.read, waiting)).toEqual({ do: "wait", effects: waiting })
+  })
 })
+
+const contract = alice as Address
+const desk = getAddress(`0x${"de".repeat(20)}`)
+/** What takes time to be read, or cannot be. */
+const unreadable = "0x"
+
+function sentRow(lane_id: string, nonce: number): typeof transactions.$inferInsert {
+  return {
+    ...{ id: newId(), lane_id, chain_id: 31_337, kind: "issueUnit", nonce, to: "0x01", call: "0x" },
+    ...{ gas: 1, max_fee_per_gas: "1", max_priority_fee_per_gas: "1", status: "final" },
+    ...{ created_at: startOfTime, updated_at: startOfTime },
+  }
+}
 
 function actorRow({ organization_id }: Scene, id: string): typeof actors.$inferInsert {
   return {

@@ -1225,6 +1225,15 @@ export const mutations: Mutation[] = [
       test: "a watch whose chain has nothing new reads no more than one of the authorizations that wait",
     },
   },
+  {
+    name: "all that goes through the desk read for each collection",
+    file: "workers/jobs/issue-units.ts",
+    replace: [["issuancesIn(row, address)", "issuancesIn(row)"]],
+    noticed_by: {
+      file: longLife,
+      test: "an issuance is planned without a look into what others have on its way through the desk",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

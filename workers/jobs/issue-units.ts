@@ -256,7 +256,8 @@ async function issuancesWith(
   statuses: TransactionRow["status"][],
 ): Promise<Issuance[]> {
   const rows = await callsWith(queries, { address, chain_id, statuses })
-  return rows.flatMap(issuancesIn).filter(({ contract }) => contract === address)
+  // What others issue through the desk takes long to be read, and matters to them.
+  return rows.flatMap((row) => issuancesIn(row, address))
 }
 
 type Sought = Pick<CollectionRow, "address" | "chain_id"> & { statuses: TransactionRow["status"][] }
@@ -340,11 +341,11 @@ function hasFitChip({ input }: Effect<"issueUnit">): boolean {
 /** What a transaction issues of one collection. */
 type Issuance = { contract: Address; data: Hex; first: number; chip_ids: readonly string[] }
 
-function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">): Issuance[] {
-  return callsIn({ to, data: call }).map(({ to: contract, data }) => ({
-    ...{ contract, data },
-    ...decodeIssue(data),
-  }))
+/** What a transaction issues, of one contract alone where that is named. */
+function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">, of?: string): Issuance[] {
+  return callsIn({ to, data: call }).flatMap(({ to: contract, data }) =>
+    of === undefined || contract === of ? [{ contract, data, ...decodeIssue(data) }] : [],
+  )
 }
 
 /** What a transaction issues of one collection, with the effects that it achieves. */
