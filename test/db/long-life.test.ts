@@ -8,12 +8,14 @@ import { encodeRun } from "../../src/engine/chain/desk.ts"
 import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
+import { waitingWork } from "../../src/engine/lanes/turns.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { chainQueue, laneQueue } from "../../src/platform/queues.ts"
 import { listUnits } from "../../src/resources/units/service.ts"
 import { issueUnits } from "../../workers/jobs/issue-units.ts"
+import { jobs } from "../../workers/jobs/jobs.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { engines, useEngine } from "../harness/engines.ts"
 import { explained } from "../harness/explained.ts"
@@ -133,6 +135,27 @@ describe.each(engines)("on $name", (engine) => {
     expect(await watchAuthorizations(createTestContext(watched), chain, () => {})).toBe("at work")
     const read = asked.flatMap(({ text, rows }) => (text.includes('"effects"') ? rows : []))
     expect(read).toHaveLength(1)
+  })
+
+  test("a lane finds what waits for it without what waits for wallets and other lanes", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { organization_id, lane_id } = scene
+    await insertSome(db, 2_000, async (tx, numbers) => {
+      const rows = numbers.map((number) => ({ id: newId(), number }))
+      await tx.insert(actors).values(rows.map(({ id }) => actorRow(scene, id)))
+      await tx.insert(effects).values(
+        rows.map(({ id, number }) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "work", src: "issueUnit", input: {} },
+          ...{ queue: number < 10 ? laneQueue(lane_id) : chainQueue(31_337), status: "open" as const },
+          ...{ attempts: 0, due_at: startOfTime, created_at: startOfTime },
+        })),
+      )
+    })
+    const lane = { context: createTestContext(watched), signer: { lane_id }, jobs } as never
+    expect(await waitingWork(lane)).toHaveLength(10)
+    const reads = await readsOf(db, asked)
+    expect(reads.filter((read) => read.includes("effects_open"))).toHaveLength(1)
+    expect(reads.filter((read) => read.includes("effects_by_status"))).toEqual([])
   })
 
   test("an issuance is planned without a look into what others have on its way through the desk", async () => {

@@ -1234,6 +1234,15 @@ export const mutations: Mutation[] = [
       test: "an issuance is planned without a look into what others have on its way through the desk",
     },
   },
+  {
+    name: "what waits for a lane looked for in all queues",
+    file: "src/engine/lanes/turns.ts",
+    replace: [["        gte(effects.id, lowestId),\n", ""]],
+    noticed_by: {
+      file: longLife,
+      test: "a lane finds what waits for it without what waits for wallets and other lanes",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */
