@@ -3,12 +3,6 @@ export function newId(): string {
   return Bun.randomUUIDv7()
 }
 
-/** The lowest id that can have been made at a time or later. */
-export function lowestIdAt(at: Date): string {
-  const milliseconds = at.getTime().toString(16).padStart(12, "0")
-  return `${milliseconds.slice(0, 8)}-${milliseconds.slice(8)}-7000-8000-000000000000`
-}
-
 /** The forms that are taken: letters in either case. */
 export const uuidForm = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
 export const chipIdForm = /^[0-9A-Fa-f]{10}$/

@@ -28,6 +28,7 @@ import {
   undoBlocks,
 } from "../harness/by-hand.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 // At which block something counts as having happened, block by block.
 
@@ -150,6 +151,18 @@ describe("an authorization", () => {
     const clock = () => new Date(Date.now() + 2 * 3_600_000)
     await watch({ ...hand, world: { ...hand.world, context: { ...context, clock } } })
     expect(await claimNow(hand, claim.id)).toMatchObject({ status: "claimed", transaction_hash })
+  }, 30_000)
+
+  test("whose use was told is not read again for blocks that tell of no use", async () => {
+    const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
+    await claimedUnit(hand)
+    await hand.mine()
+    const read: string[] = []
+    const { context } = hand.world
+    const db = watchedDatabase(context.db, ({ text, rows }) => read.push(...rows.map(() => text)))
+    await watch({ ...hand, world: { ...hand.world, context: { ...context, db } } })
+    expect(read.filter((text) => text.includes('"claims"'))).toEqual([])
+    expect(read.length).toBeGreaterThan(0)
   }, 30_000)
 
   test("whose use was missed on another fork, for longer than the finality depth, is found all the same", async () => {

@@ -1,12 +1,9 @@
-import { and, eq, gte, isNotNull } from "drizzle-orm"
+import { and, eq, inArray } from "drizzle-orm"
+import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { claims, collections, transfers, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
-import { authorizationSeconds } from "../../src/engine/chain/authorizer.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
-import type { Header } from "../../src/engine/chain/headers.ts"
-import type { Context } from "../../src/platform/context.ts"
-import { lowestIdAt } from "../../src/platform/ids.ts"
 
 /** A claim or transfer that was told to have used its authorization, and the transaction it was told of. */
 export type ToldUse = {
@@ -17,27 +14,29 @@ export type ToldUse = {
   transaction_hash: string
 }
 
-/**
- * Those whose use a reorganization may have put into another transaction in the blocks from one on: no block later than
- * an authorization lasts can have it, however long ago the chain was read.
- */
+/** Those who were told that one of these authorizations was used, which blocks may have in another transaction now. */
 export async function toldUses(
-  { db, clock }: Context,
-  { chain_id, config }: ConnectedChain,
-  { timestamp }: Pick<Header, "timestamp">,
+  queries: Queries,
+  { chain_id }: ConnectedChain,
+  digests: readonly string[],
 ): Promise<ToldUse[]> {
-  const since = Math.min(Number(timestamp) * 1_000, clock().getTime()) - restatedMilliseconds(config)
-  const asked = { chain_id, lowest_id: lowestIdAt(new Date(Math.max(since, 0))) }
-  const told = await Promise.all([claimsTold(db.read, asked), transfersTold(db.read, asked)])
-  // All of them are set where an authorization was used.
-  return told.flat() as ToldUse[]
+  const told: ToldUse[] = []
+  for (let first = 0; first < digests.length; first += atOnce) {
+    const asked = { chain_id, digests: digests.slice(first, first + atOnce) }
+    const some = await Promise.all([claimsTold(queries, asked), transfersTold(queries, asked)])
+    // All of them are set where an authorization was used.
+    told.push(...(some.flat() as ToldUse[]))
+  }
+  return told
 }
+
+const atOnce = 500
 
 const claimsTold = queryTold(claims, "claimed")
 const transfersTold = queryTold(transfers, "confirmed")
 
 function queryTold(table: typeof claims | typeof transfers, status: "claimed" | "confirmed") {
-  return query((db, { chain_id, lowest_id }: Given<{ chain_id: number; lowest_id: string }>) =>
+  return query((db, { chain_id, digests }: Given<{ chain_id: number; digests: string[] }>) =>
     db
       .select({
         id: table.id,
@@ -51,18 +50,12 @@ function queryTold(table: typeof claims | typeof transfers, status: "claimed" | 
       .innerJoin(collections, eq(collections.id, units.collection_id))
       .where(
         and(
-          gte(table.id, lowest_id),
+          inArray(table.authorization_digest, digests),
           eq(table.status, status),
-          isNotNull(table.authorization_digest),
           eq(collections.chain_id, chain_id),
         ),
       ),
   )
-}
-
-/** As long as an authorization lasts, and until the last block that can have it is final, however late that is told. */
-function restatedMilliseconds({ finality_depth, block_time_seconds }: ConnectedChain["config"]): number {
-  return (authorizationSeconds + 2 * finality_depth * block_time_seconds) * 1_000
 }
 
 /** What was told stays so, but of another transaction. */

@@ -110,14 +110,13 @@ async function readOn(
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing before now can matter.
   const from = contracts.size === 0 ? deepest : since + 1n
-  const told = await toldUses(context, chain, await headers.at(from))
 
   // Asked for a range, a node that is behind may leave out what it does not have.
   const final = head - surelyHeld(chain.config) + 1n
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
-    ...{ context, chain, checkpoint, deepest, isAgreed, told, contracts },
+    ...{ context, chain, checkpoint, deepest, isAgreed, contracts },
     // Two who have both lost blocks would keep each other from asking for owners anew.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
@@ -157,7 +156,6 @@ async function noteAllAsked(
 /** A round of one chain. */
 type Round = Asker & {
   checkpoint: Checkpoint
-  told: readonly ToldUse[]
   contracts: Contracts
   cursor: Cursor
   held: Held
@@ -171,7 +169,7 @@ async function readBlocks(
   watched: Watch[],
   span: Span,
 ): Promise<{ first: bigint; cursor: Cursor }> {
-  const { context, chain, checkpoint, deepest, told, contracts, cursor, held, highest } = round
+  const { context, chain, checkpoint, deepest, contracts, cursor, held, highest } = round
   const since = performance.now()
   const block = await chain.headers.at(span.last)
   const asked = await chain.headers.at(deepest)
@@ -182,6 +180,8 @@ async function readBlocks(
   if (all === null) return { first: span.first, cursor }
   const changes = byToken(all)
   const moves = all.flatMap(({ move }) => move ?? [])
+  const used = all.flatMap(({ digest }) => digest ?? [])
+  const told = await toldUses(context.db.read, chain, used)
   const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
   const judged = await judgeAll(round, watched, seen)
   const outcomes = judged.flatMap(({ watch, verdict }) =>
