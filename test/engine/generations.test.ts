@@ -16,6 +16,7 @@ import { roleFaults } from "../../src/engine/chain/check-roles.ts"
 import { firstFactoryAbi, firstFactoryBytecode } from "../../src/engine/chain/first-contracts.generated.ts"
 import { learnGenerations } from "../../src/engine/chain/learn-generations.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
+import { runOperator } from "../../src/operator/commands/run-operator.ts"
 import { readRoles, setAuthorizer } from "../../src/operator/verbs/chain-roles.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { loadConfig } from "../../src/platform/config.ts"
@@ -85,6 +86,32 @@ describe("a factory of the first generation", () => {
     await expect(readRoles(chain)).rejects.toMatchObject(refused)
     await expect(setAuthorizer(chain, wallet.address, null)).rejects.toMatchObject(refused)
     await world.close()
+  })
+
+  test("has no pause, no roles to take and no metadata: no call is printed that it would refuse", async () => {
+    const print = async (words: string[], changed: object = {}) => {
+      const said = { printed: "" }
+      const print = (text: string) => {
+        said.printed += text
+      }
+      const environment = { ...stage.environment, LOG_LEVEL: "silent", CHAINS: chainsOfFirst(changed) }
+      const all = ["chain", "call", ...words, "--json"]
+      const code = await runOperator(() => environment, { print, complain: () => {} }, all)
+      return [words, code, JSON.parse(said.printed).error?.code]
+    }
+    const account = ["--account", wallet.address]
+    for (const words of [
+      ["pause"],
+      ["announce-release"],
+      ["freeze-metadata-base"],
+      ["set-metadata-base", "--url", "https://tokens.test"],
+      ["revoke", ...account],
+      ["grant", ...account, "--roles", "issue"],
+    ]) {
+      expect(await print(words)).toEqual([words, 1, "factory.first_generation"])
+    }
+    // While nobody can say what it is, what stops a thief is printed.
+    expect(await print(["pause"], { rpc_urls: ["http://127.0.0.1:1"] })).toEqual([["pause"], 0, undefined])
   })
 
   test("has collections that keep working beside those of the factory that took its place", async () => {
@@ -229,13 +256,18 @@ async function untilActive({ id }: CollectionRow): Promise<void> {
 
 /** The service as it was configured before. */
 async function openFirst(changed: object = {}): Promise<World> {
+  const CHAINS = chainsOfFirst(changed)
+  return await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent", CHAINS }), tell)
+}
+
+function chainsOfFirst(changed: object = {}): string {
   const file = join(stage.folder, "first-chains.json")
   const [[id, settings] = ["", {}]] = Object.entries(
     JSON.parse(readFileSync(join(stage.folder, "direct.json"), "utf8")) as Record<string, object>,
   )
   const { desk_address: _none, ...others } = settings as { desk_address?: string }
   writeFileSync(file, JSON.stringify({ [id]: { ...others, factory_address: firstFactory, ...changed } }))
-  return await openWorld(loadConfig({ ...stage.environment, LOG_LEVEL: "silent", CHAINS: file }), tell)
+  return file
 }
 
 function workOn(world: World): RunningWorkers {

@@ -956,6 +956,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a call is printed that a factory of the first generation does not have",
+    file: "src/operator/commands/chain-roles.ts",
+    replace: [["        await requireRoles(chain)\n", ""]],
+    noticed_by: {
+      file: "test/engine/generations.test.ts",
+      test: "has no pause, no roles to take and no metadata",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],

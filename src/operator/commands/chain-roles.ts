@@ -8,6 +8,7 @@ import {
   plainCall,
   type Roles,
   readRoles,
+  requireRoles,
   rolesOf,
   setAuthorizer,
   setMetadataBase,
@@ -46,7 +47,11 @@ collections of all brands: what cannot be read below it is lost to wallets, for 
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
       const make = callFor(values)
-      return async ({ chains, context }) => shownCall(await make(chainOf(chains, id), context.clock()))
+      return async ({ chains, context }) => {
+        const chain = chainOf(chains, id)
+        await requireRoles(chain)
+        return shownCall(await make(chain, context.clock()))
+      }
     },
   },
 ]

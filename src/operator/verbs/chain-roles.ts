@@ -3,7 +3,7 @@ import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { factoryAbi } from "../../engine/chain/contracts.generated.ts"
 import { isOwnDesk } from "../../engine/chain/desk.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "../../engine/chain/roles.ts"
-import { reach } from "../../engine/chain/rpc.ts"
+import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /** A call of the factory, ready to be signed by its admin, or by the guardian where `by` says so. */
@@ -65,13 +65,10 @@ export async function readRoles(chain: ConnectedChain) {
 export type Roles = Awaited<ReturnType<typeof readRoles>>
 
 /** Whose signatures hold, and until when, in Unix seconds, those of the one before. */
-async function readAuthorizers({ chain_id, config, generations, rpc }: ConnectedChain) {
+async function readAuthorizers(chain: ConnectedChain) {
+  await requireRoles(chain)
+  const { config, rpc } = chain
   const address = config.factory_address
-  if ((await generations.ofFactory(address)) === 1)
-    throw new OperatorRefusal(
-      "factory.first_generation",
-      `factory ${address} of chain ${chain_id} is of the first generation, which has no roles and no overlap: its admin names operators with setOperator, and the authorizer with setAuthorizer, which takes the address alone`,
-    )
   const factory = { address, abi: factoryAbi } as const
   const [authorizer, [account, until]] = await reach(() =>
     Promise.all([
@@ -80,6 +77,23 @@ async function readAuthorizers({ chain_id, config, generations, rpc }: Connected
     ]),
   )
   return { authorizer, previous: { account, until } }
+}
+
+/**
+ * Refuses for a factory that has none, nor the other calls printed here. One that does not answer is taken for one of
+ * today: a pause can be printed while all providers are away. Throws `OperatorRefusal`.
+ */
+export async function requireRoles({ chain_id, config, generations }: ConnectedChain): Promise<void> {
+  const address = config.factory_address
+  const generation = await generations.ofFactory(address).catch((error) => {
+    if (error instanceof ChainUnreachable) return generations.known()
+    throw error
+  })
+  if (generation === 1)
+    throw new OperatorRefusal(
+      "factory.first_generation",
+      `factory ${address} of chain ${chain_id} is of the first generation, which has no roles, no pause and no overlap: its admin names operators with setOperator, and the authorizer with setAuthorizer, which takes the address alone`,
+    )
 }
 
 /** What the factory lets an account do, whether it is paused or not. */
