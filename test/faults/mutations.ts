@@ -965,6 +965,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a chain that stands still looks as any other",
+    file: "src/operator/commands/chain-status.ts",
+    replace: [["return trouble === null ? ", "return trouble !== undefined ? "]],
+    noticed_by: {
+      file: "test/operator/operator.test.ts",
+      test: "says to people, too, what is wrong with a chain that answers",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],

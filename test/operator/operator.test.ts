@@ -24,7 +24,7 @@ import { laneQueue } from "../../src/platform/queues.ts"
 import { createCollection } from "../../src/resources/collections/service.ts"
 import { tell } from "../../src/resources/news/tell.ts"
 import { startChain } from "../harness/contracts.ts"
-import { startLesserNode, withoutPending } from "../harness/lesser-node.ts"
+import { type Call, startLesserNode, withoutPending } from "../harness/lesser-node.ts"
 import { alice, bob, contextWithChain, sessionOf, transfer } from "../harness/ownership.ts"
 import { neverRotated } from "../harness/secret.ts"
 import { activeCollection, newUnit, pair, settle, type TestService } from "../harness/services.ts"
@@ -1077,6 +1077,23 @@ describe("chain status", () => {
       expect(document.chains).toMatchObject([{ reachable: true, block_number: 0, error: null }])
       expect(document.lanes).toMatchObject([{ nonce_latest: 0, nonce_pending: 0, balance_wei: "0" }])
     } finally {
+      await chain.stop()
+    }
+  })
+
+  test("says to people, too, what is wrong with a chain that answers", async () => {
+    const chain = await startChain()
+    const isOther = ({ method }: Call) => (method === "eth_chainId" ? { result: "0x2105" } : null)
+    const other = startLesserNode(chain.client.transport.url as string, isOther)
+    try {
+      writeChains(other.url)
+      expect((await runPlain({}, "chain", "status")).stdout).toMatch(
+        /^31337 +local +yes, but it is chain 8453 at its RPC address: correct rpc_urls/m,
+      )
+      writeChains(chain.client.transport.url as string)
+      expect((await runPlain({}, "chain", "status")).stdout).toMatch(/^31337 +local +yes +0$/m)
+    } finally {
+      await other.stop()
       await chain.stop()
     }
   })

@@ -37,11 +37,16 @@ function chainTable(chains: ChainStatus["chains"]): string {
     chains.map((chain) => [
       chain.chain_id,
       chain.name,
-      chain.reachable ? "yes" : `no: ${chain.error}`,
+      reachOf(chain),
       chain.block_number,
       chain.watched_block,
     ]),
   )
+}
+
+function reachOf({ reachable, error, trouble }: ChainStatus["chains"][number]): string {
+  if (!reachable) return `no: ${error}`
+  return trouble === null ? "yes" : `yes, but it ${trouble}`
 }
 
 function providerTable(rows: Awaited<ReturnType<typeof readConnections>>["providers"]): string {
