@@ -5,11 +5,12 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { createLogRanges } from "../../src/engine/chain/log-ranges.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { createProviders } from "../../src/engine/chain/providers.ts"
-import { createRpc } from "../../src/engine/chain/rpc.ts"
+import { ChainUnreachable, createRpc } from "../../src/engine/chain/rpc.ts"
 import type { ChainConfig } from "../../src/platform/chain-settings.ts"
 
 const address: Address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 const finality_depth = 4
+const timeout_milliseconds = 500
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -69,6 +70,16 @@ describe("a search of a collection's logs", () => {
     const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n, log_bytes: 6_000_000 }, blocks)
     const found = await searchCollectionLogs(chain, searchFrom(99n, null), () => false)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual(blocks)
+  })
+
+  test("comes to ask for as few blocks as its provider reads in the time there is", async () => {
+    const { chain } = startChain({ log_range_blocks: 80, lowest_allowed: 0n, most_in_time: 10 }, [95n, 4n])
+    const search = () => searchCollectionLogs(chain, searchFrom(99n, null), () => false)
+    for (const next of [20n, 10n]) {
+      await expect(search()).rejects.toBeInstanceOf(ChainUnreachable)
+      expect(chain.log_ranges.size()).toBe(next)
+    }
+    expect((await search()).map(({ blockNumber }) => blockNumber)).toEqual([95n, 4n])
   })
 
   test("comes to ask for as many blocks as the setting says once its provider takes them again", async () => {
@@ -132,12 +143,17 @@ type Limits = {
   lowest_allowed: bigint
   most_blocks?: number
   most_logs?: number
+  /** For more blocks it needs longer than anybody waits. */
+  most_in_time?: number
   /** How long the answer is for each log. */
   log_bytes?: number
 }
 
 /** A provider that has one issuance in each of some blocks, and refuses ranges as public ones do. */
-function startChain({ log_range_blocks, lowest_allowed, log_bytes = 0, ...most }: Limits, blocks: bigint[]) {
+function startChain(
+  { log_range_blocks, lowest_allowed, log_bytes = 0, most_in_time = Infinity, ...most }: Limits,
+  blocks: bigint[],
+) {
   const limits = { most_blocks: Infinity, most_logs: Infinity, ...most }
   const asked: Range[] = []
   const server = Bun.serve({
@@ -160,6 +176,7 @@ function startChain({ log_range_blocks, lowest_allowed, log_bytes = 0, ...most }
       if (!isTaken) return refusal("range refused")
       if (range.last - range.first >= most_blocks)
         return refusal(`eth_getLogs is limited to a ${most_blocks} range`)
+      if (range.last - range.first >= most_in_time) await Bun.sleep(2 * timeout_milliseconds)
       const inRange = blocks.filter((block) => block >= range.first && block <= range.last)
       if (inRange.length > most_logs)
         return refusal("invalid params", `Query returned more than ${most_logs} results.`)
@@ -190,7 +207,7 @@ function startChain({ log_range_blocks, lowest_allowed, log_bytes = 0, ...most }
     bump_after_blocks: 4,
     log_range_blocks,
   }
-  const rpc = createRpc(config, createProviders(config).transport)
+  const rpc = createRpc(config, createProviders(config, { timeout_milliseconds }).transport)
   return { chain: { config, rpc, log_ranges: createLogRanges(config) }, asked, limits, close }
 }
 

@@ -974,6 +974,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a range of logs that takes too long is asked for again as it was",
+    file: "src/engine/chain/log-ranges.ts",
+    replace: [["const isSlow = !isTooMuch && ", "const isSlow = isTooMuch && "]],
+    noticed_by: {
+      file: "test/engine/chain-logs.test.ts",
+      test: "comes to ask for as few blocks as its provider reads in the time there is",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],
