@@ -983,6 +983,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "an overlap is longer than the newest block takes",
+    file: "src/operator/verbs/chain-roles.ts",
+    replace: [["return timestamp + mostOverlapSeconds", "return timestamp + 2n * mostOverlapSeconds"]],
+    noticed_by: {
+      file: "test/operator/chain-roles.test.ts",
+      test: "the longest overlap is one that the newest block takes",
+    },
+  },
+  {
     name: "as few blocks of logs are asked for as providers once took",
     file: "src/engine/chain/log-ranges.ts",
     replace: [["if (asked === size)", "if (asked === 0n)"]],

@@ -149,3 +149,13 @@ test("wrong words are answered with what is right", async () => {
   expect(code).toBe(1)
   expect(JSON.stringify(document) + complaint).toContain("chain 5 is not in CHAINS, which has 31337")
 })
+
+test("the longest overlap is one that the newest block takes, however far this machine's clock is ahead of it", async () => {
+  const words = ["chain", "call", "set-authorizer", "--account", newcomer, "--overlap-hours", "168"]
+  const { client } = stage.anvil
+  await client.mine({ blocks: 1 })
+  await Bun.sleep(2_000)
+  const { to, data } = (await operator(...words)).document as { to: Address; data: Hex }
+  const tried = client.call({ account: admin, to, data, blockTag: "latest" })
+  await expect(tried).resolves.toEqual({ data: undefined })
+})

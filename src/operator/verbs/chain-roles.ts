@@ -2,6 +2,7 @@ import { type Address, encodeFunctionData, type Hex, isAddressEqual, zeroAddress
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { factoryAbi } from "../../engine/chain/contracts.generated.ts"
 import { isOwnDesk } from "../../engine/chain/desk.ts"
+import { least } from "../../engine/chain/extremes.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "../../engine/chain/roles.ts"
 import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
 import { OperatorRefusal } from "./refusal.ts"
@@ -125,7 +126,8 @@ export async function setAuthorizer(
   account: Address,
   until: Date | null,
 ): Promise<FactoryCall> {
-  const seconds = until === null ? 0n : BigInt(Math.floor(until.getTime() / 1_000))
+  const seconds =
+    until === null ? 0n : least(BigInt(Math.floor(until.getTime() / 1_000)), await latestEnd(chain))
   const { authorizer, previous } = await readAuthorizers(chain)
   if (isAddressEqual(account, authorizer) && seconds !== 0n && seconds >= previous.until) {
     const end = previous.until === 0n ? "has ended" : `holds until ${timeOf(previous.until)}`
@@ -139,10 +141,19 @@ export async function setAuthorizer(
     functionName: "setAuthorizer",
     args: [account, seconds],
   })
-  const before = until === null ? "ends at once" : `holds until ${until.toISOString()}`
+  const before = until === null ? "ends at once" : `holds until ${timeOf(seconds)}`
   const does = `names ${account} the authorizer; what the one before signed ${before}`
   return callOf(chain, data, does)
 }
+
+/** The contract counts from its block's time, and wallets try the call at the newest one. */
+async function latestEnd({ rpc }: ConnectedChain): Promise<bigint> {
+  const { timestamp } = await reach(() => rpc.getBlock())
+  return timestamp + mostOverlapSeconds
+}
+
+/** `MAX_OVERLAP` of the factory. */
+const mostOverlapSeconds = 604_800n
 
 export function setMetadataBase(chain: ConnectedChain, base: string): FactoryCall {
   const data = encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [base] })
