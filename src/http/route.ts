@@ -43,6 +43,8 @@ export type Route = {
   changes_origins: boolean
   /** Whether pages of any origin may read it: it is the same for everybody. */
   is_readable_from_anywhere: boolean
+  /** Whether it cannot be answered while the database is away. */
+  needs_database: boolean
   checkParams: Check
   checkQuery: Check
   checkBody: BodyCheck | null
@@ -119,6 +121,7 @@ export function openRoute<Response extends TSchema>(
     description?: string
     response: Response
     is_readable_from_anywhere?: true
+    needs_database?: true
     answer(
       context: Context,
       requestId: string,
@@ -126,7 +129,8 @@ export function openRoute<Response extends TSchema>(
   },
 ): Route {
   const { answer, ...declared } = declaration
-  return complete({ ...declared, method: "GET", credentials: [], run: { kind: "open", answer } })
+  const run = { kind: "open", answer } as const
+  return complete({ needs_database: false, ...declared, method: "GET", credentials: [], run })
 }
 
 /** An operation that reads committed rows and changes nothing, beside what `ensure` makes. */
@@ -250,6 +254,7 @@ function complete(given: Given): Route {
     counts_refusals: null,
     changes_origins: false,
     is_readable_from_anywhere: false,
+    needs_database: true,
     moves_nothing: () => false,
     ...given,
     params,

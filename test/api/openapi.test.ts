@@ -2,11 +2,17 @@ import { afterAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createApp } from "../../src/api/app.ts"
 import { type Operation, openApiDocument } from "../../src/api/openapi/document.ts"
 import { examples } from "../../src/api/openapi/examples.ts"
 import { api, routes } from "../../src/api/routes.ts"
+import { DatabaseUnavailable } from "../../src/db/database.ts"
 import { errorCatalogue } from "../../src/platform/errors.ts"
+import { type Engine, engines } from "../harness/engines.ts"
 import { examplesOf, validatorOf } from "../harness/openapi.ts"
+import { openService } from "../harness/services.ts"
+
+const sqlite = engines.find(({ name }) => name === "sqlite") as Engine
 
 const document = openApiDocument(api, {
   api_base_url: "https://api.brand.test",
@@ -52,6 +58,32 @@ describe("the OpenAPI document", () => {
       for (const { headers } of Object.values(operation.responses))
         expect(headers).toHaveProperty("X-Request-Id")
     })
+  })
+
+  test("tells of the 503 that is answered while the database is away where it is answered, and of no other", async () => {
+    const service = await openService(sqlite)
+    const { context } = service
+    const away = () => {
+      throw new DatabaseUnavailable("nobody answers")
+    }
+    const app = createApp({
+      ...context,
+      db: { ...context.db, read: new Proxy(context.db.read, { get: away }) },
+    })
+    const promised: string[] = []
+    for (const { path, operation } of operations) {
+      const told = operation.responses["503"]
+      if (!told) continue
+      expect(told.headers).toHaveProperty("Retry-After")
+      promised.push(path)
+    }
+    for (const { path, method } of operations.filter(({ path }) => !path.startsWith("/v1/"))) {
+      const address = `http://localhost${path.replace("{chip_id}", "04A1B2C3D4")}`
+      const { status, headers } = await app.handle(new Request(address, { method }))
+      const isAway = promised.includes(path)
+      expect([path, status, headers.has("retry-after")]).toEqual([path, isAway ? 503 : 200, isAway])
+    }
+    await service.close()
   })
 
   test("describes every field that is sent or answered", () => {

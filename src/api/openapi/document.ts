@@ -280,10 +280,11 @@ function successOf(
 
 function refusalsOf(route: Route): Record<string, Response> {
   // Some generators cannot read a range such as 4XX.
-  if (route.credentials.length === 0) return refusalsWith([...codesOf(route), ...anywhere], [])
+  const isOpen = route.credentials.length === 0
+  const limitHeaders = isOpen ? [] : rateLimitNames
   return {
-    ...refusalsWith(codesOf(route), rateLimitNames),
-    503: refusal(503, ["internal.error"], rateLimitNames),
+    ...refusalsWith(isOpen ? [...codesOf(route), ...anywhere] : codesOf(route), limitHeaders),
+    ...(route.needs_database && { 503: refusal(503, ["internal.error"], limitHeaders) }),
   }
 }
 

@@ -27,6 +27,7 @@ export const receiptKeyRoutes: Route[] = [
       { title: "ReceiptKeys", additionalProperties: false },
     ),
     is_readable_from_anywhere: true,
+    needs_database: true,
     async answer(context) {
       return { body: { keys: await publishedKeys(context) }, headers: keptForAMinute }
     },
