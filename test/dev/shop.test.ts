@@ -1,13 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
 import { createClient, dataOf, type ServiceClient } from "../../clients/typescript/client.ts"
+import { waitForUnit } from "../../clients/typescript/wait-for.ts"
 import { type Jwks, verifyReceipt } from "../../clients/verify-receipt/verify-receipt.ts"
 import { withDevEnvironment } from "../../src/dev/environment.ts"
 import { startShop } from "../../src/dev/shop.ts"
 import type { DevService } from "../../src/dev/start.ts"
+import { makeTag } from "../../src/dev/tags/make-tag.ts"
+import { readAddress } from "../../src/dev/tags/software-tag.ts"
+import { rolesOf } from "../../src/engine/sun/key-schemes.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { icon } from "../../src/platform/look/look.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
@@ -182,6 +186,34 @@ describe("the shop's page, on an origin of its own", () => {
     await sees(page, "#status", "This jacket is genuine.")
     expect(await page.getAttribute("#picture", "src")).toBe("/jacket.svg")
     await picture(null)
+  }, 60_000)
+
+  test("knows a genuine tag with a wire by all that its address says", async () => {
+    const tag = makeTag(`${dev.service.base_url}/t/{chip_id}`, { mac: true, tamper: true })
+    const file = join(folder, "tags.csv")
+    const keys = [tag.keys[rolesOf.explicit.meta_read], tag.keys[rolesOf.explicit.file_read]]
+    const row = [tag.chip_id, tag.uid, ...keys, true, true].join()
+    writeFileSync(file, `chip_id,uid,meta_key,file_key,mac,tamper\n${row}\n`)
+    const command = ["chips", "import", "--organization", dev.service.organization_id, "--file", file]
+    const operator = Bun.spawn([process.execPath, "src/operator.ts", ...command], {
+      cwd: join(import.meta.dir, "../.."),
+      env: environment,
+      stdout: "ignore",
+    })
+    expect(await operator.exited).toBe(0)
+
+    const { collections } = await dataOf(api.GET("/v1/collections"))
+    const redirect_url = dev.service.shop_url
+    const body = { collection_id: collections[0]?.id ?? "", name: "Sealed Jacket", redirect_url }
+    const { id: unit_id } = await dataOf(api.POST("/v1/units", { body }))
+    const read = Object.fromEntries(new URL(readAddress(tag, 1)).searchParams) as { e: string; c: string }
+    await dataOf(api.POST("/v1/chips", { body: { unit_id, chip_id: tag.chip_id, ...read } }))
+    await waitForUnit(api, unit_id)
+
+    const { page } = await newPage()
+    await page.goto(readAddress(tag, 2))
+    await sees(page, "#status", "This jacket is genuine.")
+    expect(await page.textContent("#unit-name")).toBe("Sealed Jacket")
   }, 60_000)
 
   test("warns of a tag that nobody knows", async () => {

@@ -30,6 +30,7 @@ async function open() {
   const chip_id = address.get("service_chip_id")
   const e = address.get("service_e")
   const c = address.get("service_c")
+  const enc = address.get("service_enc")
   if (!chip_id || !e) return proof("Hold your phone to the tag in your jacket to see it here.")
   known = JSON.parse(sessionStorage.getItem(e) ?? "{}")
   if (!known.tapped) {
@@ -37,6 +38,7 @@ async function open() {
       chip_id,
       e,
       ...(c && { c }),
+      ...(enc && { enc }),
       receipt: true,
     })
     if (tapped.error) return refused(tapped.error)
