@@ -109,6 +109,11 @@ describe("a tap receipt", () => {
       await expect(verifyReceipt(await forge(), jwks)).rejects.toThrow(words)
     })
 
+  test("of any length is refused in words", async () => {
+    const long = header({ alg: "ES256", typ: "tap-receipt+jwt", kid: "x".repeat(1_500_000) })
+    await expect(verifyReceipt(receipt.replace(/^[^.]+/, long), jwks)).rejects.toThrow("not among")
+  })
+
   test("of another issuer is refused where one is asked for", async () => {
     await expect(verifyReceipt(receipt, jwks, "https://other.example")).rejects.toThrow(
       "was issued by https://api.example.com",
