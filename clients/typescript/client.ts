@@ -1,6 +1,7 @@
 import createFetchClient, { type Client, type FetchResponse } from "openapi-fetch"
 import type { components, paths } from "./api.generated.ts"
 import { createEvents, type Events } from "./events.ts"
+import { pause } from "./pause.ts"
 
 /**
  * A typed client of the API. Every request that may be sent again is: after a connection failure, after a 5xx, and after
@@ -151,20 +152,6 @@ async function addressed(options: ClientOptions, request: Request, body: string 
   if (!headers.has("authorization")) headers.set("authorization", `Bearer ${await told(options.token)}`)
   const { method, signal } = request
   return new Request(request.url.replace(unresolved, baseUrl), { method, headers, body, signal })
-}
-
-/** Ends early when the caller aborts; the next attempt then fails as aborted. */
-export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return
-  await new Promise<void>((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener("abort", end)
-      resolve()
-    }
-    const timer = setTimeout(end, milliseconds)
-    signal?.addEventListener("abort", end)
-  })
 }
 
 /** How long to wait before the same request is worth sending again; null when it is not. */

@@ -1,4 +1,5 @@
 import type { components, paths } from "./api.generated.ts"
+import { pause } from "./pause.ts"
 
 type Event = components["schemas"]["Event"]
 type Query = Omit<NonNullable<paths["/v1/events"]["get"]["parameters"]["query"]>, "cursor" | "limit">
@@ -49,7 +50,7 @@ export function createEvents(ask: Ask): Events {
           if (signal?.aborted) return
           if (isAnswer(error) && !(wasOpen && passes(error))) throw error
         }
-        await new Promise((resolve) => setTimeout(resolve, Math.min(10_000, 500 * 2 ** failures)))
+        await pause(Math.min(10_000, 500 * 2 ** failures), signal)
       }
     },
   }

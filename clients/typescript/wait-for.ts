@@ -1,4 +1,5 @@
-import { dataOf, pause, type Schemas, type ServiceClient } from "./client.ts"
+import { dataOf, type Schemas, type ServiceClient } from "./client.ts"
+import { pause } from "./pause.ts"
 
 /** Polls until the contract is deployed and units of the collection can be paired. Throws as `waitFor` does. */
 export async function waitForCollection(

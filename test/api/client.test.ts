@@ -190,6 +190,7 @@ describe("events as they happen", () => {
   const headers = { "content-type": "text/event-stream; charset=utf-8" }
   const message = (id: string) => () =>
     new Response(`id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`, { headers })
+  const page = () => new Response("<h1>Nobody there</h1>", { status: 502 })
   /** The first `count` of a stream, or as many as come in a while. */
   async function watched(count: number): Promise<string[]> {
     const ids: string[] = []
@@ -201,9 +202,21 @@ describe("events as they happen", () => {
   test("go on after what passes: a break, a service that is away, a proxy's page, too many streams", async () => {
     const unavailable = refuse(503, "internal.error", { "retry-after": "5" })
     const tooMany = refuse(429, "rate_limit.exceeded", { "retry-after": "5" })
-    const page = () => new Response("<h1>Nobody there</h1>", { status: 502 })
     answers = [message("e1"), unavailable, message("e2"), page, message("e3"), tooMany, message("e4")]
     expect(await watched(4)).toEqual(["e1", "e2", "e3", "e4"])
+  }, 30_000)
+
+  test("end at once when they are aborted, also while the service is away", async () => {
+    answers = [message("e1"), ...Array(9).fill(page)]
+    const abort = new AbortController()
+    let abortedAt = 0
+    setTimeout(() => {
+      abortedAt = performance.now()
+      abort.abort()
+    }, 1_800)
+    for await (const { id } of client(0).events.stream({}, { signal: abort.signal })) expect(id).toBe("e1")
+    expect(abortedAt).toBeGreaterThan(0)
+    expect(performance.now() - abortedAt).toBeLessThan(300)
   }, 30_000)
 
   test("end with what refuses them for good, and with whatever refuses the first connection", async () => {
