@@ -501,15 +501,6 @@ export const mutations: Mutation[] = [
     },
   },
   {
-    name: "sealed rows are taken together in one serializable database transaction",
-    file: "src/operator/verbs/rewrap.ts",
-    replace: [['inTurn(context, null, work, "read committed alone")', "inTurn(context, null, work)"]],
-    noticed_by: {
-      file: "test/operator/secrets.test.ts",
-      test: "is rotated while answers are kept all the time",
-    },
-  },
-  {
     name: "a sealed row is set as it was read, whoever wrote it meanwhile",
     file: "src/operator/verbs/rewrap.ts",
     replace: [
