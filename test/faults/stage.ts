@@ -184,9 +184,17 @@ function createAnvilClient(url: string, chain: Chain) {
     .extend(walletActions)
 }
 
-/** A chain that makes blocks only when it is told to. */
+/** A chain that makes blocks only when it is told to. A port that was free a moment ago may be somebody else's now. */
 export async function startAnvil(chain: Chain = foundry): Promise<Anvil> {
-  const port = await freePort()
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const anvil = await startAnvilOn(await freePort(), chain)
+    if (anvil) return anvil
+  }
+  throw new Error("anvil found no free port")
+}
+
+/** Null where it ended at once, as where it cannot have the port. */
+async function startAnvilOn(port: number, chain: Chain): Promise<Anvil | null> {
   const url = `http://127.0.0.1:${port}`
   const arch = process.arch === "x64" ? "amd64" : process.arch
   const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
@@ -197,7 +205,9 @@ export async function startAnvil(chain: Chain = foundry): Promise<Anvil> {
   })
   const client = createAnvilClient(url, chain)
   for (let attempt = 0; attempt < 200; attempt++) {
-    if (await client.getChainId().catch(() => null))
+    const answers = await client.getChainId().catch(() => null)
+    if (child.exitCode !== null) return null
+    if (answers)
       return {
         url,
         client,
