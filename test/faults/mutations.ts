@@ -976,7 +976,7 @@ export const mutations: Mutation[] = [
   {
     name: "an overlap is longer than the newest block takes",
     file: "src/operator/verbs/chain-roles.ts",
-    replace: [["return timestamp + mostOverlapSeconds", "return timestamp + 2n * mostOverlapSeconds"]],
+    replace: [["BigInt(3_600 * mostOverlapHours)", "BigInt(7_200 * mostOverlapHours)"]],
     noticed_by: {
       file: "test/operator/chain-roles.test.ts",
       test: "the longest overlap is one that the newest block takes",

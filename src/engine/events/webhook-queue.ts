@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from "drizzle-orm"
+import type { Builder } from "../../db/database.ts"
 import { events, type WebhookEndpointRow, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
@@ -43,24 +44,23 @@ export async function queueBeforePauses(turn: Turn, organizationIds: string[], s
   }
 }
 
-type Pauses = { organization_ids: string[] }
+type OfOrganizations = { organization_ids: string[] }
 
-const pausesAmong = query((db, { organization_ids, after, until }: Given<Span & Pauses>) =>
-  db
-    .select({ organization_id: events.organization_id, data: events.data, position: events.position })
-    .from(events)
-    .where(and(isPause(organization_ids), gt(events.position, after), lte(events.position, until))),
+const pausesAmong = query((db, { after, until, ...of }: Given<Span & OfOrganizations>) =>
+  pausesWhere(db, of, and(gt(events.position, after), lte(events.position, until))),
 )
 
-const pausesUnnumbered = query((db, { organization_ids }: Given<Pauses>) =>
-  db
-    .select({ organization_id: events.organization_id, data: events.data, position: events.position })
-    .from(events)
-    .where(and(isPause(organization_ids), isNull(events.position))),
+const pausesUnnumbered = query((db, of: Given<OfOrganizations>) =>
+  pausesWhere(db, of, isNull(events.position)),
 )
 
-function isPause(organizationIds: Given<Pauses>["organization_ids"]): SQL | undefined {
-  return and(inArray(events.organization_id, organizationIds), eq(events.type, "webhook_endpoint.paused"))
+function pausesWhere(db: Builder, { organization_ids }: Given<OfOrganizations>, isThere: SQL | undefined) {
+  const { organization_id, data, position } = events
+  const isPause = eq(events.type, "webhook_endpoint.paused")
+  return db
+    .select({ organization_id, data, position })
+    .from(events)
+    .where(and(inArray(organization_id, organization_ids), isPause, isThere))
 }
 
 /** Queues one event for an endpoint once more, of whatever type it is. */

@@ -4,6 +4,7 @@ import { bitsOf, isRole, type Role, rolesIn } from "../../engine/chain/roles.ts"
 import type { World } from "../../engine/world.ts"
 import {
   type FactoryCall,
+  mostOverlapHours,
   type PlainCall,
   plainCall,
   type Roles,
@@ -75,7 +76,8 @@ function callFor(values: Values): Make {
   if (act === "set-authorizer") {
     const account = accountIn(values)
     const hours = wholeNumber(values, "overlap-hours", 0) ?? 24
-    if (hours > 168) throw new UsageError("--overlap-hours takes at most 168, seven days")
+    if (hours > mostOverlapHours)
+      throw new UsageError(`--overlap-hours takes at most ${mostOverlapHours}, seven days`)
     return (chain, now) => setAuthorizer(chain, account, hours === 0 ? null : inHours(now, hours))
   }
   if (act === "set-metadata-base") {

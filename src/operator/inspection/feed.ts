@@ -33,13 +33,14 @@ type InspectionOptions = {
 export function startInspectionFeed(context: Context, options: InspectionOptions): InspectionFeed {
   const queries = context.db.read
   const told = new Map<string, InspectionMessage[]>()
-  let seen: ReadonlyMap<string, Change> = new Map()
+  /** The versions of those that were found at the last look. */
+  let seen: ReadonlyMap<string, number> = new Map()
   let since: Date | null = null
   let stopped = false
 
   async function look(): Promise<void> {
     const recent = options.ids.length > 0 ? [] : await changedActors(queries, since)
-    const changed = recent.filter(({ id, version }) => seen.get(id)?.version !== version)
+    const changed = recent.filter(({ id, version }) => seen.get(id) !== version)
     const ids = options.ids.length > 0 ? options.ids : changed.map(({ id }) => id)
     for (const recorded of await recordsOf(queries, ids)) {
       const messages = messagesOf(recorded)
@@ -49,7 +50,7 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
       told.delete(recorded.actor.id)
       told.set(recorded.actor.id, messages)
     }
-    seen = new Map(recent.map((change) => [change.id, change]))
+    seen = new Map(recent.map(({ id, version }) => [id, version]))
     since = nextSince(since, recent)
     for (const id of [...told.keys()].slice(0, Math.max(0, told.size - mostActors))) told.delete(id)
   }

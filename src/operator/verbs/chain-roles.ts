@@ -149,11 +149,11 @@ export async function setAuthorizer(
 /** The contract counts from its block's time, and wallets try the call at the newest one. */
 async function latestEnd({ rpc }: ConnectedChain): Promise<bigint> {
   const { timestamp } = await reach(() => rpc.getBlock())
-  return timestamp + mostOverlapSeconds
+  return timestamp + BigInt(3_600 * mostOverlapHours)
 }
 
 /** `MAX_OVERLAP` of the factory. */
-const mostOverlapSeconds = 604_800n
+export const mostOverlapHours = 168
 
 export function setMetadataBase(chain: ConnectedChain, base: string): FactoryCall {
   const data = encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [base] })
