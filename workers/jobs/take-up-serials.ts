@@ -7,6 +7,7 @@ import { type CollectionRow, collections, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { noteOwner } from "../../src/engine/actors/owners.ts"
 import { sendEvent } from "../../src/engine/actors/runtime.ts"
+import { someAtATime } from "../../src/engine/chain/answers.ts"
 import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { newestConfirmed } from "../../src/engine/chain/headers.ts"
@@ -134,15 +135,10 @@ async function readSerials(
   issuances: Map<number, Issuance>,
   block: bigint,
 ): Promise<FoundSerial[]> {
-  const found: FoundSerial[] = []
-  const all = [...issuances]
-  for (let at = 0; at < all.length; at += serialsAtOnce) {
-    const some = all.slice(at, at + serialsAtOnce)
-    const chips = await Promise.all(some.map(([serial]) => chipOf(chain, collection, serial, block)))
-    for (const [index, [serial, { transaction_hash }]] of some.entries())
-      found.push({ serial, chip_id: chips[index] ?? "", transaction_hash })
-  }
-  return found
+  return await someAtATime([...issuances], serialsAtOnce, async ([serial, { transaction_hash }]) => {
+    const chip_id = await chipOf(chain, collection, serial, block)
+    return { serial, chip_id, transaction_hash }
+  })
 }
 
 /** The chip a serial is bound to, which need not be the one it was issued with. */

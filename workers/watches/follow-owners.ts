@@ -11,6 +11,7 @@ import { type ConnectedChain, ownerIn } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { unlessReverted } from "../../src/engine/chain/rpc.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
+import { partsOf } from "../../src/platform/parts.ts"
 import { type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
 
 /** The collections of a chain whose tokens may change hands, by the lower-case addresses of their contracts. */
@@ -122,8 +123,7 @@ export async function askOwnersAnew(
   { safe, deepest }: { safe: bigint; deepest: bigint },
 ): Promise<void> {
   const doubtful = await doubtfulTokens(context.db.read, chain.chain_id, safe)
-  for (let first = 0; first < doubtful.length; first += atOnce) {
-    const some = doubtful.slice(first, first + atOnce)
+  for (const some of partsOf(doubtful, atOnce)) {
     const owners = await Promise.all(
       some.map(({ address, serial }) => ownerAt(chain, address, serial, deepest)),
     )

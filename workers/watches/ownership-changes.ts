@@ -6,6 +6,7 @@ import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Header } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
 import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
+import { partsOf } from "../../src/platform/parts.ts"
 import type { Move } from "./follow-owners.ts"
 
 /**
@@ -35,20 +36,20 @@ export async function readOwnershipChanges(
   span: Span,
   between: Between | null,
 ): Promise<OwnershipChange[] | null> {
-  const chunks = chunksOf(addresses)
+  const parts = [...partsOf(addresses, addressesAtOnce)]
   if (!span.is_final) {
     // By the hash of each block: a provider that follows another fork, or is behind, has no such block.
     const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
     if (between) requireTied(headers, between)
     return await changesIn(
       chain,
-      headers.flatMap(({ hash: blockHash }) => chunks.map((address) => ({ address, blockHash }))),
+      headers.flatMap(({ hash: blockHash }) => parts.map((address) => ({ address, blockHash }))),
     )
   }
   return await chain.log_ranges.ask(span, ({ first, last }) =>
     changesIn(
       chain,
-      chunks.map((address) => ({ address, fromBlock: first, toBlock: last })),
+      parts.map((address) => ({ address, fromBlock: first, toBlock: last })),
     ),
   )
 }
@@ -77,12 +78,6 @@ async function changesIn({ rpc }: ConnectedChain, places: Where[]): Promise<Owne
 
 /** So that whoever has many collections keeps up with fast blocks, and asks no provider all at the same time. */
 const questionsAtOnce = 16
-
-function chunksOf(addresses: readonly Address[]): Address[][] {
-  return Array.from({ length: Math.ceil(addresses.length / addressesAtOnce) }, (_, index) =>
-    addresses.slice(index * addressesAtOnce, (index + 1) * addressesAtOnce),
-  )
-}
 
 /** As many addresses as providers take in one question. */
 const addressesAtOnce = 500

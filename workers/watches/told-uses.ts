@@ -4,6 +4,7 @@ import { type Given, query } from "../../src/db/query.ts"
 import { claims, collections, transfers, units } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { partsOf } from "../../src/platform/parts.ts"
 
 /** A claim or transfer that was told to have used its authorization, and the transaction it was told of. */
 export type ToldUse = {
@@ -21,8 +22,8 @@ export async function toldUses(
   digests: readonly string[],
 ): Promise<ToldUse[]> {
   const told: ToldUse[] = []
-  for (let first = 0; first < digests.length; first += atOnce) {
-    const asked = { chain_id, digests: digests.slice(first, first + atOnce) }
+  for (const part of partsOf(digests, atOnce)) {
+    const asked = { chain_id, digests: part }
     const some = await Promise.all([claimsTold(queries, asked), transfersTold(queries, asked)])
     // All of them are set where an authorization was used.
     told.push(...(some.flat() as ToldUse[]))

@@ -1,3 +1,5 @@
+import { partsOf } from "../../platform/parts.ts"
+
 /**
  * Asks one after the other until one answers: the next one as soon as one failed, or has been silent for so long, when
  * the answer of either is taken. An error that `isAnswer` is one, too. Throws the `mostTelling` error where all fail.
@@ -67,7 +69,6 @@ export async function someAtATime<One, Answer>(
   ask: (one: One) => Promise<Answer>,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
-  for (let first = 0; first < all.length; first += atOnce)
-    answers.push(...(await Promise.all(all.slice(first, first + atOnce).map(ask))))
+  for (const part of partsOf(all, atOnce)) answers.push(...(await Promise.all(part.map(ask))))
   return answers
 }

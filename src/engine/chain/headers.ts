@@ -1,5 +1,6 @@
 import type { Hex } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
+import { partsOf } from "../../platform/parts.ts"
 import { least, most } from "./extremes.ts"
 import { ChainUnreachable, type Rpc, reach } from "./rpc.ts"
 
@@ -137,8 +138,7 @@ export function createHeaderChain(
     const missing: bigint[] = []
     for (let number = highest + 1n; number < newest.number; number += 1n)
       if (!ahead.has(number)) missing.push(number)
-    for (let first = 0; first < missing.length; first += blocksAtOnce) {
-      const some = missing.slice(first, first + blocksAtOnce)
+    for (const some of partsOf(missing, blocksAtOnce)) {
       const answers = await Promise.allSettled(some.map((blockNumber) => read(rpc, { blockNumber })))
       for (const answer of answers)
         if (answer.status === "fulfilled") ahead.set(answer.value.number, answer.value)

@@ -19,6 +19,7 @@ import { issuedOn } from "../../engine/chain/issued.ts"
 import { searchCollectionLogs } from "../../engine/chain/logs.ts"
 import { tokenAt } from "../../engine/chain/token-at.ts"
 import { parseId } from "../../platform/ids.ts"
+import { partsOf } from "../../platform/parts.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /** Collections that have a contract, the oldest first; only the one, where one is named. Throws `OperatorRefusal`. */
@@ -137,8 +138,8 @@ async function otherChips(
 ): Promise<OtherChip[]> {
   const others: OtherChip[] = []
   const serials = [...bound.keys()].sort((one, other) => one - other)
-  for (let at = 0; at < serials.length; at += rowsAtOnce)
-    others.push(...(await otherChipsOf(queries, collectionId, bound, serials.slice(at, at + rowsAtOnce))))
+  for (const part of partsOf(serials, rowsAtOnce))
+    others.push(...(await otherChipsOf(queries, collectionId, bound, part)))
   return others
 }
 

@@ -5,6 +5,7 @@ import type { Turn } from "../../db/turn.ts"
 import { ChipKeysUnreadable, unwrapChipKeys, wrapChipKeys } from "../../engine/sun/chip-keys.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
 import { collectGarbage } from "../../platform/memory.ts"
+import { partsOf } from "../../platform/parts.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { isFree } from "../chips/encoded-chip.ts"
 import { requireOrganization } from "../organizations/service.ts"
@@ -34,7 +35,7 @@ export async function importChips(
   const total = countOf(lines)
   const fresh = await requireAlike(context, id, lines, (done) => onProgress("checking", done, total))
   const done = { imported: 0, replaced: 0, changed: 0, already_imported: 0 }
-  for (const part of cut(unlessChanged(lines, done), partSize)) {
+  for (const part of partsOf(unlessChanged(lines, done), partSize)) {
     const { newLines, unreadable, unused, problems } = await compared(context, id, part)
     if (problems.length > 0) throw storedMeanwhile()
     await store(context, id, { newLines, unreadable, unused })
@@ -80,7 +81,7 @@ async function requireAlike(
   const problems: string[] = []
   let checked = 0
   let fresh = 0
-  for (const part of cut(lines, partSize)) {
+  for (const part of partsOf(lines, partSize)) {
     const found = await compared(context, organizationId, part)
     problems.push(...found.problems)
     fresh += found.newLines.length
@@ -109,7 +110,7 @@ async function compared(
   part: ChipLine[],
 ): Promise<Compared> {
   const found: Compared = { newLines: [], unreadable: [], unused: [], problems: [] }
-  for (const batch of cut(part, statementSize)) {
+  for (const batch of partsOf(part, statementSize)) {
     const rows = await storedLike(db.read, batch)
     for (const line of batch) {
       const known = rows.filter(({ chip_id, uid }) => chip_id === line.chip_id || uid === line.uid)
@@ -242,7 +243,7 @@ async function replaceKeys({ tx }: Turn, organization_id: string, sealed: Sealed
 }
 
 async function storeChips(turn: Turn, organization_id: string, sealed: SealedChip[]): Promise<void> {
-  for (const batch of cut(sealed, statementSize)) {
+  for (const batch of partsOf(sealed, statementSize)) {
     const stored = await turn.tx
       .insert(chips)
       .values(
@@ -274,20 +275,9 @@ function storedMeanwhile(): Error {
 
 function countOf(lines: Iterable<ChipLine>): number {
   let count = 0
-  for (const part of cut(lines, partSize)) {
+  for (const part of partsOf(lines, partSize)) {
     count += part.length
     collectGarbage()
   }
   return count
-}
-
-function* cut<T>(all: Iterable<T>, size: number): Generator<T[]> {
-  let part: T[] = []
-  for (const each of all) {
-    part.push(each)
-    if (part.length < size) continue
-    yield part
-    part = []
-  }
-  if (part.length > 0) yield part
 }

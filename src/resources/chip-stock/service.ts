@@ -5,6 +5,7 @@ import type { Turn } from "../../db/turn.ts"
 import type { Context } from "../../platform/context.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
 import { collectGarbage } from "../../platform/memory.ts"
+import { partsOf } from "../../platform/parts.ts"
 import { isFree } from "../chips/encoded-chip.ts"
 import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signals.ts"
 import { requireOrganization } from "../organizations/service.ts"
@@ -78,8 +79,7 @@ export async function moveChips(
   if (from.id === to.id) throw fieldError("to", "must be another organization than --from")
   let moved = 0
   const problems: string[] = []
-  for (let start = 0; start < input.chip_ids.length; start += STATEMENT_CHIPS) {
-    const part = input.chip_ids.slice(start, start + STATEMENT_CHIPS)
+  for (const part of partsOf(input.chip_ids, STATEMENT_CHIPS)) {
     const rows = await turn.tx
       .update(chips)
       .set({ organization_id: to.id })
@@ -105,13 +105,10 @@ const STATEMENT_CHIPS = 500
 /** Why chips of a part are not with the new organization by now. */
 async function unmoved(
   turn: Turn,
-  part: readonly string[],
+  part: string[],
   { from, to }: { from: string; to: string },
 ): Promise<string[]> {
-  const rows = await turn.tx
-    .select()
-    .from(chips)
-    .where(inArray(chips.chip_id, [...part]))
+  const rows = await turn.tx.select().from(chips).where(inArray(chips.chip_id, part))
   const known = new Map(rows.map((row) => [row.chip_id, row]))
   return part.flatMap((chip_id) => {
     const row = known.get(chip_id)

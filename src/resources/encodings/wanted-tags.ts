@@ -2,6 +2,7 @@ import { and, eq, inArray } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { manifestChips, type manifests } from "../../db/key-set-schema.ts"
 import { chips } from "../../db/schema.ts"
+import { partsOf } from "../../platform/parts.ts"
 import { knownUid } from "../chips/proof.ts"
 
 /** Tags that no order can take, one sentence for each line. */
@@ -32,8 +33,7 @@ export async function wantedTags(
   const wanted: WantedTag[] = []
   const problems: string[] = []
   const firstLines = new Map<string, number>()
-  for (let start = 0; start < tags.named.length; start += LOOK_UP_TAGS) {
-    const part = tags.named.slice(start, start + LOOK_UP_TAGS)
+  for (const part of partsOf(tags.named, LOOK_UP_TAGS)) {
     const find = await finderOf(queries, manifest, part)
     for (const tag of part) {
       const row = find(tag)
