@@ -157,7 +157,7 @@ describe("the receipt of a tap", () => {
       )
       const body = { chip_id, e, receipt: true }
       receipts.push(String((await ask(own, "POST /v1/taps", { as: customer.key, body })).body.receipt))
-      await rotateReceiptKey(own.context)
+      await rotateKey(own.behind)
     }
     const remote = createRemoteJWKSet(new URL(`${own.base_url}/.well-known/jwks.json`))
     for (const receipt of receipts) await jwtVerify(receipt, remote, joseOptions)
@@ -225,7 +225,7 @@ describe.each(engines)("the keys of receipts on $name", (engine) => {
 
   test("are rotated once by any number that rotate the same one, and the others are told which it is", async () => {
     const before = await keys()
-    const rotations = await Promise.all(Array.from({ length: 6 }, () => rotateReceiptKey(service.context)))
+    const rotations = await Promise.all(Array.from({ length: 6 }, () => rotateKey(service)))
     const after = await keys()
     expect(after).toHaveLength(before.length + rotations.filter(({ is_mine }) => is_mine).length)
     const known = new Set(after.map(({ kid }) => kid))
@@ -234,7 +234,7 @@ describe.each(engines)("the keys of receipts on $name", (engine) => {
   })
 
   test("sign by the newest, and forget the private half of the others", async () => {
-    const { key } = await rotateReceiptKey(service.context)
+    const { key } = await rotateKey(service)
     const all = await keys()
     expect(all.map(({ sealed_key }) => sealed_key !== null)).toEqual(all.map((_, index) => index === 0))
     const { public_jwk } = await currentKey(service.context.db.read, service.secret)
@@ -269,4 +269,9 @@ function flipped(bytes: Buffer, bit: number): string {
   const changed = Buffer.from(bytes)
   changed[bit >> 3] = bytes.readUInt8(bit >> 3) ^ (1 << (bit & 7))
   return changed.toString("base64url")
+}
+
+async function rotateKey({ context, turn, secret }: TestService) {
+  const [current] = await listReceiptKeys(context.db.read)
+  return await turn((t) => rotateReceiptKey(t, secret, current))
 }

@@ -34,8 +34,11 @@ stays at /.well-known/jwks.json, so receipts that it signed stay good. Nothing h
     plan:
       () =>
       async ({ context }) => {
-        const { key, is_mine } = await rotateReceiptKey(context, (work) =>
-          inAct(context, { act: "rotate receipt key", subject: "receipts" }, work),
+        const { db, config } = context
+        const [current] = await listReceiptKeys(db.read)
+        const act = { act: "rotate receipt key", subject: "receipts" }
+        const { key, is_mine } = await inAct(context, act, (turn) =>
+          rotateReceiptKey(turn, config.service_secret, current),
         )
         const whose = is_mine ? "" : "; somebody else made it at the same time"
         return { document: presentReceiptKey(key), text: `receipts are signed by ${key.kid} now${whose}` }

@@ -42,28 +42,21 @@ export async function listReceiptKeys(queries: Queries): Promise<ReceiptKeyRow[]
 }
 
 /**
- * Makes the key that signs from now on, and forgets the private half of those before, which stay published. Where
- * somebody else rotates at the same time, theirs is the new key. `is_mine` says whose it is. `transact` runs what it is
- * given in one database transaction.
+ * Makes the key that signs after the `current` one, and forgets the private half of those before, which stay published.
+ * Where somebody else has rotated that one meanwhile, theirs is the new key; `is_mine` says whose it is.
  */
 export async function rotateReceiptKey(
-  context: Context,
-  transact: Transact = (work) => inTurn(context, null, work),
+  turn: Turn,
+  secret: Secret,
+  current: ReceiptKeyRow | undefined,
 ): Promise<{ key: ReceiptKeyRow; is_mine: boolean }> {
-  const { db, config } = context
-  const [seen] = await newestKey(db.read, {})
-  const number = (seen?.number ?? 0) + 1
-  const made = await transact(async (turn) => {
-    const inserted = await insertKey(turn, config.service_secret, number)
-    await turn.tx.update(receiptKeys).set({ sealed_key: null }).where(lt(receiptKeys.number, number))
-    return inserted
-  })
-  const [key] = made ? [made] : await newestKey(db.read, {})
+  const number = (current?.number ?? 0) + 1
+  const made = await insertKey(turn, secret, number)
+  await turn.tx.update(receiptKeys).set({ sealed_key: null }).where(lt(receiptKeys.number, number))
+  const [key] = made ? [made] : await newestKey(turn.tx, {})
   if (!key) throw new Error("a rotation left no receipt key")
   return { key, is_mine: made !== null }
 }
-
-type Transact = <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
 
 /** A sealed key anew under the current secret; null where it is already. Throws `SealBroken`. */
 export function resealReceiptKey(secret: Secret, kid: string, sealed: string): string | null {
