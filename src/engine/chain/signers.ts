@@ -26,6 +26,11 @@ export function createSigners(chainId: number, accounts: LocalAccount[]): Signer
   }))
 }
 
+/** Whether the key of a lane of the chain is in `SIGNER_KEYS`. */
+export function hasKeyOf({ signers }: { signers: readonly Signer[] }, laneId: string): boolean {
+  return signers.some(({ lane_id }) => lane_id === laneId)
+}
+
 /**
  * The accounts of `SIGNER_KEYS`, in order. A cloud's client is loaded only where a key names it, and asked once for
  * the key's address. Throws `StartError`, which does not hold a key.

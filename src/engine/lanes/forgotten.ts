@@ -2,6 +2,7 @@ import { and, eq, isNotNull } from "drizzle-orm"
 import { type Given, query } from "../../db/query.ts"
 import { type LaneRow, lanes } from "../../db/schema.ts"
 import { ChainUnreachable } from "../chain/rpc.ts"
+import { hasKeyOf } from "../chain/signers.ts"
 import { type Findings, nothing } from "./findings.ts"
 import { type HeldLane, inLane, type LaneMemory } from "./held-lane.ts"
 import { fillHoles } from "./holes.ts"
@@ -43,8 +44,7 @@ export async function outliveForgotten(
 export async function whyToWaitForForgotten({ context, chain }: HeldLane): Promise<string | null> {
   const [restored] = await restoredOn(context.db.read, { chain_id: chain.chain_id })
   if (!restored) return null
-  const hasKey = chain.signers.some(({ lane_id }) => lane_id === restored.id)
-  return hasKey ? waitsFor(restored.address) : waitsForPools(restored.address)
+  return hasKeyOf(chain, restored.id) ? waitsFor(restored.address) : waitsForPools(restored.address)
 }
 
 const restoredOn = query((db, { chain_id }: Given<{ chain_id: number }>) =>

@@ -6,7 +6,7 @@ import { collections, effects, type LaneRow, lanes, transactions } from "../../d
 import type { Turn } from "../../db/turn.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import type { ConnectedChain } from "../chain/chains.ts"
-import type { Signer } from "../chain/signers.ts"
+import { hasKeyOf, type Signer } from "../chain/signers.ts"
 import { type Effect, effectsIn, jobFor } from "../jobs/job.ts"
 import { inLane, type Lane } from "./held-lane.ts"
 import { assertLease, type Lease } from "./leases.ts"
@@ -16,8 +16,7 @@ import { effectsOf, openTransactions, releaseEffect, type WatchedTransaction } f
 /** The signers of lanes whose key left `SIGNER_KEYS`: what they sent can be watched and sent again, nothing signed. */
 export async function signersWithoutKey(queries: Queries, chain: ConnectedChain): Promise<Signer[]> {
   const rows = await lanesOf(queries, { chain_id: chain.chain_id })
-  const own = new Set(chain.signers.map(({ lane_id }) => lane_id))
-  return rows.filter(({ id }) => !own.has(id)).map(signerOf)
+  return rows.filter(({ id }) => !hasKeyOf(chain, id)).map(signerOf)
 }
 
 const lanesOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>

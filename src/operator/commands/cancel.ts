@@ -1,3 +1,4 @@
+import { hasKeyOf } from "../../engine/chain/signers.ts"
 import { inAct } from "../verbs/acts.ts"
 import { cancelById } from "../verbs/cancel.ts"
 import type { Command } from "./command.ts"
@@ -14,9 +15,7 @@ export const cancel: Command = {
       const { id, lane_id, nonce } = await inAct(context, { act: "cancel", subject: argument }, (turn) =>
         cancelById(turn, argument),
       )
-      const hasKey = [...chains.values()].some(({ signers }) =>
-        signers.some((own) => own.lane_id === lane_id),
-      )
+      const hasKey = [...chains.values()].some((chain) => hasKeyOf(chain, lane_id))
       const lack = hasKey ? "" : " once its key, which is not in SIGNER_KEYS, is there again"
       const text = `lane ${lane_id} gives up nonce ${nonce}${lack}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
       return { document: { id, lane_id, nonce, done: text }, text }

@@ -6,6 +6,7 @@ import { events, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts
 import { actorTimers, effects, lanes, transactions } from "../../db/schema.ts"
 import { webhookEndpointStatuses } from "../../db/statuses.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import { hasKeyOf } from "../../engine/chain/signers.ts"
 import type { World } from "../../engine/world.ts"
 import type { Context, KeyFault } from "../../platform/context.ts"
 import { within } from "../../platform/deadline.ts"
@@ -144,7 +145,7 @@ async function readRows(queries: Queries, { chains, now }: Asked, gauges: Gauges
     for (const status of ["open", "paused", "halted"])
       gauges.lane_status.set({ lane: lane.id, status }, Number(lane.status === status))
     // Nor is a lane held for long whose key is not in SIGNER_KEYS.
-    if (chain.signers.some(({ lane_id }) => lane_id === lane.id))
+    if (hasKeyOf(chain, lane.id))
       gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
     gauges.lane_in_flight.set(
       { lane: lane.id },
