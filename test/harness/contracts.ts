@@ -193,14 +193,14 @@ export async function deployService(chain: Chain, base = ""): Promise<Service> {
 
 /** A new collection. */
 export async function deployCollection(
-  { chain, factory, implementation }: Service,
+  { chain, factory }: Service,
   seed: string,
   name = "Autumn Jackets 2026",
   symbol = "AJ26",
 ): Promise<Contract> {
   const salt = keccak256(stringToHex(seed))
   await factory.run(operator.address, "deploy", salt, name, symbol)
-  const address = collectionAddress(2, { factory: factory.address, implementation, salt, name, symbol })
+  const address = collectionAddress(2, { factory: factory.address, salt, name, symbol })
   return contractAt(chain, address, collectionAbi)
 }
 

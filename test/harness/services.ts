@@ -249,13 +249,12 @@ const withoutRateLimits = {
 }
 
 const factory = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
-const implementation = "0xa16E02E87b7454126E5E10d957A927A7F5B5d2be"
 
 const chain: Chain = {
   chain_id: chainId,
   factory_address: factory,
   collectionAddress: ({ id, name, symbol }) =>
-    collectionAddress(2, { factory, implementation, salt: collectionSalt(id), name, symbol }),
+    collectionAddress(2, { factory, salt: collectionSalt(id), name, symbol }),
   issuanceLaneId: () => laneId,
   ownershipLaneId: () => laneId,
   ownerOf: noChain,

@@ -22,7 +22,7 @@ import type { Config } from "../../platform/config.ts"
 import { createPlaces, type Places, shares } from "../../platform/places.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { authorizerEnd } from "./authorizer.ts"
-import { collectionAddress, collectionSalt, implementationOf } from "./collection-address.ts"
+import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
@@ -69,7 +69,6 @@ function createChain(
   const signers = createSigners(chain.chain_id, accounts)
   const factory = chain.factory_address
   const generations = createGenerations(rpc, factory)
-  const implementation = implementationOf(factory)
   const connected: ConnectedChain = {
     chain_id: chain.chain_id,
     factory_address: factory,
@@ -82,10 +81,7 @@ function createChain(
     signers,
     authorizer_address: authorizer?.address ?? null,
     collectionAddress: ({ id, name, symbol }) =>
-      collectionAddress(generations.known(), {
-        ...{ factory, implementation },
-        ...{ salt: collectionSalt(id), name, symbol },
-      }),
+      collectionAddress(generations.known(), { factory, salt: collectionSalt(id), name, symbol }),
     issuanceLaneId: (collectionId) => issuanceLaneId(signers, collectionId),
     ownershipLaneId: (unitId) => ownershipLaneId(signers, unitId),
     ownerOf: (contract, serial) => ownerOf(rpc, contract, serial),

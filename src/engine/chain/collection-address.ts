@@ -13,7 +13,6 @@ import type { Generation } from "./generations.ts"
 
 type NamedCollection = {
   factory: Address
-  implementation: Address
   /** What `collectionSalt` makes of its id. */
   salt: Hex
   name: string
@@ -22,15 +21,11 @@ type NamedCollection = {
 
 /** The address at which the factory deploys a collection, known before the deployment: that of CREATE2 (EIP-1014). */
 export function collectionAddress(generation: Generation, collection: NamedCollection): Address {
-  const { factory: from, salt } = collection
-  return generation === 1
-    ? getContractAddress({ opcode: "CREATE2", from, salt, bytecode: creationCodeOfFirst(collection) })
-    : getContractAddress({
-        opcode: "CREATE2",
-        from,
-        salt: saltOf(collection),
-        bytecode: creationCode(collection),
-      })
+  const creation =
+    generation === 1
+      ? { salt: collection.salt, bytecode: creationCodeOfFirst(collection) }
+      : { salt: saltOf(collection), bytecode: creationCode(collection) }
+  return getContractAddress({ opcode: "CREATE2", from: collection.factory, ...creation })
 }
 
 /** The factory's constructor makes the implementation first of all. */
@@ -47,8 +42,8 @@ const proxyHead = "0x363d3d373d3d3d363d73"
 const proxyTail = "0x5af43d82803e903d91602b57fd5bf3"
 
 /** An exact ERC-1167 proxy (`_creationCode` of contracts/ServiceFactory.sol). */
-function creationCode({ implementation }: NamedCollection): Hex {
-  return concatHex(["0x602d3d8160093d39f3", proxyHead, implementation, proxyTail])
+function creationCode({ factory }: NamedCollection): Hex {
+  return concatHex(["0x602d3d8160093d39f3", proxyHead, implementationOf(factory), proxyTail])
 }
 
 /** All collections have the same code, so name and symbol go into the salt. */
@@ -58,10 +53,10 @@ function saltOf({ salt, name, symbol }: NamedCollection): Hex {
 }
 
 /** Before, the proxy was followed by the length of the name, the name and the symbol. */
-function creationCodeOfFirst({ implementation, name, symbol }: NamedCollection): Hex {
+function creationCodeOfFirst({ factory, name, symbol }: NamedCollection): Hex {
   const code = concatHex([
     proxyHead,
-    implementation,
+    implementationOf(factory),
     proxyTail,
     numberToHex(size(stringToHex(name)), { size: 2 }),
     stringToHex(name),

@@ -4,7 +4,7 @@ import type { Queries } from "../../db/database.ts"
 import { collections } from "../../db/schema.ts"
 import { within } from "../../platform/deadline.ts"
 import type { ConnectedChain } from "./chains.ts"
-import { collectionAddress, collectionSalt, implementationOf } from "./collection-address.ts"
+import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { ChainUnreachable } from "./rpc.ts"
 
 /**
@@ -43,6 +43,6 @@ async function hasDeployedAsFirst(queries: Queries, { config }: ConnectedChain):
     .limit(1)
   if (!newest) return false
   const { id, name, symbol, address } = newest
-  const naming = { implementation: implementationOf(factory), salt: collectionSalt(id), name, symbol }
-  return isAddressEqual(collectionAddress(1, { factory, ...naming }), address as Address)
+  const asFirst = collectionAddress(1, { factory, salt: collectionSalt(id), name, symbol })
+  return isAddressEqual(asFirst, address as Address)
 }

@@ -30,7 +30,7 @@ const factory = getContractAddress({ from: admin.address, nonce: 0n })
 const implementation = getContractAddress({ from: factory, nonce: 1n })
 const naming = { name: "Autumn Jackets", symbol: "AUTU" }
 const salt = keccak256("0x01")
-const collection = collectionAddress(2, { factory, implementation, salt, ...naming })
+const collection = collectionAddress(2, { factory, salt, ...naming })
 
 let anvil: Anvil
 let chain: SimulatedChain
