@@ -14,6 +14,7 @@ import {
 } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { type Effect, type Mined, useUpNonce } from "../../src/engine/jobs/job.ts"
+import { dearest, kindOf } from "../../src/engine/lanes/attempts.ts"
 import { compareFinalBlock, followFinalBlock } from "../../src/engine/lanes/final-block.ts"
 import type { HeldLane, Lane } from "../../src/engine/lanes/held-lane.ts"
 import {
@@ -32,7 +33,6 @@ import { keepOwn } from "../../src/engine/lanes/moves.ts"
 import {
   allocateFiller,
   allocateTransaction,
-  dearest,
   displaceTransaction,
   effectsOf,
   finalFrom,
@@ -40,7 +40,6 @@ import {
   findTransaction,
   isCancelled,
   isGivenUp,
-  kindOf,
   nonceAfterLast,
   noteSend,
   openTransactions,

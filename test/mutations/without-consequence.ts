@@ -145,13 +145,13 @@ const known: { file: string; kind: string; on?: RegExp; why: string }[] = [
     why: "who has come is seen as soon, only the database is asked more often",
   },
   {
-    file: "src/engine/lanes/transactions.ts",
+    file: "src/engine/lanes/attempts.ts",
     kind: "one more",
     on: /difference < 0n \? -1/,
     why: "sorting asks whether one is the smaller, and not by how much",
   },
   {
-    file: "src/engine/lanes/transactions.ts",
+    file: "src/engine/lanes/attempts.ts",
     kind: ">= for >",
     on: /difference > 0n \? 1 : 0/,
     why: "sorting asks whether one is the smaller, and leaves all others in their order",

@@ -7,16 +7,13 @@ import { costOf, type Fees, firstFees, gasFor } from "../chain/fees.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
 import { jobFor } from "../jobs/job.ts"
-import { type Findings, nothing } from "./findings.ts"
+import { type AttemptKind, feesOf, gasOf, isSignedFor, kindOf } from "./attempts.ts"
+import { type Findings, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { traceSend } from "./note-step.ts"
 import type { Step } from "./step.ts"
 import {
-  type AttemptKind,
   effectsOf,
-  feesOf,
-  gasOf,
-  kindOf,
   noteSend,
   storeAttempt,
   updateTransaction,
@@ -42,17 +39,11 @@ export async function sendOffer(
   transaction: WatchedTransaction,
   offer: Offer,
 ): Promise<Findings> {
-  const stored = transaction.attempts.find((attempt) => isOfferOf(attempt, offer))
-  return await sendAttempt(lane, transaction, stored ?? (await sign(lane, transaction, offer)))
-}
-
-function isOfferOf(attempt: AttemptRow, { kind, gas, fees }: Offer): boolean {
-  return (
-    attempt.is_cancel === (kind === "cancel") &&
-    gasOf(attempt) === gas &&
-    BigInt(attempt.max_fee_per_gas) === fees.max_fee_per_gas &&
-    BigInt(attempt.max_priority_fee_per_gas) === fees.max_priority_fee_per_gas
+  const { kind, gas, fees } = offer
+  const stored = transaction.attempts.find(
+    (attempt) => attempt.is_cancel === (kind === "cancel") && isSignedFor(attempt, gas, fees),
   )
+  return await sendAttempt(lane, transaction, stored ?? (await sign(lane, transaction, offer)))
 }
 
 async function sign(
@@ -124,7 +115,7 @@ function findingsOf(
   const cost = costOf(gasOf(attempt), feesOf(attempt))
   const again = (what: string): Findings => {
     context.log.warn({ nonce, outcome, error: said }, "the transaction is sent again")
-    return { ...nothing, notices: [`nonce ${nonce} ${what}: ${said ?? "no answer"}`] }
+    return noticed(`nonce ${nonce} ${what}: ${said ?? "no answer"}`)
   }
   switch (outcome) {
     case "known":

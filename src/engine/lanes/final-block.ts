@@ -1,7 +1,7 @@
 import type { Hex } from "viem"
 import type { LaneRow } from "../../db/schema.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
-import { type Findings, nothing } from "./findings.ts"
+import { type Findings, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { noteFinalBlock } from "./leases.ts"
 import type { BlockPlace } from "./look.ts"
@@ -62,10 +62,9 @@ export function isFromAll({ chain }: HeldLane, answers: readonly unknown[]): boo
 /** That providers disagree, or are silent where all are needed. */
 export function disagreement({ chain }: HeldLane, about: string): Findings {
   return {
-    ...nothing,
-    notices: [
+    ...noticed(
       `not all providers of chain ${chain.chain_id} say the same of ${about}: nothing is confirmed until they do, or the wrong one is removed from CHAINS`,
-    ],
+    ),
     failure: new ChainUnreachable("the providers disagree"),
   }
 }

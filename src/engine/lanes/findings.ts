@@ -22,6 +22,11 @@ export type Findings = {
 
 export const nothing: Findings = { halt: null, pause: null, notices: [], refused_cost: null, failure: null }
 
+/** Something that a person should know, and that stops nothing. */
+export function noticed(notice: string): Findings {
+  return { ...nothing, notices: [notice] }
+}
+
 /** Of several reasons the first one counts. */
 export function join(...found: Findings[]): Findings {
   return found.reduce(
@@ -60,8 +65,7 @@ export function failed({ context }: HeldLane, { nonce, kind }: TransactionRow, e
   const { error: said } = loggable(error)
   if (!(error instanceof ChainUnreachable))
     return {
-      ...nothing,
-      notices: [`nonce ${nonce} (${kind}) cannot be moved on and is tried again: ${said}`],
+      ...noticed(`nonce ${nonce} (${kind}) cannot be moved on and is tried again: ${said}`),
       failure: error instanceof Error ? error : new Error(said),
     }
   context.log.debug({ nonce, ...loggable(error) }, "is asked again")

@@ -3,7 +3,7 @@ import type { Queries } from "../../db/database.ts"
 import { transactions } from "../../db/schema.ts"
 import { firstFees } from "../chain/fees.ts"
 import { emptyGas } from "./broadcast.ts"
-import { type Findings, nothing } from "./findings.ts"
+import { type Findings, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { allocateFiller, type WatchedTransaction } from "./transactions.ts"
 import { maxInFlight } from "./turns.ts"
@@ -30,10 +30,10 @@ export async function fillHoles(
   if (nonces.length === 0) return nothing
   const { address, account } = lane.signer
   const found = `no block takes what has nonce ${nonces.join(", ")} of ${address}, of which nothing is known here`
-  if (!account) {
-    const notice = `${found}, and its key is not in SIGNER_KEYS any more: add it until the lane has nothing open`
-    return { ...nothing, notices: [notice] }
-  }
+  if (!account)
+    return noticed(
+      `${found}, and its key is not in SIGNER_KEYS any more: add it until the lane has nothing open`,
+    )
   const gas = await emptyGas(lane)
   const fees = firstFees(gas, await lane.market(), lane.limits)
   await inLane(lane, async (turn) => {
@@ -42,7 +42,7 @@ export async function fillHoles(
   })
   const why = `${found}: used up by nothing`
   lane.context.log.warn({ lane_id, nonces }, why)
-  return { ...nothing, notices: [why] }
+  return noticed(why)
 }
 
 /** Nonces that no transaction of the lane has, but for one that lost it to another of which nothing is known. */

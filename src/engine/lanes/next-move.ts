@@ -11,7 +11,7 @@ import {
   outbiddingFees,
   replacementFees,
 } from "../chain/fees.ts"
-import { dearest, feesOf, gasOf } from "./transactions.ts"
+import { dearest, feesOf, gasOf, isSignedFor } from "./attempts.ts"
 
 /** What is known of a nonce that no block has used. */
 type OpenNonce = {
@@ -42,7 +42,7 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
 
   function offer(fees: Fees | null, otherwise: AttemptRow | undefined): Move {
     const fallback = otherwise ?? (attempts.at(-1) as AttemptRow)
-    if (fees === null || (last && isSame(last, gas, fees))) return { do: "keep", attempt: fallback }
+    if (fees === null || (last && isSignedFor(last, gas, fees))) return { do: "keep", attempt: fallback }
     return { do: "offer", fees }
   }
 
@@ -92,13 +92,4 @@ function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
 /** The same price as before is no sign of a limit where it was not the price that was wrong. */
 function resendIfSame(move: Move, attempt: AttemptRow): Move {
   return move.do === "keep" ? { do: "resend", attempt } : move
-}
-
-function isSame(attempt: AttemptRow, gas: bigint, fees: Fees): boolean {
-  const { max_fee_per_gas, max_priority_fee_per_gas } = feesOf(attempt)
-  return (
-    gasOf(attempt) === gas &&
-    max_fee_per_gas === fees.max_fee_per_gas &&
-    max_priority_fee_per_gas === fees.max_priority_fee_per_gas
-  )
 }

@@ -7,7 +7,7 @@ import { unlessForgotten } from "../chain/old-state.ts"
 import { ChainUnreachable, reach } from "../chain/rpc.ts"
 import { useUpNonce } from "../jobs/job.ts"
 import { compareFinalBlock, disagreement, followFinalBlock, isFromAll } from "./final-block.ts"
-import { type Findings, nothing } from "./findings.ts"
+import { type Findings, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { adoptNonce } from "./leases.ts"
 import { findUse } from "./nonce-use.ts"
@@ -37,7 +37,7 @@ export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Fi
     } catch (error) {
       if (!(error instanceof ChainUnreachable)) throw error
       const notice = `the nonces of ${lane.signer.address} cannot be taken from chain ${lane.chain.chain_id}: ${error.message}`
-      return { ...nothing, notices: [notice], failure: error }
+      return { ...noticed(notice), failure: error }
     }
   }
   if (row.status === "halted") return nothing

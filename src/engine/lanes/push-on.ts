@@ -6,14 +6,15 @@ import { costOf, type FeeLimits, gasFor, isPricedOut } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { useUpNonce } from "../jobs/job.ts"
+import { feesOf, gasOf } from "./attempts.ts"
 import { emptyGas, sendAttempt, sendFirst, sendOffer } from "./broadcast.ts"
-import { attempt, type Findings, join, nothing } from "./findings.ts"
+import { attempt, type Findings, join, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import type { Looked } from "./look.ts"
 import { nextMove } from "./next-move.ts"
 import { findUse, type NonceUse } from "./nonce-use.ts"
 import { nowhere } from "./nonces.ts"
-import { feesOf, gasOf, isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
+import { isGivenUp, updateTransaction, type WatchedTransaction } from "./transactions.ts"
 
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
@@ -40,8 +41,9 @@ export async function pushOnTransactions(lane: HeldLane, { seen, lowest_open }: 
 
 async function sendNew(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   if (lane.signer.account) return await sendFirst(lane, transaction)
-  const notice = `nonce ${transaction.nonce} (${transaction.kind}) was never signed, and the key of ${lane.signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open`
-  return { ...nothing, notices: [notice] }
+  return noticed(
+    `nonce ${transaction.nonce} (${transaction.kind}) was never signed, and the key of ${lane.signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open`,
+  )
 }
 
 /** The highest nonce of which a pool says that one below it is missing: all of these go out again at once. */
@@ -108,8 +110,9 @@ async function pushOn(
 /** A key that is gone gives nothing up and offers no better price, and what was built on it waits for it. */
 async function needOfKey(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   if (!isGivenUp(transaction) || lastWanted(transaction)) return await tooCheapForGood(lane, transaction)
-  const notice = `nonce ${transaction.nonce} is given up, and the key of ${lane.signer.address}, which has to sign what uses it up, is not in SIGNER_KEYS any more: add it until the lane has nothing open`
-  return { ...nothing, notices: [notice] }
+  return noticed(
+    `nonce ${transaction.nonce} is given up, and the key of ${lane.signer.address}, which has to sign what uses it up, is not in SIGNER_KEYS any more: add it until the lane has nothing open`,
+  )
 }
 
 async function tooCheapForGood(
@@ -118,8 +121,9 @@ async function tooCheapForGood(
 ): Promise<Findings> {
   const now = await market()
   if (attempts.some((each) => !isPricedOut(feesOf(each), now))) return nothing
-  const notice = `nonce ${nonce} (${kind}) was signed for lower fees than there are, and the key of ${signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open, or wait for lower fees`
-  return { ...nothing, notices: [notice] }
+  return noticed(
+    `nonce ${nonce} (${kind}) was signed for lower fees than there are, and the key of ${signer.address} is not in SIGNER_KEYS any more: add it until the lane has nothing open, or wait for lower fees`,
+  )
 }
 
 function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
@@ -174,8 +178,9 @@ export function withoutReceipt(
   { nonce, kind }: WatchedTransaction,
   { hash }: { hash: string | null },
 ): Findings {
-  const notice = `nonce ${nonce} (${kind}) was used by ${hash}, and no provider has its receipt: it goes on once one has; where that lasts, add another provider to rpc_urls in CHAINS`
-  return { ...nothing, notices: [notice] }
+  return noticed(
+    `nonce ${nonce} (${kind}) was used by ${hash}, and no provider has its receipt: it goes on once one has; where that lasts, add another provider to rpc_urls in CHAINS`,
+  )
 }
 
 async function usedByOther(
@@ -203,5 +208,5 @@ function atHighestFee(transaction: WatchedTransaction): Findings {
   const notice = onlyUsesUp(transaction)
     ? `nonce ${nonce} is given up, and what uses it up is not mined at the highest fee: wait for lower fees, or raise max_fee_per_gas_gwei in CHAINS`
     : `nonce ${nonce} is not mined at the highest fee: raise max_fee_per_gas_gwei or max_transaction_cost in CHAINS, wait for lower fees, or give it up with: operator cancel ${id}`
-  return { ...nothing, notices: [notice] }
+  return noticed(notice)
 }

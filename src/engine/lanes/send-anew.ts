@@ -3,8 +3,9 @@ import { firstFees, gasFor } from "../chain/fees.ts"
 import { CallReverted, reach } from "../chain/rpc.ts"
 import { tryCall } from "../chain/try-call.ts"
 import { jobFor, type Mined } from "../jobs/job.ts"
+import { feeColumns } from "./attempts.ts"
 import { isFinal } from "./final-block.ts"
-import { type Findings, nothing } from "./findings.ts"
+import { type Findings, nothing, noticed } from "./findings.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import type { BlockPlace } from "./look.ts"
 import { isRefusedAt } from "./refused.ts"
@@ -39,8 +40,9 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
 
 /** What stands against it may yet pass. */
 export function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
-  const notice = `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`
-  return { ...nothing, notices: [notice] }
+  return noticed(
+    `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`,
+  )
 }
 
 async function isOverForGood(
@@ -93,11 +95,6 @@ export async function moveContent(
   place: BlockPlace,
 ): Promise<void> {
   const fees = firstFees(BigInt(transaction.gas), await lane.market(), lane.limits)
-  const { max_fee_per_gas, max_priority_fee_per_gas } = fees
-  const content = {
-    ...transaction,
-    max_fee_per_gas: String(max_fee_per_gas),
-    max_priority_fee_per_gas: String(max_priority_fee_per_gas),
-  }
+  const content = { ...transaction, ...feeColumns(fees) }
   await inLane(lane, (turn) => goOnWithoutNonce(turn, lane, content, { status: "reverted", ...place }))
 }

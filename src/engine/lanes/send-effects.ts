@@ -22,7 +22,7 @@ import {
 } from "../jobs/job.ts"
 import { sendFirst } from "./broadcast.ts"
 import { isFinal } from "./final-block.ts"
-import { type Findings, join, nothing } from "./findings.ts"
+import { type Findings, join, nothing, noticed } from "./findings.ts"
 import { whyToWaitForForgotten } from "./forgotten.ts"
 import { type HeldLane, inLane } from "./held-lane.ts"
 import { assertLease, LeaseLost } from "./leases.ts"
@@ -62,7 +62,7 @@ export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
     if (!(error instanceof ChainUnreachable)) throw error
     // What was found before counts all the same.
     const notice = `nothing new can be sent on chain ${lane.chain.chain_id}: ${error.message}`
-    found.push({ ...nothing, notices: [notice], failure: error })
+    found.push({ ...noticed(notice), failure: error })
   }
   return join(...found)
 }

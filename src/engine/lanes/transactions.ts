@@ -1,5 +1,5 @@
 import { and, asc, eq, exists, gte, inArray, isNotNull, isNull, max, ne, type SQL } from "drizzle-orm"
-import { type Address, type Hex, parseTransaction } from "viem"
+import type { Address, Hex } from "viem"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import {
@@ -15,10 +15,9 @@ import { newId } from "../../platform/ids.ts"
 import type { Fees } from "../chain/fees.ts"
 import type { SendVerdict } from "../chain/send-errors.ts"
 import { type Effect, effectsIn, useUpNonce } from "../jobs/job.ts"
+import { type AttemptKind, byNumber, dearest, feeColumns, kindColumns } from "./attempts.ts"
 import { assertLease, type Lease, takeNonce } from "./leases.ts"
 
-/** A `cancel` uses up the nonce and does nothing else. */
-export type AttemptKind = "first" | "bump" | "cancel"
 /** A transaction with every attempt ever signed for its nonce, the last one last. */
 export type WatchedTransaction = TransactionRow & { attempts: AttemptRow[] }
 
@@ -95,11 +94,7 @@ function allocated({ at }: Turn, { lane_id }: Lease, nonce: number, content: Con
 }
 
 function priceOf({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
-  return {
-    gas: Number(gas),
-    max_fee_per_gas: String(fees.max_fee_per_gas),
-    max_priority_fee_per_gas: String(fees.max_priority_fee_per_gas),
-  }
+  return { gas: Number(gas), ...feeColumns(fees) }
 }
 
 /** Stores the signed bytes and their hash, which happens before every broadcast; the stored row is what is sent. */
@@ -110,22 +105,20 @@ export async function storeAttempt(
   attempt: { hash: Hex; raw: Hex; kind: AttemptKind; fees: Fees },
 ): Promise<AttemptRow> {
   await assertLease(turn, lease)
-  const is_cancel = attempt.kind === "cancel"
+  const { hash, raw, kind, fees } = attempt
   await insertAttempt(turn.tx, {
-    hash: attempt.hash,
+    hash,
     transaction_id: transaction.id,
-    kind: attempt.kind === "cancel" ? "bump" : attempt.kind,
-    is_cancel,
+    ...kindColumns(kind),
     number: transaction.attempts.length + 1,
-    raw: attempt.raw,
-    max_fee_per_gas: String(attempt.fees.max_fee_per_gas),
-    max_priority_fee_per_gas: String(attempt.fees.max_priority_fee_per_gas),
+    raw,
+    ...feeColumns(fees),
     send_count: 0,
     created_at: turn.at,
   })
   await noteSigned(turn.tx, { id: transaction.id, updated_at: turn.at })
-  const [stored] = await attemptOfHash(turn.tx, { hash: attempt.hash })
-  if (!stored) throw new Error(`attempt ${attempt.hash} was stored and cannot be found`)
+  const [stored] = await attemptOfHash(turn.tx, { hash })
+  if (!stored) throw new Error(`attempt ${hash} was stored and cannot be found`)
   return stored
 }
 
@@ -214,38 +207,9 @@ const attemptsOf = query((db, { transaction_ids }: Given<{ transaction_ids: stri
   db.select().from(transactionAttempts).where(inArray(transactionAttempts.transaction_id, transaction_ids)),
 )
 
-/** In the order they were signed in, whatever the clock said; older releases only ever raised the price. */
-function byNumber(one: AttemptRow, other: AttemptRow): number {
-  if (one.number !== other.number) return (one.number ?? 0) - (other.number ?? 0)
-  return byFee(one, other)
-}
-
-function byFee(one: Pick<AttemptRow, "max_fee_per_gas">, other: Pick<AttemptRow, "max_fee_per_gas">): number {
-  const difference = BigInt(one.max_fee_per_gas) - BigInt(other.max_fee_per_gas)
-  return difference < 0n ? -1 : difference > 0n ? 1 : 0
-}
-
 /** Not mined yet: it holds a place in the pool. */
 export function isInFlight({ status }: TransactionRow): boolean {
   return status === "allocated" || status === "signed" || status === "sent"
-}
-
-/** The gas limit that an attempt was signed with. */
-export function gasOf({ raw }: AttemptRow): bigint {
-  return parseTransaction(raw as Hex).gas ?? 0n
-}
-
-/** The price that an attempt was signed with. */
-export function feesOf({ max_fee_per_gas, max_priority_fee_per_gas }: AttemptRow): Fees {
-  return {
-    max_fee_per_gas: BigInt(max_fee_per_gas),
-    max_priority_fee_per_gas: BigInt(max_priority_fee_per_gas),
-  }
-}
-
-/** Of several attempts the one with the highest price: whichever of them a pool holds, a dearer one replaces it. */
-export function dearest(attempts: AttemptRow[]): AttemptRow | undefined {
-  return attempts.toSorted(byFee).at(-1)
 }
 
 /** What the transactions may still cost at the most, by the dearest attempt of each. */
@@ -335,7 +299,7 @@ export async function nonceAfterLast(queries: Queries, laneId: string): Promise<
     .select({ nonce: max(transactions.nonce) })
     .from(transactions)
     .where(eq(transactions.lane_id, laneId))
-  return last?.nonce === null || last?.nonce === undefined ? 0 : Number(last.nonce) + 1
+  return last?.nonce == null ? 0 : last.nonce + 1
 }
 
 /** Notes what the pools said to an attempt, and the block at which one first had it. */
@@ -361,11 +325,6 @@ type Sent = Pick<AttemptRow, "hash" | "first_sent_block" | "send_count" | "last_
 const changeAttempt = query((db, { hash, ...sent }: Given<Sent>) =>
   db.update(transactionAttempts).set(sent).where(eq(transactionAttempts.hash, hash)),
 )
-
-/** A column of its own tells a cancel, because the release before this one knows two kinds only. */
-export function kindOf({ kind, is_cancel }: AttemptRow): AttemptKind {
-  return is_cancel ? "cancel" : kind
-}
 
 /** Whether a transaction is to be used up: its results, once given, must stand whatever a person asked before. */
 export function isGivenUp({ cancel_requested_at, status }: TransactionRow): boolean {

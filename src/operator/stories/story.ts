@@ -16,7 +16,7 @@ import {
   units,
 } from "../../db/schema.ts"
 import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
-import { kindOf } from "../../engine/lanes/transactions.ts"
+import { kindOf } from "../../engine/lanes/attempts.ts"
 import type { KeyFault } from "../../platform/context.ts"
 import type { AskChain } from "../ask-chain.ts"
 import { actsOn } from "./acts.ts"
