@@ -320,7 +320,7 @@ export const mutations: Mutation[] = [
   {
     name: "nobody is asked again whose owner was found above what was read",
     file: "workers/watches/watch-authorizations.ts",
-    replace: [["isAhead ? await noteOwnersAsked(turn, chain, asked) : read", "read"]],
+    replace: [["is_ahead ? await noteOwnersAsked(turn, chain, asked) : read", "read"]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "has none where its claim was found in a block that was never read",
@@ -826,7 +826,7 @@ export const mutations: Mutation[] = [
   {
     name: "what a worker saw is told although another one has read on since",
     file: watch,
-    replace: [["await holdCursor(turn, chain, cursor, held, isFound ? span.first - 1n : null)", ""]],
+    replace: [["await holdCursor(turn, chain, cursor, held, isFound ? first - 1n : null)", ""]],
     noticed_by: {
       file: depths,
       test: "is not used by what one worker saw in a block that another one has seen replaced since",
@@ -847,7 +847,7 @@ export const mutations: Mutation[] = [
   {
     name: "the chain counts as read less far where a worker looks again",
     file: watch,
-    replace: [["const isNew = highest === null || span.last > highest", "const isNew = true"]],
+    replace: [["const isNew = highest === null || last > highest", "const isNew = true"]],
     noticed_by: { file: depths, test: "leaves the chain read as far as another worker has read it" },
   },
   {
@@ -868,7 +868,7 @@ export const mutations: Mutation[] = [
   {
     name: "an owner that was lost is not asked for",
     file: watch,
-    replace: [["await findLostOwners({ context, chain, deepest, isAgreed }, cursor)", ""]],
+    replace: [["await findLostOwners(asker, cursor)", ""]],
     noticed_by: { file: depths, test: "is asked for until the chain names one" },
   },
   {

@@ -1,7 +1,8 @@
 import { and, asc, eq } from "drizzle-orm"
-import type { WatchAuthorizationInput } from "../../machines/authorization.ts"
+import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../machines/authorization.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { effects, transfers } from "../../src/db/schema.ts"
+import type { Turn } from "../../src/db/turn.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
@@ -34,7 +35,7 @@ import {
   readCursor,
   readUpTo,
 } from "./chain-cursor.ts"
-import { askOwnersAnew, type Contracts, contractsOn, followMoves } from "./follow-owners.ts"
+import { askOwnersAnew, type Contracts, contractsOn, followMoves, type Move } from "./follow-owners.ts"
 import { findLostOwners } from "./lost-owners.ts"
 import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } from "./ownership-changes.ts"
 import { singleUse } from "./single-use.ts"
@@ -93,19 +94,8 @@ async function readOn(
     agreement ??= headers.at(deepest).then((block) => isAgreedOn(chain, block))
     return agreement
   }
-  if (read.is_lost) {
-    const block = await headers.at(deepest)
-    // Owners are asked for by a block's number: whoever follows another fork would tell what is so on that one.
-    if (!(await isAgreed()))
-      throw new ChainUnreachable(
-        `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
-      )
-    // Where the one before is gone, that is to be seen until all are asked, whoever reads on meanwhile.
-    if (await isAskedThere(chain, cursor, deepest))
-      cursor = await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
-    await askOwnersAnew(context, chain, cursor, { safe: read.block, deepest })
-    cursor = await noteAllAsked(context, chain, cursor, { block, unread: read.block })
-  }
+  const asker = { context, chain, deepest, isAgreed }
+  if (read.is_lost) cursor = await replaceLostOwners(asker, cursor, read.block)
   const watched = await openWatches(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
   // Without a contract, nothing before now can matter.
@@ -116,7 +106,7 @@ async function readOn(
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
-    ...{ context, chain, checkpoint, deepest, isAgreed, contracts },
+    ...{ ...asker, checkpoint, contracts },
     // Two who have both lost blocks would keep each other from asking for owners anew.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
@@ -127,8 +117,28 @@ async function readOn(
     const span = { first, last: least(last, deepest), is_final: first <= final, is_doubtful }
     ;({ first, cursor } = await readBlocks({ ...round, cursor }, watched, span))
   }
-  await findLostOwners({ context, chain, deepest, isAgreed }, cursor)
+  await findLostOwners(asker, cursor)
   return "at work"
+}
+
+/** Asks anew for the owners that lost blocks above `safe` had told of. Answers the cursor as it is then. */
+async function replaceLostOwners(
+  { context, chain, deepest, isAgreed }: Asker,
+  cursor: Cursor,
+  safe: bigint,
+): Promise<Cursor> {
+  const block = await chain.headers.at(deepest)
+  // Owners are asked for by a block's number: a provider on another fork would answer for its own block of that number.
+  if (!(await isAgreed()))
+    throw new ChainUnreachable(
+      `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
+    )
+  // A block that was asked by before and is gone stays noted until all are asked, whoever reads on meanwhile.
+  const asked = (await isAskedThere(chain, cursor, deepest))
+    ? await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
+    : cursor
+  await askOwnersAnew(context, chain, asked, { safe, deepest })
+  return await noteAllAsked(context, chain, asked, { block, unread: safe })
 }
 
 /**
@@ -169,51 +179,13 @@ async function readBlocks(
   watched: Watch[],
   span: Span,
 ): Promise<{ first: bigint; cursor: Cursor }> {
-  const { context, chain, checkpoint, deepest, contracts, cursor, held, highest } = round
+  const { context, checkpoint } = round
   const since = performance.now()
-  const block = await chain.headers.at(span.last)
-  const asked = await chain.headers.at(deepest)
-  const addresses = [...contracts.values()].map(({ address }) => address)
-  const isNext = !span.is_doubtful && cursor?.owners_block_number === Number(span.first) - 1
-  const between = { before: isNext ? cursor.owners_block_hash : null, last: block.hash }
-  const all = await readOwnershipChanges(chain, addresses, span, between)
-  if (all === null) return { first: span.first, cursor }
-  const changes = byToken(all)
-  const moves = all.flatMap(({ move }) => move ?? [])
-  const used = all.flatMap(({ digest }) => digest ?? [])
-  const told = await toldUses(context.db.read, chain, used)
-  const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
-  const judged = await judgeAll(round, watched, seen)
-  const outcomes = judged.flatMap(({ watch, verdict }) =>
-    verdict.is === "ended" ? { watch, ...verdict } : [],
-  )
-  const notes = judged.flatMap(({ watch, verdict }) => {
-    const note = noteOf(watch, verdict, context.clock())
-    return note ? { watch, note } : []
-  })
-  const searched = outcomes.flatMap(({ newest }) => newest ?? [])
-  moves.push(...searched)
-  // No mark and no cursor tells that a block is gone which is still to be read.
-  const isAhead = searched.some(({ block_number }) => block_number > span.last)
-  const isFound = outcomes.length > 0 || moves.length > 0
+  const found = await findIn(round, watched, span)
+  if (found === null) return { first: span.first, cursor: round.cursor }
+  const { outcomes, notes } = found
   if (outcomes.length > 0) checkpoint("watch.read", "watchAuthorization")
-  const { ends, moved } = await inTurn(context, null, async (turn) => {
-    await holdCursor(turn, chain, cursor, held, isFound ? span.first - 1n : null)
-    const ends: { watch: Watch; outcome: string }[] = []
-    for (const { watch, output: seen } of outcomes) {
-      const output = await singleUse(turn.tx, watch.actor_id, seen)
-      await settleEffect(turn, watch.effect_id, { output })
-      ends.push({ watch, outcome: output.outcome })
-    }
-    for (const { watch, note } of notes) await noteAsked(turn.tx, { effect_id: watch.effect_id, ...note })
-    for (const { id, transaction_hash } of usedAnew(told, changes))
-      await restateUse(turn, id, transaction_hash)
-    // After the results, so that what the blocks say stands.
-    await followMoves(turn, contracts, moves)
-    const isNew = highest === null || span.last > highest
-    const read = isNew ? await moveCursor(turn, chain, span.first - 1n, block) : cursor
-    return { ends, moved: isAhead ? await noteOwnersAsked(turn, chain, asked) : read }
-  })
+  const { ends, moved } = await inTurn(context, null, (turn) => writeDown(turn, round, span, found))
   if (outcomes.length > 0) checkpoint("watch.settle", "watchAuthorization")
   for (const { watch, outcome } of ends) noteSettled(context, since, watch, outcome)
   for (const { watch, note } of notes) {
@@ -223,6 +195,76 @@ async function readBlocks(
   const settled = new Set(outcomes.map(({ watch }) => watch))
   watched.splice(0, watched.length, ...watched.filter((watch) => !settled.has(watch)))
   return { first: span.last + 1n, cursor: moved }
+}
+
+/** What some blocks say. */
+type Found = {
+  /** The last of the blocks, and the deepest one, by which tokens were asked about. */
+  block: Header
+  asked: Header
+  moves: Move[]
+  outcomes: { watch: Watch; output: WatchAuthorizationOutput }[]
+  notes: { watch: Watch; note: Note }[]
+  restated: { id: string; transaction_hash: string }[]
+  /** Whether a search found moves in blocks that are still to be read. */
+  is_ahead: boolean
+}
+
+/** Null where the blocks have more than providers answer at once. */
+async function findIn(round: Round, watched: readonly Watch[], span: Span): Promise<Found | null> {
+  const { context, chain, deepest, contracts, cursor } = round
+  const block = await chain.headers.at(span.last)
+  const asked = await chain.headers.at(deepest)
+  const addresses = [...contracts.values()].map(({ address }) => address)
+  const isNext = !span.is_doubtful && cursor?.owners_block_number === Number(span.first) - 1
+  const between = { before: isNext ? cursor.owners_block_hash : null, last: block.hash }
+  const all = await readOwnershipChanges(chain, addresses, span, between)
+  if (all === null) return null
+  const changes = byToken(all)
+  const used = all.flatMap(({ digest }) => digest ?? [])
+  const told = await toldUses(context.db.read, chain, used)
+  const seen = { changes, timestamp: block.timestamp, is_doubtful: span.is_doubtful }
+  const judged = await judgeAll(round, watched, seen)
+  const ended = judged.flatMap(({ watch, verdict }) => (verdict.is === "ended" ? { watch, ...verdict } : []))
+  const notes = judged.flatMap(({ watch, verdict }) => {
+    const note = noteOf(watch, verdict, context.clock())
+    return note ? { watch, note } : []
+  })
+  const searched = ended.flatMap(({ newest }) => newest ?? [])
+  return {
+    block,
+    asked,
+    moves: [...all.flatMap(({ move }) => move ?? []), ...searched],
+    outcomes: ended,
+    notes,
+    restated: usedAnew(told, changes),
+    is_ahead: searched.some(({ block_number }) => block_number > span.last),
+  }
+}
+
+/** Answers how the authorizations ended, and the cursor as it is then. Throws `ReadByAnother`. */
+async function writeDown(
+  turn: Turn,
+  { chain, contracts, cursor, held, highest }: Round,
+  { first, last }: Span,
+  { block, asked, moves, outcomes, notes, restated, is_ahead }: Found,
+): Promise<{ ends: { watch: Watch; outcome: string }[]; moved: Cursor }> {
+  const isFound = outcomes.length > 0 || moves.length > 0
+  await holdCursor(turn, chain, cursor, held, isFound ? first - 1n : null)
+  const ends: { watch: Watch; outcome: string }[] = []
+  for (const { watch, output: seen } of outcomes) {
+    const output = await singleUse(turn.tx, watch.actor_id, seen)
+    await settleEffect(turn, watch.effect_id, { output })
+    ends.push({ watch, outcome: output.outcome })
+  }
+  for (const { watch, note } of notes) await noteAsked(turn.tx, { effect_id: watch.effect_id, ...note })
+  for (const { id, transaction_hash } of restated) await restateUse(turn, id, transaction_hash)
+  // After the results, so that what the blocks say stands.
+  await followMoves(turn, contracts, moves)
+  const isNew = highest === null || last > highest
+  const read = isNew ? await moveCursor(turn, chain, first - 1n, block) : cursor
+  // No mark and no cursor tells of a block that is gone before it was read.
+  return { ends, moved: is_ahead ? await noteOwnersAsked(turn, chain, asked) : read }
 }
 
 type Judged = { watch: Watch; verdict: Verdict }
