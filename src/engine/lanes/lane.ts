@@ -8,7 +8,7 @@ import { reach } from "../chain/rpc.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { outliveForgotten } from "./forgotten.ts"
 import { byUrgency, giveResults } from "./give-results.ts"
-import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
+import { type HeldLane, inLane, type Lane, type LaneMemory } from "./held-lane.ts"
 import { fillHoles } from "./holes.ts"
 import {
   assertLease,
@@ -98,29 +98,7 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   const held = await hold(lane, lease)
   // Nonces that are taken from the chain anew change what was seen.
   if (row.next_nonce === null) delete memory.seen_head
-  const compared = await compareWithChain(held, row)
-  if (compared.failure) {
-    // What keeps the round from going on is for the operator to see, too.
-    await noteStatus(held, row, compared)
-    throw compared.failure
-  }
-  const wasHalted = row.status === "halted"
-  if (compared.halt !== null) await halt(held, compared.halt)
-
-  const looked = held.head === memory.seen_head ? null : await lookAtTransactions(held)
-  const pushed = looked ? await pushOnTransactions(held, looked) : nothing
-  const filled = looked ? await fillBelow(held, looked) : nothing
-  if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(held, pushed.halt)
-  const outlived = inTheWay(await outliveForgotten(held, row, memory), join(pushed, filled))
-  const before = join(
-    compared,
-    looked?.findings ?? nothing,
-    pushed,
-    filled,
-    outlived,
-    goneProviders(lane.chain),
-  )
-  const isHalted = wasHalted || before.halt !== null
+  const { looked, outlived, before, isHalted } = await watchTransactions(held, row, memory)
 
   // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full
   // meanwhile.
@@ -142,6 +120,27 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   // A provider that fails to take something new does not keep back the results of what it took.
   if (sent.failure) throw sent.failure
   return "at work"
+}
+
+/** Looks after what is on its way, and halts the lane where something is wrong that only a person can mend. */
+async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemory) {
+  const compared = await compareWithChain(lane, row)
+  if (compared.failure) {
+    // What keeps the round from going on is for the operator to see, too.
+    await noteStatus(lane, row, compared)
+    throw compared.failure
+  }
+  const wasHalted = row.status === "halted"
+  if (compared.halt !== null) await halt(lane, compared.halt)
+
+  const looked = lane.head === memory.seen_head ? null : await lookAtTransactions(lane)
+  const pushed = looked ? await pushOnTransactions(lane, looked) : nothing
+  const filled = looked ? await fillBelow(lane, looked) : nothing
+  if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(lane, pushed.halt)
+  const outlived = inTheWay(await outliveForgotten(lane, row, memory), join(pushed, filled))
+  const seen = looked?.findings ?? nothing
+  const before = join(compared, seen, pushed, filled, outlived, goneProviders(lane.chain))
+  return { looked, outlived, before, isHalted: wasHalted || before.halt !== null }
 }
 
 /** Says, too, what is in the way of outliving what was forgotten, which nobody else waits for. */
@@ -183,7 +182,7 @@ async function hold(
 /** A node's cap is tried again after some blocks: it may have been raised, or have been another trouble. */
 const forgottenAfterBlocks = 50n
 
-function limitsNow({ config }: ConnectedChain, { refused_cost }: Lane["memory"], head: bigint): FeeLimits {
+function limitsNow({ config }: ConnectedChain, { refused_cost }: LaneMemory, head: bigint): FeeLimits {
   const limits = feeLimits(config)
   const isKnown = refused_cost !== undefined && head - refused_cost.at < forgottenAfterBlocks
   return isKnown ? limitsBelow(limits, refused_cost.cost) : limits
