@@ -31,7 +31,7 @@ function createFeedWatch(context: Context): FeedWatch {
   let stopListening: (() => void) | undefined
   let timer: Timer | undefined
   let lastPosition = 0
-  let _looking: Promise<void> | undefined
+  let isLooking = false
   let isWanted = false
 
   async function look(): Promise<void> {
@@ -56,16 +56,16 @@ function createFeedWatch(context: Context): FeedWatch {
     for (const reader of asked) if (!admitted.has(reader.credential_id)) reader.end()
   }
 
-  /** One look at a time; what comes meanwhile is one more. */
-  function lookSoon(): void {
+  /** One look at a time; however often it is called meanwhile, one more follows. */
+  async function lookSoon(): Promise<void> {
     isWanted = true
-    _looking ??= (async () => {
-      while (isWanted && readers.size > 0) {
-        isWanted = false
-        await look()
-      }
-      _looking = undefined
-    })()
+    if (isLooking) return
+    isLooking = true
+    while (isWanted && readers.size > 0) {
+      isWanted = false
+      await look()
+    }
+    isLooking = false
   }
 
   function start(): void {
