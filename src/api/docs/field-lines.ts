@@ -35,8 +35,9 @@ export function fieldLines(
 
 const deepestIndent = 10
 
-function nameOf(schema: JsonSchema): string | undefined {
-  return typeof schema.$ref === "string" ? schema.$ref.replace("#/components/schemas/", "") : undefined
+/** The name of the schema that a reference leads to. */
+export function nameOf(schema: JsonSchema | undefined): string | undefined {
+  return typeof schema?.$ref === "string" ? schema.$ref.replace("#/components/schemas/", "") : undefined
 }
 
 /** The name of a schema, or of the only one beside null. */

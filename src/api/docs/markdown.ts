@@ -3,9 +3,9 @@ import { html, type Markup, trusted } from "../../platform/html.ts"
 import { highlighted } from "./highlight.ts"
 
 /** A page's Markdown as sections of two columns, words and code; below the title, links to the others. */
-export function renderMarkdown(text: string): { content: Markup } {
+export function renderMarkdown(text: string): Markup {
   const [title, ...others] = sectionsOf(marked.lexer(text))
-  return { content: html`${title && sectionHtml(title)}${onThisPage(others)}${others.map(sectionHtml)}` }
+  return html`${title && sectionHtml(title)}${onThisPage(others)}${others.map(sectionHtml)}`
 }
 
 function sectionHtml({ heading, words, blocks }: Section): Markup {

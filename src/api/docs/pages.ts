@@ -50,7 +50,7 @@ export function docsPages(api: Api): Page[] {
       path: "/docs/verify-receipt",
       async open(context) {
         const content = receiptForm(await publishedKeys(context))
-        const shown = { title: "Verify a tap receipt", path: "/docs/verify-receipt", content, headings: [] }
+        const shown = { title: "Verify a tap receipt", path: "/docs/verify-receipt", content }
         const answer = htmlAnswer(docsHtml(siteOf(context.config), shown))
         // A rotation adds a key.
         return { ...answer, headers: { ...answer.headers, "cache-control": "no-cache" } }
@@ -90,7 +90,7 @@ function pageAt(site: DocsPage[], address: string, accept: string): PageAnswer {
   if (!page) throw new ApiError("not_found.resource")
   const isMarkdown = address.endsWith(".md") || (!wantsHtml(accept) && accept.includes("text/markdown"))
   if (isMarkdown) return text(page.markdown, "text/markdown")
-  return htmlAnswer(docsHtml(site, { ...page, ...renderMarkdown(page.markdown) }))
+  return htmlAnswer(docsHtml(site, { ...page, content: renderMarkdown(page.markdown) }))
 }
 
 const cached = { "cache-control": "public, max-age=300", vary: "Accept, Origin" }

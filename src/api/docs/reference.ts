@@ -1,7 +1,7 @@
 import { type ErrorCode, errorCatalogue } from "../../platform/errors.ts"
 import type { Document, Operation, Response } from "../openapi/document.ts"
 import type { JsonSchema } from "../openapi/schemas.ts"
-import { fieldLines, type Homes } from "./field-lines.ts"
+import { fieldLines, type Homes, nameOf } from "./field-lines.ts"
 import { slug } from "./markdown.ts"
 import { type Asked, firstExample, requestMarkdown } from "./snippets.ts"
 
@@ -145,10 +145,6 @@ function answerFields(document: Document, homes: Homes, schema: JsonSchema): str
 
 function jsonBlock(value: unknown): string {
   return `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``
-}
-
-function nameOf(schema: JsonSchema | undefined): string | undefined {
-  return typeof schema?.$ref === "string" ? schema.$ref.replace("#/components/schemas/", "") : undefined
 }
 
 /** The schemas that an operation answers as such, or as the entries of a list. */

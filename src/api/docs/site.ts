@@ -17,11 +17,13 @@ import {
 export type DocsPage = {
   path: string
   title: string
-  group: "Guides" | "Reference" | "Operations" | "Runbooks" | "Errors"
+  group: (typeof groups)[number]
   /** The page that it stands below in the navigation, if any. */
   parent: string | null
   markdown: string
 }
+
+const groups = ["Guides", "Reference", "Operations", "Runbooks", "Errors"] as const
 
 /** Every page: the guides, the resources with their operations, the runbooks, the changelog and the errors. */
 export function buildSite(api: Api, config: Config): DocsPage[] {
@@ -69,7 +71,6 @@ function titleOf(markdown: string): string {
 
 /** What a machine reads first, by the convention of llmstxt.org: every page with its Markdown address. */
 export function llmsText(pages: readonly DocsPage[], config: Pick<Config, "docs_url">): string {
-  const groups = ["Guides", "Reference", "Operations", "Runbooks", "Errors"] as const
   const base = config.docs_url.replace(/\/docs$/, "")
   return `# Chip Verification and Ownership API
 

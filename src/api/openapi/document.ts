@@ -226,14 +226,13 @@ function keyParameterOf(route: Route): Parameter[] {
 
 function lastEventParameterOf({ run }: Route): Parameter[] {
   if (run.kind !== "stream") return []
-  const description =
-    "The id of the last event that was received, as browsers and other clients of server-sent events send it when they connect again. It counts before `after`."
   return [
     {
       name: "Last-Event-ID",
       in: "header",
       required: false,
-      description,
+      description:
+        "The id of the last event that was received, as browsers and other clients of server-sent events send it when they connect again. It counts before `after`.",
       schema: { type: "string" },
     },
   ]
@@ -278,12 +277,12 @@ function successOf(
   }
 }
 
+/** By single statuses: some generators cannot read a range such as 4XX. */
 function refusalsOf(route: Route): Record<string, Response> {
-  // Some generators cannot read a range such as 4XX.
-  const isOpen = route.credentials.length === 0
-  const limitHeaders = isOpen ? [] : rateLimitNames
+  const limitHeaders = rateLimitHeaders(route)
+  const codes = codesOf(route)
   return {
-    ...refusalsWith(isOpen ? [...codesOf(route), ...anywhere] : codesOf(route), limitHeaders),
+    ...refusalsWith(isOpen(route) ? [...codes, ...anywhere] : codes, limitHeaders),
     ...(route.needs_database && { 503: refusal(503, ["internal.error"], limitHeaders) }),
   }
 }
@@ -297,7 +296,7 @@ function refusalsWith(codes: readonly ErrorCode[], limitHeaders: string[]): Reco
 }
 
 function refusal(status: number, codes: readonly ErrorCode[], limitHeaders: string[]): Response {
-  const waits = status === 429 || status === 503 || codes.some((code) => isWorthWaiting(code))
+  const waits = status === 429 || status === 503 || codes.some(isWorthWaiting)
   return {
     description: `${statusWords[status] ?? ""} ${codes.map((code) => `\`${code}\``).join(", ")}`.trim(),
     headers: headersOf([
@@ -322,7 +321,7 @@ function isWorthWaiting(code: ErrorCode): boolean {
 
 /** The codes that an operation can answer: its own, and those that follow from its declaration. */
 export function codesOf(route: Route): ErrorCode[] {
-  if (route.credentials.length === 0) return ["internal.error"]
+  if (isOpen(route)) return ["internal.error"]
   const fromBrowsers = route.credentials.some((kind) => kind !== "api_key")
   const codes: ErrorCode[] = [
     "validation.failed",
@@ -365,7 +364,11 @@ function headersOf(names: string[]): Record<string, JsonSchema> {
 }
 
 function rateLimitHeaders(route: Route): string[] {
-  return route.credentials.length === 0 ? [] : rateLimitNames
+  return isOpen(route) ? [] : rateLimitNames
+}
+
+function isOpen({ credentials }: Route): boolean {
+  return credentials.length === 0
 }
 
 const rateLimitNames = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
