@@ -20,7 +20,7 @@ import {
 import { holdToOwnOrigins } from "./origin.ts"
 import { readQuery } from "./query.ts"
 import { headersOf, type RateLimits } from "./rate-limits.ts"
-import type { AnyInput, Outcome, Route } from "./route.ts"
+import type { AnyInput, Outcome, ReadRun, Route, WriteRun } from "./route.ts"
 import { refuse } from "./validate.ts"
 
 /** One request on its way: what its log line tells of it, and what every answer to it carries. */
@@ -166,13 +166,16 @@ export function createAnswerRequest(
     checkForm(route, input, caller)
     if (kept === "conflict") throw new ApiError("idempotency.key_conflict")
     if (keyed) await holdToKeptAnswers(caller, visit)
-    const { request_id } = visit
-    const ask = () => perform(context, withinOpenWork, { route, caller, input, keyed, request_id })
     try {
       if (run.kind === "stream") {
         const last_event_id = request.headers.get("last-event-id")
         return streamed(await run.open(context, caller, input, { last_event_id, stopping }))
       }
+      const passed = { route, caller, input, keyed, request_id: visit.request_id }
+      const ask = () =>
+        run.kind === "read"
+          ? answerRead(context, run, passed)
+          : answerWrite(context, withinOpenWork, run, passed)
       const answer = keyed ? await holdingKey(running, keyed, ask) : await ask()
       if (keyed && !("idempotent-replayed" in answer.headers))
         await limits.countKeptAnswer(caller.organization_id, Buffer.byteLength(answer.body ?? ""))
@@ -216,18 +219,21 @@ type Passed = {
   request_id: string
 }
 
-async function perform(
+async function answerRead(
+  context: Context,
+  run: ReadRun,
+  { route, caller, input, request_id }: Passed,
+): Promise<Answer> {
+  await run.ensure?.(context, caller, request_id)
+  return success(route, await run.read(context, caller, input))
+}
+
+async function answerWrite(
   context: Context,
   withinOpenWork: WithinOpenWork,
+  run: WriteRun,
   { route, caller, input, keyed, request_id }: Passed,
 ): Promise<Answer> {
-  const { run } = route
-  if (run.kind === "read") {
-    await run.ensure?.(context, caller, request_id)
-    return success(route, await run.read(context, caller, input))
-  }
-  if (run.kind !== "write") throw new Error(`a route of the kind ${run.kind} is answered before`)
-
   let prepared: unknown
   try {
     prepared = await run.prepare(context, caller, input)
@@ -239,10 +245,10 @@ async function perform(
   }
   const { service_secret: secret } = context.config
   const { organization_id } = caller
-  const write = async (turn: Turn) =>
+  const written = async (turn: Turn) =>
     success(route, await run.write(turn, { ...input, context, caller, prepared }))
   const work = async (turn: Turn) => {
-    const limited = () => withinOpenWork(turn, organization_id, write)
+    const limited = () => withinOpenWork(turn, organization_id, written)
     if (!keyed) return await limited()
     const once = await answerOnce(turn, secret, keyed, async () => toKeep(await limited()))
     return once.replayed ? replay(once) : answerOf(once)

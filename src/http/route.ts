@@ -80,30 +80,34 @@ export type Outcome<Response> = { body: Response; location?: string; status?: Su
 /** What an operation for anybody answers: `headers`, in lower case, take the place of those of every answer. */
 type OpenOutcome<Response> = { body: Response; headers?: Record<string, string> }
 
-type Run =
-  | {
-      kind: "open"
-      answer(context: Context, requestId: string): OpenOutcome<unknown> | Promise<OpenOutcome<unknown>>
-    }
-  | {
-      kind: "read"
-      /** Makes what is never missing when it is read, in a database transaction of the request. */
-      ensure: Ensure | null
-      read(context: Context, caller: Caller, input: AnyInput): Promise<Outcome<unknown>>
-    }
-  | {
-      kind: "stream"
-      /** What is refused is refused before the stream begins. */
-      open(context: Context, caller: Caller, input: AnyInput, given: StreamGiven): Promise<TextStream>
-    }
-  | {
-      kind: "write"
-      /** Everything that needs the network or takes its time, before the database transaction. */
-      prepare(context: Context, caller: Caller, input: AnyInput): Promise<unknown>
-      isolation: Isolation
-      /** Runs inside the one database transaction of the request, more than once if need be. */
-      write(turn: Turn, asked: Asked<AnyInput, unknown>): Promise<Outcome<unknown>>
-    }
+type Run = OpenRun | ReadRun | StreamRun | WriteRun
+
+type OpenRun = {
+  kind: "open"
+  answer(context: Context, requestId: string): OpenOutcome<unknown> | Promise<OpenOutcome<unknown>>
+}
+
+export type ReadRun = {
+  kind: "read"
+  /** Makes what is never missing when it is read, in a database transaction of the request. */
+  ensure: Ensure | null
+  read(context: Context, caller: Caller, input: AnyInput): Promise<Outcome<unknown>>
+}
+
+type StreamRun = {
+  kind: "stream"
+  /** What is refused is refused before the stream begins. */
+  open(context: Context, caller: Caller, input: AnyInput, given: StreamGiven): Promise<TextStream>
+}
+
+export type WriteRun = {
+  kind: "write"
+  /** Everything that needs the network or takes its time, before the database transaction. */
+  prepare(context: Context, caller: Caller, input: AnyInput): Promise<unknown>
+  isolation: Isolation
+  /** Runs inside the one database transaction of the request, more than once if need be. */
+  write(turn: Turn, asked: Asked<AnyInput, unknown>): Promise<Outcome<unknown>>
+}
 
 /** Where a client that was cut off goes on (`Last-Event-ID`), and the sign that the process stops. */
 type StreamGiven = { last_event_id: string | null; stopping: AbortSignal }
@@ -150,7 +154,11 @@ export function readRoute<
   },
 ): Route {
   const { read, ensure = null, ...declared } = declaration
-  return complete({ ...declared, method: "GET", run: { kind: "read", ensure, read: read as ReadOf } })
+  return complete({
+    ...declared,
+    method: "GET",
+    run: { kind: "read", ensure, read: read as ReadRun["read"] },
+  })
 }
 
 /** An operation that answers server-sent events as they happen. */
@@ -166,7 +174,7 @@ export function streamRoute<Query extends TObject = NoFields>(
   },
 ): Route {
   const { open, ...declared } = declaration
-  return complete({ ...declared, method: "GET", run: { kind: "stream", open: open as OpenOf } })
+  return complete({ ...declared, method: "GET", run: { kind: "stream", open: open as StreamRun["open"] } })
 }
 
 /** An operation that changes something, in one database transaction. */
@@ -202,8 +210,8 @@ export function writeRoute<
   const run = {
     kind: "write",
     isolation,
-    write: write as WriteOf,
-    prepare: (prepare ?? (async () => undefined)) as PrepareOf,
+    write: write as WriteRun["write"],
+    prepare: (prepare ?? (async () => undefined)) as WriteRun["prepare"],
   } as const
   return complete({ ...declared, run })
 }
@@ -220,11 +228,6 @@ type Described<Params, Response> = Pick<Route, "operation" | "summary" | "path" 
 
 type NoProperties = Record<never, never>
 type NoFields = TObject<NoProperties>
-
-type ReadOf = Extract<Run, { kind: "read" }>["read"]
-type OpenOf = Extract<Run, { kind: "stream" }>["open"]
-type WriteOf = Extract<Run, { kind: "write" }>["write"]
-type PrepareOf = Extract<Run, { kind: "write" }>["prepare"]
 
 type Given = Pick<Route, "operation" | "summary" | "method" | "path" | "credentials" | "response" | "run"> &
   Partial<Omit<Route, "params" | "body" | "checkBody">> & {
