@@ -104,42 +104,38 @@ function overview(): string {
 type Failure = { lines: string[]; document: { code: string; message: string; details?: ErrorDetails } }
 
 function failureOf(error: unknown): Failure {
-  if (error instanceof ApiError) {
-    const { code, message, details } = error
-    if (!details) return { lines: [message], document: { code, message } }
-    const fields = Object.entries(details.fieldErrors).flatMap(([field, messages]) =>
-      messages.map((each) => `${field}: ${each}`),
+  if (error instanceof ApiError) return refusal(error)
+  if (error instanceof ChipFileError) return fileRefusal(error.outcome, error.problems)
+  if (error instanceof TagConflicts)
+    return fileRefusal("Nothing was registered: the file has tags that cannot be.", error.problems)
+  if (error instanceof DatabaseUnavailable) return inOneLine("database", withPlace(error))
+  if (error instanceof ChainUnreachable)
+    return inOneLine(
+      "chain",
+      `the chain does not answer (${error.message}): see chain status, and rpc_urls in CHAINS`,
     )
-    return { lines: [...details.formErrors, ...fields], document: { code, message, details } }
-  }
-  if (error instanceof OperatorRefusal) {
-    const { code, message } = error
-    return { lines: [message], document: { code, message } }
-  }
-  if (error instanceof ChipFileError) {
-    const message = error.outcome
-    const details = { formErrors: error.problems, fieldErrors: {} }
-    return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }
-  }
-  if (error instanceof TagConflicts) {
-    const message = "Nothing was registered: the file has tags that cannot be."
-    const details = { formErrors: error.problems, fieldErrors: {} }
-    return { lines: [message, ...error.problems], document: { code: "validation.failed", message, details } }
-  }
-  if (error instanceof DatabaseUnavailable) {
-    const message = withPlace(error)
-    return { lines: [message], document: { code: "database", message } }
-  }
-  if (error instanceof ChainUnreachable) {
-    const message = `the chain does not answer (${error.message}): see chain status, and rpc_urls in CHAINS`
-    return { lines: [message], document: { code: "chain", message } }
-  }
   const { message } = driverError(error) as Error
-  if (error instanceof UsageError) return { lines: [message], document: { code: "usage", message } }
-  if (error instanceof ConfigError) return { lines: [message], document: { code: "configuration", message } }
-  if (error instanceof StartError) return { lines: [message], document: { code: "configuration", message } }
-  if (isOfFile(error)) return { lines: [message], document: { code: "file", message } }
-  return { lines: [message], document: { code: "internal.error", message } }
+  if (error instanceof OperatorRefusal) return inOneLine(error.code, message)
+  if (error instanceof UsageError) return inOneLine("usage", message)
+  if (error instanceof ConfigError || error instanceof StartError) return inOneLine("configuration", message)
+  return inOneLine(isOfFile(error) ? "file" : "internal.error", message)
+}
+
+function inOneLine(code: string, message: string): Failure {
+  return { lines: [message], document: { code, message } }
+}
+
+function refusal({ code, message, details }: ApiError): Failure {
+  if (!details) return inOneLine(code, message)
+  const fields = Object.entries(details.fieldErrors).flatMap(([field, messages]) =>
+    messages.map((each) => `${field}: ${each}`),
+  )
+  return { lines: [...details.formErrors, ...fields], document: { code, message, details } }
+}
+
+function fileRefusal(message: string, problems: string[]): Failure {
+  const details = { formErrors: problems, fieldErrors: {} }
+  return { lines: [message, ...problems], document: { code: "validation.failed", message, details } }
 }
 
 function isOfFile(error: unknown): boolean {
