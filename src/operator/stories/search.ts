@@ -44,8 +44,9 @@ export async function search(queries: Queries, text: string): Promise<Hit[]> {
     byOrganization,
   ]
   const leads = (await Promise.all(ways.map((way) => way(queries, words)))).flat()
-  const first = new Map(leads.map((lead) => [lead.id, lead]).reverse() as [string, Lead][])
-  const found = await Promise.all([...first.values()].reverse().map((lead) => actorOf(queries, lead)))
+  const first = new Map<string, Lead>()
+  for (const lead of leads) if (!first.has(lead.id)) first.set(lead.id, lead)
+  const found = await Promise.all([...first.values()].map((lead) => actorOf(queries, lead)))
   return found.flat()
 }
 
