@@ -64,12 +64,7 @@ export function cycloneDx(root: string, shipped: Shipped[]): Record<string, unkn
   }
 }
 
-type Entry = [
-  locator: string,
-  registry: string,
-  needs: { dependencies?: Record<string, string>; optionalDependencies?: Record<string, string> },
-  integrity: string,
-]
+type Entry = [locator: string, registry: string, needs: Needs, integrity: string]
 type Needs = { dependencies?: Record<string, string>; optionalDependencies?: Record<string, string> }
 type Lock = { workspaces: { "": Needs }; packages: Record<string, Entry> }
 

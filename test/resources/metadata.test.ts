@@ -7,7 +7,7 @@ import fc from "fast-check"
 import { collections } from "../../src/db/schema.ts"
 import type { World } from "../../src/engine/world.ts"
 import { parseValues } from "../../src/operator/commands/command.ts"
-import { metadataCommand } from "../../src/operator/commands/metadata.ts"
+import { exportMetadata } from "../../src/operator/commands/metadata.ts"
 import { updateCollection } from "../../src/resources/collections/service.ts"
 import { drawToken } from "../../src/resources/metadata/picture.ts"
 import { createMetadataRefresh } from "../../src/resources/metadata-refreshes/service.ts"
@@ -165,7 +165,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     const run = async (...words: string[]) => {
       const given = ["--collection", collection.id, "--out", out, ...words]
       const world = { context: service.context } as unknown as World
-      return await metadataCommand.plan(parseValues(metadataCommand, given))(world)
+      return await exportMetadata.plan(parseValues(exportMetadata, given))(world)
     }
     try {
       expect(await run()).toMatchObject({ document: { tokens: 1 } })
@@ -179,9 +179,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
       for (const name of [`${address}/7`, `${address}.json`, `${address}/index.html`])
         expect(fileOf(name)).not.toContain(base())
       expect(() =>
-        metadataCommand.plan(
-          parseValues(metadataCommand, ["--collection", "x", "--out", out, "--base", "no"]),
-        ),
+        exportMetadata.plan(parseValues(exportMetadata, ["--collection", "x", "--out", out, "--base", "no"])),
       ).toThrow("ipfs://")
     } finally {
       rmSync(out, { recursive: true })

@@ -8,9 +8,9 @@ import type { Command } from "./command.ts"
 import { compareChain } from "./compare-chain.ts"
 import { encodeChips } from "./encode-chips.ts"
 import { explain } from "./explain.ts"
-import { exportCommand } from "./export-chips.ts"
+import { exportChips } from "./export-chips.ts"
 import { keySetCommands } from "./key-sets.ts"
-import { metadataCommand } from "./metadata.ts"
+import { exportMetadata } from "./metadata.ts"
 import { organizationCommands } from "./organizations.ts"
 import { publishableKeyCommands } from "./publishable-keys.ts"
 import { receiptKeyCommands } from "./receipt-keys.ts"
@@ -28,9 +28,9 @@ export const commands: readonly Command[] = [
   ...secretCommands,
   encodeChips,
   ...encodingChecks,
-  exportCommand,
+  exportChips,
   ...keySetCommands,
-  metadataCommand,
+  exportMetadata,
   ...receiptKeyCommands,
   chainStatus,
   compareChain,

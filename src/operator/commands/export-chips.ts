@@ -2,7 +2,7 @@ import { inParts, writeWhole } from "../../platform/whole-file.ts"
 import { type ExportedChip, exportedChips } from "../../resources/encodings/chip-export.ts"
 import { type Command, UsageError } from "./command.ts"
 
-export const exportCommand: Command = {
+export const exportChips: Command = {
   name: "chips export",
   does: "writes all chips of an organization to a file, without keys",
   takes: "--organization ID --file F.csv|F.json",

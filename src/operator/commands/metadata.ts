@@ -10,7 +10,7 @@ import {
 } from "../../resources/metadata/present.ts"
 import { type Command, UsageError } from "./command.ts"
 
-export const metadataCommand: Command = {
+export const exportMetadata: Command = {
   name: "metadata export",
   does: "writes what the tokens of a collection show as files",
   takes: "--collection ID --out DIR [--base URL]",
