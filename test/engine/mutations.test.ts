@@ -13,15 +13,6 @@ const byTest = mutations
   .filter((_each, index) => index % 3 === seedOf("MUTATIONS_SEED") % 3)
 const outcomes = new Map(byTest.map(({ name }) => [name, Promise.withResolvers<string[]>()]))
 
-beforeAll(() => {
-  const waiting = [...byTest]
-  const work = async () => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) await settle(next)
-  }
-  void work()
-  void work()
-})
-
 async function settle(mutation: Mutation): Promise<void> {
   const outcome = outcomes.get(mutation.name)
   await playMutation(mutation).then(outcome?.resolve, outcome?.reject)
@@ -40,6 +31,15 @@ test("every test that is to notice one is still there", () => {
 })
 
 describe("is noticed:", () => {
+  beforeAll(() => {
+    const waiting = [...byTest]
+    const work = async () => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) await settle(next)
+    }
+    void work()
+    void work()
+  })
+
   test.each(byTest)(
     "$name",
     async ({ name }) => {
