@@ -21,6 +21,7 @@ import {
 import { mnemonicToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { collections, units } from "../src/db/schema.ts"
+import { anvilPath } from "../src/dev/anvil-path.ts"
 import { collectionAbi, factoryAbi } from "../src/engine/chain/contracts.generated.ts"
 import { planDeployment } from "../src/engine/chain/deployment.ts"
 import { openWorld, type World } from "../src/engine/world.ts"
@@ -198,10 +199,8 @@ async function throughput(url: string, contract: Address) {
 async function startChain(): Promise<{ url: string; factory: Address; stop: () => Promise<void> }> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const arch = process.arch === "x64" ? "amd64" : process.arch
-  const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
   const flags = ["--port", String(port), "--silent", "--block-time", String(blockSeconds), "--order", "fifo"]
-  const child = Bun.spawn([path, ...flags], { stdio: ["ignore", "ignore", "inherit"] })
+  const child = Bun.spawn([anvilPath(), ...flags], { stdio: ["ignore", "ignore", "inherit"] })
   const client = createTestClient({ mode: "anvil", chain: foundry, transport: http(url) }).extend(
     publicActions,
   )

@@ -10,6 +10,7 @@ import { freePort } from "../platform/free-port.ts"
 import { listenFailure } from "../platform/listen-failure.ts"
 import { StartError } from "../platform/start-error.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
+import { anvilPath } from "./anvil-path.ts"
 import { startChainGuard } from "./chain-guard.ts"
 import { localChain } from "./local-chain.ts"
 
@@ -76,6 +77,22 @@ export async function startDevChain(options: {
   }
 }
 
+/** The document of `CHAINS` for a service on this chain. */
+export function chainsFor({ chain_id, rpc_url, factory_address, desk_address }: DevChain) {
+  return {
+    [chain_id]: {
+      name: "local",
+      rpc_urls: [rpc_url],
+      factory_address,
+      ...(desk_address && { desk_address }),
+      confirmation_depth: 2,
+      finality_depth: 12,
+      block_time_seconds: 1,
+      max_fee_per_gas_gwei: 1_000,
+    },
+  }
+}
+
 const portPatienceMilliseconds = 5_000
 
 /** A chain that was just orphaned needs a moment to end. */
@@ -115,15 +132,6 @@ function spawnAnvil(port: number, stateFile: string) {
     // A group of its own: Ctrl-C reaches this process first, which then ends the chain in order.
     detached: true,
   })
-}
-
-function anvilPath(): string {
-  const arch = process.arch === "x64" ? "amd64" : process.arch
-  try {
-    return Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
-  } catch {
-    throw new StartError(`there is no anvil for ${process.platform} ${process.arch}; run "bun install" first`)
-  }
 }
 
 function createDevClient(rpcUrl: string) {

@@ -24,7 +24,7 @@ import { tell } from "../resources/news/tell.ts"
 import { createOrganization } from "../resources/organizations/service.ts"
 import { ensurePublishableKey, listPublishableKeys } from "../resources/publishable-keys/service.ts"
 import { getCorsOrigins, replaceCorsOrigins } from "../resources/settings/service.ts"
-import { type DevChain, startDevChain } from "./chain.ts"
+import { chainsFor, type DevChain, startDevChain } from "./chain.ts"
 import { lockFolder } from "./data-lock.ts"
 import { hasDevEnvironment, readDevEnvironment, writeDevEnvironment } from "./environment.ts"
 import { startShop } from "./shop.ts"
@@ -111,18 +111,7 @@ const openEffects = query((db) =>
 /** Variables that the chain and the folder decide. */
 function settingsFor(folder: string, chain: DevChain, environment: Environment): Record<string, string> {
   const chainsFile = join(folder, "chains.json")
-  writeDocument(chainsFile, {
-    [chain.chain_id]: {
-      name: "local",
-      rpc_urls: [chain.rpc_url],
-      factory_address: chain.factory_address,
-      ...(chain.desk_address && { desk_address: chain.desk_address }),
-      confirmation_depth: 2,
-      finality_depth: 12,
-      block_time_seconds: 1,
-      max_fee_per_gas_gwei: 1_000,
-    },
-  })
+  writeDocument(chainsFile, chainsFor(chain))
   return {
     CHAINS: chainsFile,
     SIGNER_KEYS: chain.signer_keys.join(","),

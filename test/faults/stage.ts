@@ -15,6 +15,7 @@ import {
 import { mnemonicToAccount, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { transactionAttempts } from "../../src/db/schema.ts"
+import { anvilPath } from "../../src/dev/anvil-path.ts"
 import { planDeployment } from "../../src/engine/chain/deployment.ts"
 import { openWorld, type World } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
@@ -196,10 +197,8 @@ export async function startAnvil(chain: Chain = foundry): Promise<Anvil> {
 /** Null where it ended at once, as where it cannot have the port. */
 async function startAnvilOn(port: number, chain: Chain): Promise<Anvil | null> {
   const url = `http://127.0.0.1:${port}`
-  const arch = process.arch === "x64" ? "amd64" : process.arch
-  const path = Bun.resolveSync(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`, import.meta.dir)
   const place = ["--port", String(port), "--chain-id", String(chain.id)]
-  const command = [path, ...place, "--silent", "--no-mining", "--order", "fifo"]
+  const command = [anvilPath(), ...place, "--silent", "--no-mining", "--order", "fifo"]
   const child = Bun.spawn(tiedToParent(command), {
     stdio: ["ignore", "ignore", "inherit"],
   })

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import pg from "pg"
-import { type DevChain, startDevChain } from "../../src/dev/chain.ts"
+import { chainsFor, type DevChain, startDevChain } from "../../src/dev/chain.ts"
 import { openWorld } from "../../src/engine/world.ts"
 import { loadConfig } from "../../src/platform/config.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
@@ -124,19 +124,8 @@ export async function createDatabase(postgres: PostgresCluster): Promise<void> {
 }
 
 function writeChains(folder: string, chain: DevChain): string {
-  mkdirSync(folder, { recursive: true })
   const path = join(folder, "chains.json")
-  const settings = {
-    name: "local",
-    rpc_urls: [chain.rpc_url],
-    factory_address: chain.factory_address,
-    ...(chain.desk_address && { desk_address: chain.desk_address }),
-    confirmation_depth: 2,
-    finality_depth: 12,
-    block_time_seconds: 1,
-    max_fee_per_gas_gwei: 1_000,
-  }
-  writeFileSync(path, JSON.stringify({ [chain.chain_id]: settings }))
+  writeFileSync(path, JSON.stringify(chainsFor(chain)))
   return path
 }
 

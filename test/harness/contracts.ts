@@ -1,4 +1,3 @@
-import { createServer } from "node:net"
 import {
   type Abi,
   type Address,
@@ -21,8 +20,10 @@ import {
 } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
 import { anvil } from "viem/chains"
+import { anvilPath } from "../../src/dev/anvil-path.ts"
 import { collectionAddress } from "../../src/engine/chain/collection-address.ts"
 import { collectionAbi, factoryAbi, factoryBytecode } from "../../src/engine/chain/contracts.generated.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { tiedToParent } from "./child-process.ts"
 
 export type Chain = { readonly client: PublicClient; readonly stop: () => Promise<void> }
@@ -72,12 +73,7 @@ export function freshWallet(seed: string): Address {
 /** A chain of its own: anvil on a free port, a block for every transaction. */
 export async function startChain(flags: readonly string[] = []): Promise<Chain> {
   const port = await freePort()
-  const architecture = process.arch === "x64" ? "amd64" : process.arch
-  const command = Bun.resolveSync(
-    `@foundry-rs/anvil-${process.platform}-${architecture}/bin/anvil`,
-    import.meta.dir,
-  )
-  const words = [command, "--port", `${port}`, "--chain-id", `${anvil.id}`, "--quiet", ...flags]
+  const words = [anvilPath(), "--port", `${port}`, "--chain-id", `${anvil.id}`, "--quiet", ...flags]
   const child = Bun.spawn(tiedToParent(words), { stdio: ["ignore", "ignore", "inherit"] })
   const stop = async () => {
     child.kill("SIGTERM")
@@ -164,15 +160,6 @@ export async function rpc<Result>(chain: Chain, method: string, params: readonly
     params: readonly unknown[]
   }) => Promise<unknown>
   return (await request({ method, params })) as Result
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === "string") throw new Error("the system gave no free port")
-  return address.port
 }
 
 export type Service = { readonly chain: Chain; readonly factory: Contract; readonly implementation: Address }
