@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { freePort } from "../../src/platform/free-port.ts"
 
 export type Child = {
   port: number
@@ -27,7 +28,7 @@ export function moveAside(): void {
 
 /** Starts a server of this project, which listens on PORT, on the first processor; waits for its first answer. */
 export async function startChild(script: string, environment: Record<string, string>): Promise<Child> {
-  const port = freePort()
+  const port = await freePort()
   const begin = performance.now()
   const child = Bun.spawn([...onProcessor(0), process.execPath, script], {
     cwd: root,
@@ -72,11 +73,4 @@ async function answers(port: number): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

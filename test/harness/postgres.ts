@@ -10,6 +10,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { freePort } from "../../src/platform/free-port.ts"
 
 export type Cluster = {
   /** The address of a database of this cluster, for its superuser. */
@@ -36,7 +37,7 @@ export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync
   const initdb = [join(binaries, "initdb"), "--pgdata", files, "--username", user, "--auth", "trust"]
   const making = [...initdb, "--encoding", "UTF8", "--locale", "C", "--no-sync"]
   await run(account, making, join(folder, "initdb.log"))
-  const port = freePort()
+  const port = await freePort()
   const postgres = [join(binaries, "postgres"), "-D", files, "-k", folder, "-h", "127.0.0.1", "-p", `${port}`]
   async function startServer() {
     const log = join(folder, "log")
@@ -143,11 +144,4 @@ async function untilReady(server: ReturnType<typeof spawn>, log: string): Promis
     }
     await Bun.sleep(10)
   }
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

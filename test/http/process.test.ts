@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { migrate } from "../../src/db/migrate.ts"
 import { openDatabase } from "../../src/db/open.ts"
+import { freePort } from "../../src/platform/free-port.ts"
 import { issueApiKey } from "../../src/resources/api-keys/service.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
 
@@ -43,12 +44,6 @@ function start(settings: Record<string, string>) {
 
 function holdPort() {
   return Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
-}
-
-function freePort(): number {
-  const held = holdPort()
-  held.stop(true)
-  return held.port
 }
 
 async function failureOf(settings: Record<string, string>) {
@@ -93,7 +88,7 @@ test("a database that cannot be written stops the start with one line that says 
 test.each(["SIGTERM", "SIGINT"] as const)(
   "%s lets a request that has begun have its answer",
   async (signal) => {
-    const port = freePort()
+    const port = await freePort()
     const DATA_DIR = newFolder()
     const key = await issueKey(DATA_DIR)
     const child = start({ PORT: `${port}`, DATA_DIR })
