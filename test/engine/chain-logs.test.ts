@@ -6,7 +6,7 @@ import { createLogRanges } from "../../src/engine/chain/log-ranges.ts"
 import { searchCollectionLogs } from "../../src/engine/chain/logs.ts"
 import { createProviders } from "../../src/engine/chain/providers.ts"
 import { ChainUnreachable, createRpc } from "../../src/engine/chain/rpc.ts"
-import type { ChainConfig } from "../../src/platform/chain-settings.ts"
+import { chainSettings } from "../harness/chain-settings.ts"
 
 const address: Address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 const finality_depth = 4
@@ -187,24 +187,11 @@ function startChain(
   })
   const close = () => server.stop(true)
   closers.push(close)
-  const config: ChainConfig = {
-    chain_id: 31_337,
-    name: "local",
+  const config = {
+    ...chainSettings,
     rpc_urls: [`http://127.0.0.1:${server.port}`],
     factory_address: address,
-    desk_address: null,
-    chips_as_code_from: 11,
-    confirmation_depth: 2,
     finality_depth,
-    block_time_seconds: 1,
-    max_fee_per_gas_gwei: 1,
-    max_priority_fee_per_gas_gwei: 1,
-    max_transaction_cost: 1,
-    coin_symbol: "ETH",
-    coin_decimals: 18,
-    send_url: null,
-    use_finalized_tag: false,
-    bump_after_blocks: 4,
     log_range_blocks,
   }
   const rpc = createRpc(config, createProviders(config, { timeout_milliseconds }).transport)

@@ -26,6 +26,7 @@ import { newId } from "../../src/platform/ids.ts"
 import { resolveHost } from "../../src/platform/public-address.ts"
 import { sendWebhook } from "../../workers/webhooks/send.ts"
 import { flawsOf, useBrowser } from "../harness/browser.ts"
+import { chainSettings } from "../harness/chain-settings.ts"
 import { newFolder, removeDevServices, root, startDev, stopGently } from "../harness/dev-service.ts"
 import { engines } from "../harness/engines.ts"
 import { claimRow } from "../harness/scene.ts"
@@ -337,8 +338,7 @@ describe("an actor's page", () => {
 
   test("says that the chain does not answer when something waits for it", async () => {
     const { service } = scene
-    const chain = { ...unreachableChain, confirmation_depth: 2, finality_depth: 12, block_time_seconds: 1 }
-    const config = { ...service.context.config, operator_port: 0, chains: [chain] }
+    const config = { ...service.context.config, operator_port: 0, chains: [chainSettings] }
     const context = { ...service.context, config }
     const server = startOperatorServer(context, [consolePages(context)])
     const text = await (await fetch(`${server.url}/console/actors/${scene.sending}`)).text()
@@ -346,25 +346,6 @@ describe("an actor's page", () => {
     expect(text).toContain("chain 31337 does not answer (")
   })
 })
-
-// Nobody listens on port 9, which is set aside for discarding.
-const unreachableChain = {
-  chain_id: 31_337,
-  name: "local",
-  rpc_urls: ["http://127.0.0.1:9"],
-  factory_address: "0x5FbDB2315678afecb367f032d93F642f64180aa3" as const,
-  desk_address: null,
-  chips_as_code_from: 11,
-  max_fee_per_gas_gwei: 1,
-  max_priority_fee_per_gas_gwei: 1,
-  max_transaction_cost: 1,
-  coin_symbol: "ETH",
-  coin_decimals: 18,
-  send_url: null,
-  use_finalized_tag: false,
-  bump_after_blocks: 4,
-  log_range_blocks: 2_000,
-}
 
 describe("all pages", () => {
   const paths = () => ({

@@ -106,18 +106,13 @@ test("an API that picks a port of its own shows that port in every address", asy
 test("an API that is asked to stop says that it is not ready before it refuses anybody, and waits for no idle connection", async () => {
   const [port, operatorPort] = [await freePort(), await freePort()]
   const child = start("src/main.ts", { PORT: String(port), OPERATOR_PORT: String(operatorPort) })
-  const ask = (url: string) =>
-    fetch(url).then(
-      ({ status }) => status,
-      () => 0,
-    )
-  const health = () => ask(`http://127.0.0.1:${port}/health`)
+  const health = () => statusOf(port, "/health")
   while ((await health()) !== 200) await Bun.sleep(50)
   const idle = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } })
   closers.push(() => idle.end())
   const begin = performance.now()
   child.kill("SIGTERM")
-  while ((await ask(`http://127.0.0.1:${operatorPort}/readyz`)) !== 503) await Bun.sleep(10)
+  while ((await statusOf(operatorPort, "/readyz")) !== 503) await Bun.sleep(10)
   expect(await health()).toBe(200)
   expect(await child.exited).toBe(0)
   expect(performance.now() - begin).toBeLessThan(10_000)
@@ -141,12 +136,7 @@ test("a worker whose providers have fallen silent is stopped in order, and leave
     file.close()
     return lane?.lease_owner !== null
   }
-  const ready = () =>
-    fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-  while (!(await ready()) || !isHeld()) await Bun.sleep(50)
+  while ((await statusOf(operatorPort, "/readyz")) !== 200 || !isHeld()) await Bun.sleep(50)
   silence.has_fallen = true
   await Bun.sleep(1_500)
   const begin = performance.now()
@@ -181,16 +171,19 @@ function start(entry: string, settings: Record<string, string>) {
   return child
 }
 
+/** The status with which a process answers; 0 while it does not. */
+function statusOf(port: number, path: string): Promise<number> {
+  return fetch(`http://127.0.0.1:${port}${path}`).then(
+    ({ status }) => status,
+    () => 0,
+  )
+}
+
 /** What a process logs that becomes ready and is stopped then, in order. */
 async function logOfRun(entry: string, settings: Record<string, string>): Promise<string> {
   const operatorPort = await freePort()
   const child = start(entry, { ...settings, OPERATOR_PORT: String(operatorPort) })
-  const ready = () =>
-    fetch(`http://127.0.0.1:${operatorPort}/readyz`).then(
-      ({ status }) => status,
-      () => 0,
-    )
-  while ((await ready()) !== 200) await Bun.sleep(50)
+  while ((await statusOf(operatorPort, "/readyz")) !== 200) await Bun.sleep(50)
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
   return await child.stderr.text()
@@ -212,12 +205,7 @@ test("what a process writes is for its own user's eyes", async () => {
   closers.push(() => rmSync(folder, { recursive: true, force: true }))
   const port = await freePort()
   start("src/main.ts", { PORT: String(port), DATA_DIR: folder })
-  const health = () =>
-    fetch(`http://127.0.0.1:${port}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-  while (!(await health())) await Bun.sleep(50)
+  while ((await statusOf(port, "/health")) !== 200) await Bun.sleep(50)
   const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)
   expect(modes.length).toBeGreaterThan(0)
   expect(modes.filter((mode) => mode !== 0o600)).toEqual([])

@@ -11,6 +11,7 @@ import type { Context, KeyFault } from "../../../src/platform/context.ts"
 import { newId } from "../../../src/platform/ids.ts"
 import { createCollection } from "../../../src/resources/collections/service.ts"
 import { createWebhookEndpoint } from "../../../src/resources/webhook-endpoints/service.ts"
+import { chainSettings } from "../../harness/chain-settings.ts"
 import type { Engine } from "../../harness/engines.ts"
 import {
   alice,
@@ -184,26 +185,6 @@ function openWorldOver(base: Context, ids: Ids, path: string, begin: Date): Worl
       await db.close()
     },
   }
-}
-
-const chainSettings = {
-  chain_id: chainId,
-  name: "local",
-  factory_address: "0x5FbDB2315678afecb367f032d93F642f64180aa3" as const,
-  desk_address: null,
-  chips_as_code_from: 11,
-  confirmation_depth: 2,
-  finality_depth: 12,
-  block_time_seconds: 1,
-  max_fee_per_gas_gwei: 1,
-  max_priority_fee_per_gas_gwei: 1,
-  max_transaction_cost: 1,
-  coin_symbol: "ETH",
-  coin_decimals: 18,
-  send_url: null,
-  use_finalized_tag: false,
-  bump_after_blocks: 4,
-  log_range_blocks: 2_000,
 }
 
 /** A node that knows what an operator's pages ask for. */
