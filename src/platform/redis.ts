@@ -7,6 +7,8 @@ export function connectRedis(url: string, patienceMilliseconds: number): Redis {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     commandTimeout: patienceMilliseconds,
+    // One that is gone without a word would keep each question waiting, and its connection alive.
+    socketTimeout: silenceMilliseconds,
   }
   return quiet(new (loadRedis())(url, { ...usual, ...impatience }))
 }
@@ -15,6 +17,8 @@ export function connectRedis(url: string, patienceMilliseconds: number): Redis {
 export function connectWaitingRedis(url: string): Redis {
   return quiet(new (loadRedis())(url, { ...usual, maxRetriesPerRequest: null }))
 }
+
+const silenceMilliseconds = 2_000
 
 /** The client takes 3 MB of memory: it is loaded only for a Redis. */
 function loadRedis() {

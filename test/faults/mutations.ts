@@ -424,6 +424,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a Redis that is gone without a word is waited for",
+    file: "src/platform/redis.ts",
+    replace: [["silenceMilliseconds = 2_000", "silenceMilliseconds = 2_000_000"]],
+    noticed_by: {
+      file: "test/http/rate-limits.test.ts",
+      test: "wait no longer for a Redis that is gone without a word, say so, and find the one in its place",
+    },
+  },
+  {
     name: "nobody is told that what is given up needs a key that is gone",
     file: pushOn,
     replace: [["!isGivenUp(transaction) || lastWanted(transaction)", "!isGivenUp(transaction) || lane"]],

@@ -19,6 +19,7 @@ import {
   publishableKeyOf,
   startService,
 } from "../harness/api.ts"
+import { startLine } from "../harness/line.ts"
 import { type RedisServer, startRedis } from "../harness/redis.ts"
 import { startBeside } from "../harness/service-beside.ts"
 import { activeCollection, importedChip, newUnit } from "../harness/services.ts"
@@ -455,6 +456,17 @@ describe("several processes", () => {
     await connection.client("UNPAUSE")
     shared.close()
   })
+
+  test("wait no longer for a Redis that is gone without a word, say so, and find the one in its place", async () => {
+    const line = await startLine(Number(new URL(redis.url).port))
+    const { limits, warned } = limitsOnClock({}, `redis://127.0.0.1:${line.port}`)
+    await untilFound(limits)
+    line.fallSilent()
+    await untilFound(limits)
+    expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
+    limits.close()
+    line.stop()
+  }, 15_000)
 
   test("say once that Redis is away, and what that means", async () => {
     const warned: string[] = []
