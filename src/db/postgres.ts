@@ -8,7 +8,6 @@ import {
   driverError,
   type Ended,
   type Isolation,
-  Outrun,
   type Queries,
   type RunStatement,
   runCallbacks,
@@ -18,6 +17,15 @@ import {
   type WaitingWork,
   type Work,
 } from "./database.ts"
+import {
+  attemptsFor,
+  forgetful,
+  isLost,
+  isOfPostgres,
+  mustRepeat,
+  refusalOf,
+  unavailable,
+} from "./postgres-errors.ts"
 
 /**
  * Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; those that are
@@ -43,7 +51,6 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
   const runTogether = createGroupCommit(pool, (work) =>
     runUntilCommitted(pool, oneAtATime, work, "read committed"),
   )
-  const read = rowsOf(pool)
   const underWay = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
 
@@ -61,7 +68,9 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
   return {
     engine: "postgres",
     read: committedQueriesOver((statement, params) =>
-      whileOpen(() => reachable(async () => await read(statement, params))),
+      whileOpen(() =>
+        reachable(() => onConnection(pool, async (client) => await rowsOf(client)(statement, params))),
+      ),
     ),
     async transaction(work, isolation = "serializable") {
       assertNoOpenScope()
@@ -223,7 +232,7 @@ async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, tx: Queries) => Promise<T>,
 ): Promise<T> {
-  const client = await reachable(() => pool.connect())
+  const client = await connect(pool)
   client.on("error", ignoreBrokenConnection)
   let broken: Error | undefined
   try {
@@ -239,6 +248,17 @@ async function onConnection<T>(
   } finally {
     client.off("error", ignoreBrokenConnection)
     client.release(broken)
+  }
+}
+
+/** Whatever keeps a connection from coming about, be it the resolver of names or a certificate, is no fault of a request. */
+async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    if (error instanceof DatabaseUnavailable) throw error
+    const why = (error as Error).message || codeOf(error)
+    throw refusalOf(error) ?? new DatabaseUnavailable(`Postgres cannot be reached: ${why}`)
   }
 }
 
@@ -269,7 +289,7 @@ const transactions = new WeakMap<pg.PoolClient, Queries>()
 /** The next statement says so and the pool replaces it; but without a listener it would end the process. */
 function ignoreBrokenConnection(): void {}
 
-function rowsOf(client: pg.Pool | pg.PoolClient): RunStatement {
+function rowsOf(client: pg.PoolClient): RunStatement {
   return async ({ text, name, patience_milliseconds }, params) => {
     const shape = { rowMode: "array", types: plainTypes, query_timeout: patience_milliseconds } as const
     try {
@@ -308,35 +328,6 @@ function instantOf(value: string): string {
   throw forgetful("time zone")
 }
 
-function forgetful(what: string): DatabaseUnavailable {
-  return new DatabaseUnavailable(
-    `Postgres forgets the ${what} of its session: DATABASE_URL must lead to it directly, or through a pooler in session mode`,
-  )
-}
-
-/**
- * 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). 23505 unique violation: where a row of
- * somebody else came between a look and a write, Postgres may say so instead of 40001 (manual, 13.2.3); the next
- * look finds that row. 23503 foreign key violation: the same of a row that came to refer to one that is to go.
- * 25P03: it had ended the session, and undone all of it, while this process stood still.
- */
-function mustRepeat(error: unknown): boolean {
-  if (error instanceof Outrun) return true
-  return ["40001", "40P01", endedSession, ...violations].includes(codeOf(error))
-}
-
-const endedSession = "25P03"
-const violations = ["23503", "23505"]
-
-/** Whether the database refused a statement, which ends the whole database transaction. */
-function isOfPostgres(error: unknown): boolean {
-  return /^[0-9A-Z]{5}$/.test(codeOf(error))
-}
-
-function attemptsFor(error: unknown): number {
-  return violations.includes(codeOf(error)) ? 3 : 30
-}
-
 async function reachable<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -344,40 +335,3 @@ async function reachable<T>(ask: () => Promise<T>): Promise<T> {
     throw unavailable(error)
   }
 }
-
-/** 57014: somebody cancelled a statement, whose connection is as good as before. */
-const cancelled = "57014"
-
-/** Whether nothing more comes of a connection with such an error: not even a rollback, or not what it is there for. */
-function isLost(error: unknown): boolean {
-  if (codeOf(error) === cancelled) return false
-  return unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
-}
-
-/**
- * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x), and a statement that somebody cancelled. A name, password or database that it does not know (28, 3D),
- * whatever a pooler refuses (08P01), and a server that takes no writes (25006, and 0A000 where it is a standby), are for
- * its operators to mend, not for callers. So is a prepared statement that is lost (26000) or of somebody else (42P05), as
- * behind a pooler in transaction mode.
- */
-function unavailable(error: unknown): unknown {
-  const code = codeOf(error)
-  if (["26000", "42P05"].includes(code)) return forgetful(`prepared statements (${code})`)
-  const refusal = /^(28|3D|08P01)/.test(code)
-    ? "lets nobody in"
-    : otherwiseElsewhere.test(code)
-      ? "cannot do that here"
-      : null
-  if (refusal) return new DatabaseUnavailable(`Postgres ${refusal} (${code}): ${(error as Error).message}`)
-  const lost =
-    /^(08|40|53|57P0)/.test(code) ||
-    [cancelled, endedSession].includes(code) ||
-    /^E[A-Z]+$/.test(code) ||
-    (error instanceof Error &&
-      /terminated|timeout exceeded|read timeout|Connection ended|not queryable/i.test(error.message))
-  return lost ? new DatabaseUnavailable(`Postgres cannot answer now (${code || "connection lost"})`) : error
-}
-
-/** What another server, or a new connection, may yet do. */
-const otherwiseElsewhere = /^(25006|0A000)$/

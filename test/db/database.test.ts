@@ -588,6 +588,25 @@ describe("postgres as a server", () => {
     expect(await valuesIn(db).catch(driverError)).toBeInstanceOf(DatabaseUnavailable)
   })
 
+  test.each([
+    ["whose name cannot be looked up", "postgres://db.example.test/shop", "getaddrinfo EAI_AGAIN"],
+    ["that speaks no TLS", "/shop?sslmode=verify-full", "The server does not support SSL connections"],
+    [
+      "whose certificate authority is in no file",
+      "/shop?sslmode=verify-full&sslrootcert=/no/ca.pem",
+      "/no/ca.pem",
+    ],
+  ])("%s is unavailable, for works and for reads, and says so", async (_what, place, said) => {
+    const { origin } = new URL((await databases.newDatabase()).replace("postgres:", "http:"))
+    const url = place.startsWith("/") ? `${origin.replace("http:", "postgres:")}${place}` : place
+    const told = JSON.parse(await runScript(refusedScript, url))
+    for (const { name, message } of told) {
+      expect(name).toBe("DatabaseUnavailable")
+      expect(message).toMatch(/^Postgres cannot be reached: /)
+      expect(message).toContain(said)
+    }
+  })
+
   test("that does not have the database is unavailable, and says so", async () => {
     const db = databases.open(`${await databases.newDatabase()}-of-nobody`)
     const refusal = await db.transaction(async () => 1).catch((error) => error)
@@ -1102,6 +1121,24 @@ const migrateScript = `
   const ran = await migrate(db, new Date())
   await db.close()
   process.stdout.write(JSON.stringify(ran))
+`
+
+/** Looks up no name: what asks for one is told what a resolver that does not answer makes of it. */
+const refusedScript = `
+  import net from "node:net"
+  const connect = net.Socket.prototype.connect
+  net.Socket.prototype.connect = function (...given) {
+    if (!given.includes("db.example.test")) return connect.apply(this, given)
+    const error = Object.assign(new Error("getaddrinfo EAI_AGAIN db.example.test"), { code: "EAI_AGAIN" })
+    setImmediate(() => this.destroy(error))
+    return this
+  }
+  import { openDatabase } from "./src/db/open.ts"
+  const db = openDatabase(process.argv.at(-1))
+  const asked = [db.transaction(async () => 1), db.transaction(async () => 1, "read committed"), db.read.ask({ text: "select 1" }, [])]
+  const told = await Promise.allSettled(asked)
+  process.stdout.write(JSON.stringify(told.map(({ reason }) => ({ name: reason?.name, message: reason?.message }))))
+  process.exit(0)
 `
 
 const holdScript = `

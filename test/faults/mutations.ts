@@ -416,12 +416,18 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a work whose session Postgres ended meanwhile is not done again",
-    file: "src/db/postgres.ts",
+    file: "src/db/postgres-errors.ts",
     replace: [['["40001", "40P01", endedSession, ...violations]', '["40001", "40P01", ...violations]']],
     noticed_by: {
       file: "test/db/database.test.ts",
       test: "work again whose session it ended while the whole process stood still",
     },
+  },
+  {
+    name: "a connection to Postgres that does not come about is a fault of the request",
+    file: "src/db/postgres.ts",
+    replace: [["throw refusalOf(error) ?? new Data", "throw unavailable(error) ?? new Data"]],
+    noticed_by: { file: "test/db/database.test.ts", test: "that speaks no TLS" },
   },
   {
     name: "a Redis that is gone without a word is waited for",

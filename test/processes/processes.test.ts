@@ -25,7 +25,7 @@ describe.each(entries)("%s", (_name, entry) => {
     const { line, exitCode } = await failedStart(entry, {
       DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing",
     })
-    expect(line).toMatch(/^Postgres cannot answer now.+DATABASE_URL/)
+    expect(line).toMatch(/^Postgres cannot be reached: .+DATABASE_URL/)
     expect(exitCode).toBe(1)
   })
 
