@@ -107,6 +107,7 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
   const [{ rows }] = await Promise.all([
     ask("select pg_is_in_recovery() as is_standby"),
     ask("set timezone = 'UTC'"),
+    ask("set datestyle = 'ISO'"),
     // Those of a role or database would cut short what waits for long on purpose, as a migration does.
     ask("set statement_timeout = 0"),
     ask("set lock_timeout = 0"),

@@ -702,6 +702,20 @@ describe("postgres as a server", () => {
     await limited.close()
   })
 
+  test("tells times as it does elsewhere, whatever form of them a role has", async () => {
+    const url = await databases.newDatabase()
+    const name = new URL(url).pathname.slice(1)
+    const { db } = await openCounters(databases)
+    for (const form of ["SQL, DMY", "German"]) {
+      await db.read.execute(sql.raw(`alter database "${name}" set datestyle = '${form}'`))
+      const formed = openPostgres(url)
+      expect(await one(formed.read, "select timestamptz '2026-03-04T05:06:07.089Z'")).toBe(
+        "2026-03-04T05:06:07.089Z",
+      )
+      await formed.close()
+    }
+  })
+
   test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
     const { db, other } = await openCounters(databases)
     await add(db, "a", 1)
