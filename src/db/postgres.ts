@@ -111,6 +111,8 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
     // Those of a role or database would cut short what waits for long on purpose, as a migration does.
     ask("set statement_timeout = 0"),
     ask("set lock_timeout = 0"),
+    // Postgres 17 brought it.
+    ask("select set_config(name, '0', false) from pg_settings where name = 'transaction_timeout'"),
     ask(`set idle_in_transaction_session_timeout = ${silenceMilliseconds}`),
     // What is given up waits for nobody's rows any more.
     ask(`set client_connection_check_interval = ${Math.ceil(patience_milliseconds / 3)}`).catch(

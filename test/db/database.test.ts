@@ -694,11 +694,14 @@ describe("postgres as a server", () => {
     const url = await databases.newDatabase()
     const name = new URL(url).pathname.slice(1)
     const { db } = await openCounters(databases)
-    for (const limit of ["statement_timeout", "lock_timeout"])
+    // The last one came with Postgres 17.
+    const limits = (await db.read.execute(
+      sql`select name from pg_settings where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout')`,
+    )) as unknown as string[][]
+    for (const [limit] of limits)
       await db.read.execute(sql.raw(`alter database "${name}" set ${limit} = '7s'`))
     const limited = openPostgres(url)
-    expect(await one(limited.read, "show statement_timeout")).toBe("0")
-    expect(await one(limited.read, "show lock_timeout")).toBe("0")
+    for (const [limit] of limits) expect(await one(limited.read, `show ${limit}`)).toBe("0")
     await limited.close()
   })
 
