@@ -42,16 +42,21 @@ function startPublisher(url: string, log: Log) {
 
   async function add(queue: string): Promise<void> {
     if (redis.status !== "ready") return
-    jobs ??= quiet(
-      new Queue(wakeUpQueue.name, { prefix: wakeUpQueue.prefix, connection: redis, skipVersionCheck: true }),
-    )
+    const known = jobs ?? openJobs()
+    jobs = known
     try {
-      await jobs.add(queue, {}, jobOptions(queue))
+      await known.add(queue, {}, jobOptions(queue))
     } catch (error) {
       sayRefused(error)
-      // A BullMQ queue that failed while it connected never recovers.
-      jobs = undefined
+      // A BullMQ queue that failed while it connected never recovers, and one that is not closed stays for ever.
+      if (jobs === known) jobs = undefined
+      await known.close().catch(() => {})
     }
+  }
+
+  function openJobs(): Queue {
+    const options = { prefix: wakeUpQueue.prefix, connection: redis, skipVersionCheck: true }
+    return quiet(new Queue(wakeUpQueue.name, options))
   }
 
   async function publish(queue: string): Promise<void> {

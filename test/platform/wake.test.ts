@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc"
 import { afterEach, describe, expect, test } from "bun:test"
 import type { Log } from "../../src/platform/log.ts"
 import { connectWaitingRedis } from "../../src/platform/redis.ts"
@@ -102,6 +103,30 @@ describe("wake-ups over Redis", () => {
     connection.disconnect()
     await repeat(() => full.wake("timers"), untilWoken(worker, "timers"))
     expect(warned).toEqual(["Redis refuses what it is asked; workers look for work by themselves"])
+  }, 20_000)
+
+  test("that a full Redis refuses leave nothing behind in memory", async () => {
+    const server = await redis()
+    let isRefused = false
+    const warn = () => {
+      isRefused = true
+    }
+    const wakeUps = opened(createRedisWakeUps(server.url, { ...silent, warn }))
+    await server.command("CONFIG SET maxmemory 1")
+    while (!isRefused) {
+      wakeUps.wake("timers")
+      await Bun.sleep(20)
+    }
+    async function objectsAfter(wakeUpsRefused: number): Promise<number> {
+      for (let number = 0; number < wakeUpsRefused; number++) {
+        wakeUps.wake(`queue ${number}`)
+        await Bun.sleep(5)
+      }
+      Bun.gc(true)
+      return heapStats().objectCount
+    }
+    const before = await objectsAfter(100)
+    expect((await objectsAfter(300)) - before).toBeLessThan(5_000)
   }, 20_000)
 
   test("arrive after everything in Redis was deleted", async () => {
