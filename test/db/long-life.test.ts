@@ -3,12 +3,20 @@ import { eq, isNotNull } from "drizzle-orm"
 import { type Address, getAddress } from "viem"
 import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Database, Queries } from "../../src/db/database.ts"
-import { actors, bulkPairings, collections, effects, transactions, units } from "../../src/db/schema.ts"
+import {
+  actors,
+  bulkPairings,
+  collections,
+  effects,
+  organizations,
+  transactions,
+  units,
+} from "../../src/db/schema.ts"
 import { encodeRun } from "../../src/engine/chain/desk.ts"
 import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
-import { waitingWork } from "../../src/engine/lanes/turns.ts"
+import { urgencyOf, waitingWork } from "../../src/engine/lanes/turns.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -18,7 +26,7 @@ import { issueUnits } from "../../workers/jobs/issue-units.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
 import { engines, useEngine } from "../harness/engines.ts"
-import { explained } from "../harness/explained.ts"
+import { explained, rowsRead } from "../harness/explained.ts"
 import { alice } from "../harness/ownership.ts"
 import { createTestContext, insertScene, type Scene, startOfTime, unitRow } from "../harness/scene.ts"
 import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
@@ -154,9 +162,70 @@ describe.each(engines)("on $name", (engine) => {
     const lane = { context: createTestContext(watched), signer: { lane_id }, jobs } as never
     expect(await waitingWork(lane)).toHaveLength(10)
     const reads = await readsOf(db, asked)
-    expect(reads.filter((read) => read.includes("effects_open"))).toHaveLength(1)
-    expect(reads.filter((read) => read.includes("effects_by_status"))).toEqual([])
+    expect(reads.filter((read) => read.includes("effects_waiting"))).not.toEqual([])
+    expect(reads.filter((read) => /effects_(open|by_status)/.test(read))).toEqual([])
   })
+
+  test("a lane plans what comes first of what waits without reading what waits behind it", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { organization_id, lane_id } = scene
+    const [one, other] = [newId(), newId()]
+    await insertSome(db, 6_000, async (tx, numbers) => {
+      const rows = numbers.map((number) => ({ id: newId(), number }))
+      await tx.insert(actors).values(rows.map(({ id }) => actorRow(scene, id)))
+      await tx.insert(effects).values(
+        rows.map(({ id, number }) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "work", src: "issueUnit", attempts: 0 },
+          ...{ queue: laneQueue(lane_id), status: "open" as const },
+          ...{ due_at: startOfTime, created_at: startOfTime },
+          input: { collection_id: number === 4_321 ? other : one },
+        })),
+      )
+    })
+    const lane = { context: createTestContext(watched), signer: { lane_id }, jobs } as never
+    const waiting = (await waitingWork(lane)) as Effect<"issueUnit">[]
+    expect(waiting).toHaveLength(1_600)
+    // The first of another collection waits behind nothing.
+    expect(waiting.at(-1)?.input.collection_id).toBe(other)
+    if (db.engine === "postgres") await db.read.ask({ text: "analyze" }, [])
+    for (const each of asked) {
+      expect((await rowsRead(db, each, "effects_waiting")) ?? 0).toBeLessThan(2_500)
+      expect((await explained(db, each)).join()).not.toMatch(/effects_open/)
+    }
+  }, 60_000)
+
+  test("what waits for a lane comes in turn, however little of it is read", async () => {
+    const { db, scene } = await openWatched()
+    const { lane_id } = scene
+    const [busy, unknown, wide, small] = [scene.organization_id, null, newId(), newId()]
+    await db.transaction((tx) => tx.insert(organizations).values([wide, small].map(organizationRow)))
+    const lines = [
+      // One collection of a brand has more than the rest together, and another brand few of very many.
+      ...[line(busy, "issueUnit", 1_700), line(busy, "relayClaim", 40), line(unknown, "issueUnit", 60)],
+      ...Array.from({ length: 150 }, () => line(wide, "issueUnit", 3)),
+      ...[line(wide, "relayClaim", 200), line(small, "replaceChip", 20), line(small, "issueUnit", 30)],
+    ]
+    const rows = lines
+      .flat()
+      .map((each, index) => ({ ...each, at: (index * 7_919) % 2_500 }))
+      .sort((first, second) => first.at - second.at)
+      .map((each) => ({ ...each, id: newId() }))
+    expect(rows.length).toBe(2_500)
+    await insertSome(db, rows.length, async (tx, numbers) => {
+      const some = numbers.map((number) => rows[number] as (typeof rows)[number])
+      await tx.insert(actors).values(some.map(({ id }) => actorRow(scene, id)))
+      await tx.insert(effects).values(
+        some.map(({ id, organization_id, src, collection_id }) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "work", src, input: { collection_id } },
+          ...{ status: "open" as const, queue: laneQueue(lane_id), attempts: 0 },
+          ...{ due_at: startOfTime, created_at: startOfTime },
+        })),
+      )
+    })
+    const lane = { context: createTestContext(db), signer: { lane_id }, jobs } as never
+    const read = (await waitingWork(lane)).map(({ id }) => id)
+    expect(read).toEqual(firstInTurn(rows, 1_600))
+  }, 60_000)
 
   test("an issuance is planned without a look into what others have on its way through the desk", async () => {
     const { db, scene } = await openWatched()
@@ -202,6 +271,40 @@ function actorRow({ organization_id }: Scene, id: string): typeof actors.$inferI
     ...{ id, machine: "unit-token", machine_version: 1, organization_id, snapshot: {}, version: 1 },
     ...{ status: "pending", state: "pending.issuing", created_at: startOfTime, updated_at: startOfTime },
   }
+}
+
+type InLine = { organization_id: string | null; src: string; collection_id: string }
+
+/** So many effects of one kind and collection. */
+function line(organization_id: string | null, src: string, length: number): InLine[] {
+  const collection_id = newId()
+  return Array.from({ length }, () => ({ organization_id, src, collection_id }))
+}
+
+/** The ids of those whose turn comes first, oldest first, found by putting all of them in order. */
+function firstInTurn(rows: (InLine & { id: string })[], most: number): string[] {
+  const inLine = [...Map.groupBy(rows, ({ collection_id }) => collection_id).values()].flatMap((own) =>
+    own.map((row, line_place) => ({ ...row, line_place })),
+  )
+  const inTurn = [...Map.groupBy(inLine, ({ organization_id }) => organization_id).values()].flatMap((own) =>
+    own
+      .sort(
+        (one, other) =>
+          urgencyOf(one.src) - urgencyOf(other.src) ||
+          one.line_place - other.line_place ||
+          (one.id < other.id ? -1 : 1),
+      )
+      .map((row, place) => ({ ...row, place })),
+  )
+  return inTurn
+    .sort((one, other) => one.place - other.place || (one.id < other.id ? -1 : 1))
+    .slice(0, most)
+    .map(({ id }) => id)
+    .sort()
+}
+
+function organizationRow(id: string): typeof organizations.$inferInsert {
+  return { id, name: "A brand", allowed_chain_ids: [], cors_origins: [], created_at: startOfTime }
 }
 
 /** Inserts rows that are numbered from 0 on. */

@@ -624,7 +624,7 @@ export const mutations: Mutation[] = [
   {
     name: "the oldest that waits is read first, whose ever it is",
     file: "src/engine/lanes/turns.ts",
-    replace: [[".orderBy(asc(inTurn.place), asc(effects.id))", ".orderBy(asc(effects.id))"]],
+    replace: [[".orderBy(sql`place`, asc(effects.id))", ".orderBy(asc(effects.id))"]],
     noticed_by: { file: lanes, test: "keeps back nobody else's work, however much of it waits" },
   },
   {
@@ -1277,13 +1277,28 @@ export const mutations: Mutation[] = [
     },
   },
   {
-    name: "what waits for a lane looked for in all queues",
+    name: "what waits for a lane looked for among all that is open",
     file: "src/engine/lanes/turns.ts",
-    replace: [["        gte(effects.id, lowestId),\n", ""]],
+    replace: [[" and status = 'open' and transaction_id is null`", "`"]],
     noticed_by: {
       file: longLife,
       test: "a lane finds what waits for it without what waits for wallets and other lanes",
     },
+  },
+  {
+    name: "each line that waits for a lane read from end to end",
+    file: "src/engine/lanes/turns.ts",
+    replace: [[" and in_line.line_place < ", " and in_line.line_place / 1000 < "]],
+    noticed_by: {
+      file: longLife,
+      test: "a lane plans what comes first of what waits without reading what waits behind it",
+    },
+  },
+  {
+    name: "no line that waits for a lane read deeper than the first few of it",
+    file: "src/engine/lanes/turns.ts",
+    replace: [["if (!deepest || !end) return true", "return true"]],
+    noticed_by: { file: longLife, test: "what waits for a lane comes in turn, however little of it is read" },
   },
 ]
 

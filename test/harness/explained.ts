@@ -28,3 +28,28 @@ function readsOf(plan: Plan): string[] {
   const own = name ? [`${plan["Node Type"]} ${name} ${plan["Index Cond"] ?? ""}`] : []
   return [...own, ...(plan.Plans ?? []).flatMap(readsOf)]
 }
+
+/** How many rows a statement goes through in one index; null where the engine does not count them. */
+export async function rowsRead(
+  db: Database,
+  { text, params }: Pick<Watched, "text" | "params">,
+  index: string,
+): Promise<number | null> {
+  if (db.engine === "sqlite") return null
+  const [row] = await db.read.ask({ text: `explain (analyze, format json) ${text}` }, params)
+  return rowsOf(JSON.parse(String(row?.[0]))[0].Plan, index)
+}
+
+type Counted = {
+  "Index Name"?: string
+  "Actual Rows": number
+  "Actual Loops": number
+  "Rows Removed by Filter"?: number
+  Plans?: Counted[]
+}
+
+function rowsOf(plan: Counted, index: string): number {
+  const each = plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)
+  const own = plan["Index Name"] === index ? each * plan["Actual Loops"] : 0
+  return (plan.Plans ?? []).reduce((sum, part) => sum + rowsOf(part, index), own)
+}

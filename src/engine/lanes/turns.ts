@@ -1,7 +1,7 @@
-import { and, asc, eq, gte, inArray, isNull, ne, sql } from "drizzle-orm"
+import { and, asc, eq, inArray, ne, type SQL, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
-import { effects, transactions } from "../../db/schema.ts"
+import { type EffectRow, effects, transactions } from "../../db/schema.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import type { LaneEffect } from "../actors/effects.ts"
@@ -88,58 +88,73 @@ const waitingIn = query((db, { queue }: Given<{ queue: string }>) =>
     .limit(1),
 )
 
+/** Deeper into the lines while more of them may be among the first, so that no line is read from end to end. */
 async function readWaiting({ context, signer }: HeldLane): Promise<Effect[]> {
-  const rows = await waitingInTurn(context.db.read, { queue: laneQueue(signer.lane_id) })
-  return effectsIn(rows.map(({ effect }) => effect))
+  const queue = laneQueue(signer.lane_id)
+  for (let depth = leastDepth; ; depth *= deeper) {
+    const rows = await waitingInTurn(context.db.read, { queue, depth })
+    if (depth >= planningDepth || isDeepEnough(rows, depth))
+      return effectsIn(rows.map(({ effect }) => effect))
+  }
+}
+
+const [leastDepth, deeper] = [16, 5]
+
+type InTurn = { effect: EffectRow; place: number; line_place: number }
+
+/** Whether nothing that lies deeper in a line has its turn before the last of what was read. */
+function isDeepEnough(rows: InTurn[], depth: number): boolean {
+  const last = rows.at(-1)?.place ?? 0
+  const ofEach = Map.groupBy(rows, ({ effect }) => effect.organization_id)
+  return [...ofEach.values()].every((own) => {
+    const deepest = own.find(({ line_place }) => line_place === depth)
+    const end = own.at(-1)
+    if (!deepest || !end) return true
+    const isFull = rows.length === planningDepth && end.place >= last - 1
+    return isFull && urgencyOf(end.effect.src) === urgencyOf(deepest.effect.src)
+  })
 }
 
 /**
  * The first of each organization before the second of any, and the first of each of its lines before the second of
  * one: what is read at once is filled by nobody, and by no line that cannot be planned.
  */
-const waitingInTurn = query((db, { queue }: Given<{ queue: string }>) => {
+const waitingInTurn = query((db, { queue, depth }: Given<{ queue: string; depth: number }>) => {
   const places = Object.entries(urgency).map(([src, place]) => sql.raw(`when '${src}' then ${place}`))
-  const inLine = db
-    .select({
-      id: sql<string>`${effects.id}`.as("waiting_id"),
-      organization_id: sql<string | null>`${effects.organization_id}`.as("waiting_for"),
-      urgency: sql<number>`case ${effects.src} ${sql.join(places, sql` `)} else 9 end`.as("urgency"),
-      line_place:
-        sql<number>`row_number() over (partition by ${effects.organization_id}, ${effects.src}, ${effects.input} ->> 'collection_id' order by ${effects.id})`.as(
-          "line_place",
-        ),
-    })
-    .from(effects)
-    .where(
-      and(
-        eq(effects.queue, queue),
-        eq(effects.status, "open"),
-        isNull(effects.transaction_id),
-        // True of each: without it SQLite takes another index, and reads what is open in all queues.
-        gte(effects.id, lowestId),
-      ),
-    )
-    .as("in_line")
-  const inTurn = db
-    .select({
-      id: inLine.id,
-      organization_id: inLine.organization_id,
-      place:
-        sql<number>`row_number() over (partition by ${inLine.organization_id} order by ${inLine.urgency}, ${inLine.line_place}, ${inLine.id})`.as(
-          "place",
-        ),
-    })
-    .from(inLine)
-    .as("in_turn")
+  const urgencyOfRow = sql`case ${effects.src} ${sql.join(places, sql` `)} else 9 end`
+  const line_place = sql<number>`in_line.line_place`.mapWith(Number)
   return db
-    .select({ effect: effects })
-    .from(inTurn)
-    .innerJoin(effects, eq(effects.id, inTurn.id))
-    .orderBy(asc(inTurn.place), asc(effects.id))
+    .select({
+      effect: effects,
+      line_place: line_place.as("line_place"),
+      place:
+        sql<number>`row_number() over (partition by ${effects.organization_id} order by ${urgencyOfRow}, in_line.line_place, ${effects.id})`
+          .mapWith(Number)
+          .as("place"),
+    })
+    .from(firstsOfLines(queue, depth))
+    .innerJoin(effects, eq(effects.id, sql`in_line.id`))
+    .orderBy(sql`place`, asc(effects.id))
     .limit(planningDepth)
 })
 
-const lowestId = "00000000-0000-0000-0000-000000000000"
+/** One look into the index for each line, and for each that is found in it. */
+function firstsOfLines(queue: SQL<string>, depth: SQL<number>): SQL {
+  // In the words of the index in migrations/0029_waiting_in_turn.sql.
+  const line = sql`coalesce(cast(organization_id as text), '') || ' ' || src || ' ' || coalesce(input ->> 'collection_id', '')`
+  const waiting = sql`from ${effects} where queue = ${queue} and status = 'open' and transaction_id is null`
+  const nextLine = (than: SQL) => sql`(select ${line} ${waiting} ${than} order by ${line} limit 1)`
+  const nextIn = (those: SQL) =>
+    sql`(select effects.id ${waiting} and ${line} = ${those} order by id limit 1)`
+  return sql`(with recursive lines(line) as (
+    select ${nextLine(sql``)}
+    union all select ${nextLine(sql`and ${line} > lines.line`)} from lines where lines.line is not null
+  ), in_line(line, id, line_place) as (
+    select lines.line, ${nextIn(sql`lines.line`)}, 1 from lines where lines.line is not null
+    union all select in_line.line, ${nextIn(sql`in_line.line and effects.id > in_line.id`)}, in_line.line_place + 1
+    from in_line where in_line.id is not null and in_line.line_place < ${depth}
+  ) select id, line_place from in_line where id is not null) in_line`
+}
 
 /** A clock that was set back must not put work off for longer than anything ever is. */
 function isDue(lane: HeldLane, { attempts, due_at }: Effect): boolean {
