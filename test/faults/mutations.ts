@@ -1300,6 +1300,14 @@ export const mutations: Mutation[] = [
     replace: [["if (!deepest || !end) return true", "return true"]],
     noticed_by: { file: longLife, test: "what waits for a lane comes in turn, however little of it is read" },
   },
+    name: "collections of no chain are compared while one is silent",
+    file: "src/operator/commands/compare-chain.ts",
+    replace: [["      if (!(error instanceof ChainUnreachable)) throw error\n", "      throw error\n"]],
+    noticed_by: {
+      file: "test/operator/several-chains.test.ts",
+      test: "collections are compared with their chain while another one is silent",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

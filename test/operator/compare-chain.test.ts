@@ -35,7 +35,12 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
   const replaced = await anotherUnit(running, collection_id)
   const taken = await anotherUnit(running, collection_id)
   await replaceChip(replaced)
-  expect(await compare(collection_id)).toEqual({ compared: 1, not_connected: 0, collections: [] })
+  expect(await compare(collection_id)).toEqual({
+    compared: 1,
+    not_connected: 0,
+    unanswered: [],
+    collections: [],
+  })
 
   const chip_id = await chipOf(rebound)
   await asThief(running.stage, address, [
@@ -48,6 +53,7 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
   expect(await compare(collection_id)).toEqual({
     compared: 1,
     not_connected: 0,
+    unanswered: [],
     collections: [
       {
         collection_id,
@@ -69,7 +75,12 @@ test("a replacement that a reorganization has undone is named by its unit once a
   const { unit_id, address } = await issuedByHand(hand)
   const { id, previous_chip_id, chip_id } = await replaceByHand(hand, unit_id)
   await hand.settle()
-  expect(await compareIn(hand.world)).toEqual({ compared: 1, not_connected: 0, collections: [] })
+  expect(await compareIn(hand.world)).toEqual({
+    compared: 1,
+    not_connected: 0,
+    unanswered: [],
+    collections: [],
+  })
 
   const [sent] = await hand.transactionsOf("replaceChip")
   const { blockNumber } = await hand.stage.anvil.client.getTransactionReceipt({ hash: sent?.hash as Hex })

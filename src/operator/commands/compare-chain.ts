@@ -1,4 +1,6 @@
 import type { CollectionRow } from "../../db/schema.ts"
+import type { ConnectedChain } from "../../engine/chain/chains.ts"
+import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
 import type { World } from "../../engine/world.ts"
 import { type Comparison, comparableCollections, compareWithChain } from "../verbs/compare-chain.ts"
 import type { Command } from "./command.ts"
@@ -10,36 +12,74 @@ export const compareChain: Command = {
   takes: "[--collection ID]",
   about: `Serials, chips that units have on chain only, and owners without a claim. Ends with 1 where there are any. Claims of a
 unit that has another chip on chain fail until the chain has its own again: a claim binds the one on chain for good. A claimed
-unit with a chip from before its replacement lost that to a reorganization.`,
+unit with a chip from before its replacement lost that to a reorganization. Where a chain does not answer, its collections are
+left out, the others are compared all the same, and it ends with 1, too.`,
   options: { collection: false },
   plan(values) {
     const name = values.option("collection")
     return async (world) => {
       const rows = await comparableCollections(world.context.db.read, name)
-      const compared = await compareAll(world, rows)
+      const { compared, unanswered } = await compareAll(world, rows)
       const unlike = compared.filter(isUnlike)
-      const unreached = rows.length - compared.length
+      const unreached = rows.length - compared.length - unanswered.length
       return {
-        document: { compared: compared.length, not_connected: unreached, collections: unlike },
+        document: { compared: compared.length, not_connected: unreached, unanswered, collections: unlike },
         text: [
           `${compared.length} collections compared${unreached > 0 ? `, ${unreached} on chains that are not in CHAINS left out` : ""}`,
+          ...unansweredLines(unanswered),
           ...unlike.flatMap(linesOf),
         ].join("\n"),
-        isRefusal: unlike.length > 0,
+        isRefusal: unlike.length + unanswered.length > 0,
       }
     }
   },
 }
 
-/** One after the other: each may read a contract's events down to its deployment. */
-async function compareAll({ chains, context }: World, rows: CollectionRow[]): Promise<Comparison[]> {
+/** A collection that could not be compared, and why. */
+type Unanswered = { collection_id: string; chain_id: number; because: string }
+
+/**
+ * One after the other: each may read a contract's events down to its deployment. What a chain does not answer keeps nobody
+ * from the others; one that answers nothing at all is asked for no further collection.
+ */
+async function compareAll(
+  { chains, context }: World,
+  rows: CollectionRow[],
+): Promise<{ compared: Comparison[]; unanswered: Unanswered[] }> {
   const compared: Comparison[] = []
+  const unanswered: Unanswered[] = []
+  const silent = new Map<ConnectedChain, string>()
   for (const [index, row] of rows.entries()) {
     const chain = chains.get(row.chain_id)
-    if (chain) compared.push(await compareWithChain(context.db.read, chain, row))
+    if (!chain) continue
+    try {
+      const because = silent.get(chain)
+      if (because !== undefined) throw new ChainUnreachable(because)
+      compared.push(await compareWithChain(context.db.read, chain, row))
+    } catch (error) {
+      if (!(error instanceof ChainUnreachable)) throw error
+      const { message: because } = error
+      unanswered.push({ collection_id: row.id, chain_id: row.chain_id, because })
+      if (!silent.has(chain) && (await isSilent(chain))) silent.set(chain, because)
+    }
     showProgress("compared", index + 1, rows.length, "collections")
   }
-  return compared
+  return { compared, unanswered }
+}
+
+async function isSilent({ rpc }: ConnectedChain): Promise<boolean> {
+  return await reach(() => rpc.getBlockNumber({ cacheTime: 0 })).then(
+    () => false,
+    () => true,
+  )
+}
+
+/** A line for each chain and what it said. */
+function unansweredLines(unanswered: Unanswered[]): string[] {
+  const alike = Map.groupBy(unanswered, ({ chain_id, because }) => `chain ${chain_id}: ${because}`)
+  return [...alike].map(
+    ([said, all]) => `${all.length} collections not compared, for want of an answer of ${said}`,
+  )
 }
 
 function isUnlike({ unasked_serials, other_chips, unasked_claims }: Comparison): boolean {
