@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import type { Address } from "viem"
-import { claims } from "../../src/db/schema.ts"
+import type { Address, Hex } from "viem"
+import { claims, lanes } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { World } from "../../src/engine/world.ts"
+import { retryById } from "../../src/operator/verbs/retry.ts"
 import { createClaim, prepareClaim } from "../../src/resources/claims/service.ts"
+import { readCursor } from "../../workers/watches/chain-cursor.ts"
 import { type Anvil, accountAt, type Stage } from "../faults/stage.ts"
 import { activeCollection, anotherUnit, type RunningWorkers, until } from "../harness/engine.ts"
 import { first, openTwoChains, second, type TwoChains } from "../harness/two-chains.ts"
@@ -59,6 +61,43 @@ test("a silent chain that is asked more than can be on its way at once keeps nob
   await until(async () => (await claimOf(unit_id))?.status === "claimed")
   anvil.signal("SIGCONT")
   expect((await asked).length).toBe(300)
+})
+
+test("an address that serves another chain for a while halts no lane, and what waits goes on once it is right", async () => {
+  const here = await activeCollection(running, first.id)
+  await anotherUnit(running, here.id)
+  const there = await activeCollection(running, second.id)
+  const lanesThere = async () =>
+    (await running.context.db.read.select().from(lanes)).filter(({ chain_id }) => chain_id === second.id)
+  await until(async () => (await lanesThere()).some(({ final_block_number }) => final_block_number !== null))
+  both.lead(stage.anvil.url)
+  const onItsWay = anotherUnit(running, there.id)
+  onItsWay.catch(() => {})
+  await Bun.sleep(2_000)
+  expect((await lanesThere()).map(({ status }) => status)).toEqual(["open", "open"])
+  const read = await readCursor(running.context.db.read, second.id)
+  const block = await anvil.client.getBlock({ blockNumber: BigInt(read?.block_number ?? 0) })
+  expect(block.hash).toBe(read?.block_hash as Hex)
+
+  both.lead(anvil.url)
+  await onItsWay
+})
+
+test("nonces are taken anew from no other chain that an address serves for a while", async () => {
+  const there = await activeCollection(running, second.id)
+  const { lane_id } = there
+  const laneNow = async () => {
+    const [row] = await running.context.db.read.select().from(lanes).where(eq(lanes.id, lane_id))
+    return row
+  }
+  const before = (await laneNow())?.next_nonce
+  both.lead(stage.anvil.url)
+  await running.turn(({ tx }) => tx.update(lanes).set({ status: "halted" }).where(eq(lanes.id, lane_id)))
+  await running.turn((turn) => retryById(turn, lane_id))
+  await Bun.sleep(1_000)
+  expect(await laneNow()).toMatchObject({ next_nonce: null })
+  both.lead(anvil.url)
+  await until(async () => (await laneNow())?.next_nonce === before)
 })
 
 /** Through the relay. */

@@ -1308,6 +1308,30 @@ export const mutations: Mutation[] = [
       test: "collections are compared with their chain while another one is silent",
     },
   },
+  {
+    name: "another chain at the address halts a lane",
+    file: lane,
+    replace: [["  await requireOwnChain(lane.chain)\n", ""]],
+    noticed_by: { file: "test/engine/chains-apart.test.ts", test: "an address that serves another chain" },
+  },
+  {
+    name: "another chain at the address is read",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [
+      ["  await requireOwnChain(chain)\n", ""],
+      ['import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"\n', ""],
+    ],
+    noticed_by: { file: "test/engine/chains-apart.test.ts", test: "an address that serves another chain" },
+  },
+  {
+    name: "nonces are taken from another chain at the address",
+    file: lane,
+    replace: [["    delete memory.is_right_chain\n", ""]],
+    noticed_by: {
+      file: "test/engine/chains-apart.test.ts",
+      test: "nonces are taken anew from no other chain",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

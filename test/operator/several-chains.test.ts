@@ -32,8 +32,8 @@ test("collections are compared with their chain while another one is silent, whi
 })
 
 async function operator(chains: "both" | "first", ...words: string[]) {
-  let printed = ""
-  const terminal = { print: (text: string) => void (printed += text), complain: () => {} }
+  const printed: string[] = []
+  const terminal = { print: (text: string) => void printed.push(text), complain: () => {} }
   const code = await runOperator(() => both.environment(chains), terminal, [...words, "--json"])
-  return { code, document: JSON.parse(printed) }
+  return { code, document: JSON.parse(printed.join("")) }
 }

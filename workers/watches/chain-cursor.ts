@@ -8,6 +8,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { least, most } from "../../src/engine/chain/extremes.ts"
 import { surelyHeld } from "../../src/engine/chain/headers.ts"
 import { lowestBlock } from "../../src/engine/chain/logs.ts"
+import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { markStretch, newestMark } from "./chain-marks.ts"
 
@@ -42,6 +43,8 @@ export async function lastRead(
   }
   // A provider that is behind is no sign of a reorganization.
   if (read > deepest && read - deepest < surelyHeld(chain.config)) return { block: deepest, is_lost: false }
+  // Another chain at the address has none of the blocks, and has lost none.
+  await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
   log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")

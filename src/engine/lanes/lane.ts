@@ -4,6 +4,7 @@ import { laneQueue } from "../../platform/queues.ts"
 import type { ConnectedChain } from "../chain/chains.ts"
 import { readFeeMarket } from "../chain/fee-market.ts"
 import { type FeeLimits, type FeeMarket, feeLimits, limitsBelow } from "../chain/fees.ts"
+import { requireOwnChain } from "../chain/own-chain.ts"
 import { reach } from "../chain/rpc.ts"
 import { attempt, type Findings, join, nothing } from "./findings.ts"
 import { outliveForgotten } from "./forgotten.ts"
@@ -94,10 +95,13 @@ const maxLeases = 10
 async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" | "at work"> {
   const { memory } = lane
   if (memory.is_right_chain && isWell(row) && !(await hasWork(lane.context.db.read, row.id))) return "idle"
+  // Nonces that are taken from the chain anew change what was seen, and must not be another chain's.
+  if (row.next_nonce === null) {
+    delete memory.seen_head
+    delete memory.is_right_chain
+  }
   await requireRightChain(lane)
   const held = await hold(lane, lease)
-  // Nonces that are taken from the chain anew change what was seen.
-  if (row.next_nonce === null) delete memory.seen_head
   const { looked, outlived, before, isHalted } = await watchTransactions(held, row, memory)
 
   // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full
@@ -208,12 +212,7 @@ function goneProviders({ chain_id, providers }: ConnectedChain): Findings {
 async function requireRightChain({ chain, memory }: Lane): Promise<void> {
   if (memory.is_right_chain) return
   const { chain_id } = chain
-  const served = await chain.providers.askAll({ method: "eth_chainId" })
-  const wrong = served.find((id) => Number(id) !== chain_id)
-  if (wrong !== undefined)
-    throw new Error(
-      `an RPC address of chain ${chain_id} serves chain ${Number(wrong)}: correct rpc_urls in CHAINS and restart`,
-    )
+  await requireOwnChain(chain)
   const { factory_address: address } = chain.config
   if (!(await reach(() => chain.rpc.getCode({ address }))))
     throw new Error(
@@ -234,6 +233,8 @@ async function requireDesk({ chain_id, config, generations, rpc }: ConnectedChai
 
 /** Stops the lane; what is on its way is still watched. */
 async function halt(lane: HeldLane, reason: string): Promise<void> {
+  // Another chain at the address has other blocks and nonces, and says nothing of this one.
+  await requireOwnChain(lane.chain)
   lane.context.log.error({ lane_id: lane.lease.lane_id, reason }, "the lane is halted")
   await inLane(lane, (turn) => haltLane(turn, lane.lease, reason))
 }
