@@ -16,7 +16,7 @@ await runUntilStopped(async () => {
   const config = loadConfig(await withFreePort(processEnvironment))
   const world = await openWorld(config, tell)
   const { log } = world.context
-  await checkChains(config.chains, log)
+  await checkChains(world.context)
   await learnGenerations(world.context.db.read, world.chains.values())
   world.watchRoles()
   const operator = await startOperatorPort(world)

@@ -11,7 +11,7 @@ await runUntilStopped(async () => {
   const config = loadConfig(processEnvironment)
   const world = await openWorld(config, tell)
   const { log } = world.context
-  await checkChains(config.chains, log)
+  await checkChains(world.context)
   world.watchRoles()
   const operator = await startOperatorPort(world)
   const workers = startWorkers(world)

@@ -1,26 +1,71 @@
-import { afterEach, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test"
 import { checkChains } from "../../src/engine/chain/check-chains.ts"
 import type { ChainConfig } from "../../src/platform/chain-settings.ts"
+import type { Config } from "../../src/platform/config.ts"
 import { createLog, type Log } from "../../src/platform/log.ts"
+import { engines } from "../harness/engines.ts"
+import {
+  activeCollection,
+  chainId,
+  createCaller,
+  openService,
+  type TestService,
+} from "../harness/services.ts"
+
+let service: TestService
+beforeAll(async () => {
+  const [engine] = engines
+  if (!engine) throw new Error("there is no database engine")
+  service = await openService(engine)
+})
+afterAll(() => service.close())
 
 const servers: Bun.Server<undefined>[] = []
 afterEach(() => {
   for (const server of servers.splice(0)) server.stop(true)
 })
 
+const unused = `0x${"1".repeat(40)}`
+
 test("a provider whose answer begins and never ends is warned of, and keeps no process from starting", async () => {
   const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
-  const chain = { chain_id: 31_337, factory_address: `0x${"1".repeat(40)}`, rpc_urls: [startServer(endless)] }
-  const warnings: string[] = []
-  const log: Log = { ...createLog("silent"), warn: (_fields, message) => void warnings.push(message) }
-  await checkChains([chain as unknown as ChainConfig], log)
-  expect(warnings).toEqual([
+  expect(await warningsOf(unused, startServer(endless))).toEqual([
     "number 1 of rpc_urls of chain 31337 does not answer; it is asked again when needed",
   ])
 }, 10_000)
 
-function startServer(answer: () => Response): string {
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer })
+test("a factory that has deployed collections and is there no more, as while its only provider synchronizes anew, keeps no process from starting", async () => {
+  const caller = await createCaller(service)
+  const { factory_address } = await activeCollection(service, caller)
+  const warnings = await warningsOf(String(factory_address), startServer(emptyChain))
+  expect(warnings).toEqual([
+    `number 1 of rpc_urls of chain 31337 lacks the contract at factory_address ${factory_address}; is it behind?`,
+  ])
+})
+
+test("a factory that has deployed nothing yet and is not there is refused", async () => {
+  await activeCollection(service, await createCaller(service))
+  await expect(warningsOf(unused, startServer(emptyChain))).rejects.toThrow(
+    "has no contract at factory_address",
+  )
+})
+
+async function warningsOf(factory_address: string, url: string): Promise<string[]> {
+  const chain = { chain_id: chainId, factory_address, rpc_urls: [url] } as unknown as ChainConfig
+  const warnings: string[] = []
+  const log: Log = { ...createLog("silent"), warn: (_fields, message) => void warnings.push(message) }
+  await checkChains({ config: { chains: [chain] } as Config, db: service.context.db, log })
+  return warnings
+}
+
+/** Of a node that has no blocks yet. */
+async function emptyChain(request: Request): Promise<Response> {
+  const { id, method } = (await request.json()) as { id: number; method: string }
+  return Response.json({ jsonrpc: "2.0", id, result: method === "eth_chainId" ? "0x7a69" : "0x" })
+}
+
+function startServer(fetch: (request: Request) => Response | Promise<Response>): string {
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch })
   servers.push(server)
   return `http://127.0.0.1:${server.port}`
 }

@@ -1332,6 +1332,15 @@ export const mutations: Mutation[] = [
       test: "nonces are taken anew from no other chain",
     },
   },
+  {
+    name: "a chain whose provider synchronizes anew keeps processes from starting",
+    file: "src/engine/chain/check-chains.ts",
+    replace: [[" && !(await hasDeployed(db.read, chain))", ""]],
+    noticed_by: {
+      file: "test/engine/check-chains.test.ts",
+      test: "a factory that has deployed collections and is there no more",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

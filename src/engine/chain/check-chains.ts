@@ -1,19 +1,23 @@
+import { and, eq } from "drizzle-orm"
 import { createPublicClient, http } from "viem"
+import type { Queries } from "../../db/database.ts"
+import { collections } from "../../db/schema.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
-import type { Log } from "../../platform/log.ts"
+import type { Context } from "../../platform/context.ts"
 import { StartError } from "../../platform/start-error.ts"
 import { endingAfter } from "./endpoint.ts"
 
 /**
  * Asks every configured provider, at start, whether it serves the chain it is configured for, with the factory on it.
- * Throws `StartError` where one serves another chain, or none of a chain knows the factory. One that does not answer, or
- * lacks the factory that another one has, as while it synchronizes anew, is only warned of: it may come back.
+ * Throws `StartError` where one serves another chain, or none of a chain knows a factory that has deployed nothing yet. One
+ * that does not answer, or lacks a factory that was there, as while it synchronizes anew, is only warned of: it may come
+ * back, and keeps nobody from the other chains meanwhile.
  */
-export async function checkChains(chains: ChainConfig[], log: Log): Promise<void> {
-  await Promise.all(chains.map((chain) => checkChain(chain, log)))
+export async function checkChains(context: Pick<Context, "config" | "db" | "log">): Promise<void> {
+  await Promise.all(context.config.chains.map((chain) => checkChain(context, chain)))
 }
 
-async function checkChain(chain: ChainConfig, log: Log): Promise<void> {
+async function checkChain({ db, log }: Pick<Context, "db" | "log">, chain: ChainConfig): Promise<void> {
   const { chain_id, factory_address } = chain
   const warn = (index: number, trouble: string) =>
     log.warn({ chain_id }, `${nameOf(chain, index)} ${trouble}`)
@@ -21,13 +25,29 @@ async function checkChain(chain: ChainConfig, log: Log): Promise<void> {
   for (const [index, has] of found.entries())
     if (has === "nothing to say") warn(index, "does not answer; it is asked again when needed")
   if (!found.includes("no factory")) return
-  if (!found.includes("the factory"))
+  if (!found.includes("the factory") && !(await hasDeployed(db.read, chain)))
     throw new StartError(
       `CHAINS: chain ${chain_id} has no contract at factory_address ${factory_address}; deploy the factory or correct the address`,
     )
   for (const [index, has] of found.entries())
     if (has === "no factory")
       warn(index, `lacks the contract at factory_address ${factory_address}; is it behind?`)
+}
+
+/** Whether the factory was there, for a collection of it was found deployed. */
+async function hasDeployed(queries: Queries, { chain_id, factory_address }: ChainConfig): Promise<boolean> {
+  const [deployed] = await queries
+    .select({ id: collections.id })
+    .from(collections)
+    .where(
+      and(
+        eq(collections.chain_id, chain_id),
+        eq(collections.factory_address, factory_address),
+        eq(collections.status, "active"),
+      ),
+    )
+    .limit(1)
+  return deployed !== undefined
 }
 
 async function askProvider(
