@@ -1341,6 +1341,24 @@ export const mutations: Mutation[] = [
       test: "a factory that has deployed collections and is there no more",
     },
   },
+  {
+    name: "a provider that is far behind is taken for a reorganization",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["return await isNewestMarkThere(queries, chain, deepest)", "return false"]],
+    noticed_by: { file: "test/engine/far-behind.test.ts", test: "owners stay as they were told" },
+  },
+  {
+    name: "nobody else is asked where the first provider is far behind",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["    void chain.providers.rank()\n", ""]],
+    noticed_by: { file: "test/engine/far-behind.test.ts", test: "another provider is asked" },
+  },
+  {
+    name: "a chain that ends far below is waited for, whatever its blocks are",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [["return await isNewestMarkThere(queries, chain, deepest)", "return true"]],
+    noticed_by: { file: "test/engine/far-behind.test.ts", test: "a chain that ends far below" },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

@@ -10,7 +10,7 @@ import { surelyHeld } from "../../src/engine/chain/headers.ts"
 import { lowestBlock } from "../../src/engine/chain/logs.ts"
 import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"
 import type { Context } from "../../src/platform/context.ts"
-import { markStretch, newestMark } from "./chain-marks.ts"
+import { isNewestMarkThere, markStretch, newestMark } from "./chain-marks.ts"
 
 /** Where a chain was last read, by whichever worker; null where it never was. */
 export type Cursor = typeof chainCursors.$inferSelect | null
@@ -41,14 +41,31 @@ export async function lastRead(
     const block = await chain.headers.at(read)
     if (block.hash === owners_block_hash) return await readSinceAsked(chain, cursor, read, deepest)
   }
-  // A provider that is behind is no sign of a reorganization.
-  if (read > deepest && read - deepest < surelyHeld(chain.config)) return { block: deepest, is_lost: false }
+  if (read > deepest && (await isBehind(db.read, chain, read, deepest))) {
+    // Nobody else may ask this chain what would tell who lags.
+    void chain.providers.rank()
+    return { block: deepest, is_lost: false }
+  }
   // Another chain at the address has none of the blocks, and has lost none.
   await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
   log.warn({ chain_id: chain.chain_id, from_block: Number(block) }, "blocks were lost and are read again")
   return { block, is_lost: true }
+}
+
+/**
+ * A provider that is behind is no sign of a reorganization, however far: one that synchronizes anew, or from an older copy,
+ * has the blocks that were read before, and the others will come.
+ */
+async function isBehind(
+  queries: Queries,
+  chain: ConnectedChain,
+  read: bigint,
+  deepest: bigint,
+): Promise<boolean> {
+  if (read - deepest < surelyHeld(chain.config)) return true
+  return await isNewestMarkThere(queries, chain, deepest)
 }
 
 /** Where the block is replaced by which owners were asked for, what they were by it is lost. */

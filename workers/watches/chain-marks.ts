@@ -27,6 +27,16 @@ export async function newestMark(
   return null
 }
 
+/** Whether the newest mark up to a block is still part of the chain, or none is known. Throws `ChainUnreachable`. */
+export async function isNewestMarkThere(
+  queries: Queries,
+  { chain_id, headers }: ConnectedChain,
+  highest: bigint,
+): Promise<boolean> {
+  const [newest] = await marksUpTo(queries, { chain_id, highest: Number(highest) })
+  return !newest || (await headers.at(BigInt(newest.block_number))).hash === newest.block_hash
+}
+
 /**
  * Marks the end of a stretch where it passes a multiple of the finality depth. Every second multiple is kept twice as
  * long, every fourth four times, and so on: as far back as any fork may be, there is a mark not much further back.

@@ -1,0 +1,84 @@
+import { expect, test } from "bun:test"
+import { and, eq } from "drizzle-orm"
+import { foundry } from "viem/chains"
+import { events } from "../../src/db/event-schema.ts"
+import { readCursor } from "../../workers/watches/chain-cursor.ts"
+import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
+import { accountAt } from "../faults/stage.ts"
+import {
+  type ByHand,
+  claimBeside,
+  issuedUnit,
+  openForEachTest,
+  outwaitNewestBlock,
+} from "../harness/by-hand.ts"
+import { until } from "../harness/engine.ts"
+import { unitRowOf } from "../harness/unit-rows.ts"
+
+// A provider that synchronizes anew, or was set up from an older copy, is behind by any number of blocks.
+
+const open = openForEachTest()
+const depths = { confirmation_depth: 1, finality_depth: 4 }
+const owner = accountAt(6).address
+
+test.each([1, 2])(
+  "owners stay as they were told while the first of %d providers is as far behind as before a claim",
+  async (providers) => {
+    const { hand, unit_id, told } = await claimedLongAgo(providers)
+    const [behind] = hand.stage.proxies
+    if (behind) behind.faults.lag_blocks = 45
+    for (let round = 0; round < 3; round++) await watch(hand)
+    expect(await unitRowOf(hand.world.context.db.read, unit_id)).toMatchObject({ owner, claimed: true })
+    expect(await told()).toBe(1)
+  },
+  30_000,
+)
+
+test("another provider is asked where the first one is far behind, also while nobody waits for the chain", async () => {
+  const { hand } = await claimedLongAgo(2)
+  const [behind] = hand.stage.proxies
+  if (behind) behind.faults.lag_blocks = 45
+  await hand.mine(3)
+  const { number } = await hand.stage.anvil.client.getBlock()
+  const readTo = async () => (await readCursor(hand.world.context.db.read, foundry.id))?.block_number
+  await until(async () => {
+    await watch(hand)
+    return (await readTo()) === Number(number)
+  })
+}, 30_000)
+
+test("a chain that ends far below, and has other blocks there, is read again", async () => {
+  const { hand, unit_id } = await claimedLongAgo(1)
+  const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
+  await request({ method: "anvil_rollback", params: [45] })
+  await hand.mine(20)
+  await watch(hand)
+  expect(await unitRowOf(hand.world.context.db.read, unit_id)).toMatchObject({ owner: null, claimed: false })
+}, 30_000)
+
+/** A unit that somebody has claimed beside the service, forty blocks ago, and how often its owner was told of. */
+async function claimedLongAgo(providers: number) {
+  const hand = await open(depths, providers)
+  const { unit_id, address } = await issuedUnit(hand)
+  await watch(hand)
+  await hand.mine(10)
+  await claimBeside(hand, address, owner)
+  // Read in steps, as it grows.
+  for (let blocks = 0; blocks < 40; blocks += 5) {
+    await hand.mine(5)
+    await watch(hand)
+  }
+  const { read } = hand.world.context.db
+  const told = async () => {
+    const isOfOwner = and(eq(events.unit_id, unit_id), eq(events.type, "ownership.changed"))
+    return (await read.select().from(events).where(isOfOwner)).length
+  }
+  return { hand, unit_id, told }
+}
+
+/** A round of the watch, which asks for the newest block also where nothing is open. */
+async function watch({ world, chain }: ByHand): Promise<void> {
+  await outwaitNewestBlock()
+  const headers = { ...chain.headers, followIdly: chain.headers.follow }
+  await watchAuthorizations(world.context, { ...chain, headers }, () => {})
+}
