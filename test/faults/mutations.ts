@@ -1359,6 +1359,20 @@ export const mutations: Mutation[] = [
     replace: [["return await isNewestMarkThere(queries, chain, deepest)", "return true"]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "a chain that ends far below" },
   },
+  {
+    name: "what is stuck on one chain hides what is on another one",
+    file: "src/operator/verbs/stuck.ts",
+    replace: [
+      [
+        "  rows.sort((one, other) => one.effect.created_at.getTime() - other.effect.created_at.getTime())\n",
+        "  rows.sort((one, other) => one.effect.created_at.getTime() - other.effect.created_at.getTime())\n  rows.splice(mostShown)\n",
+      ],
+    ],
+    noticed_by: {
+      file: "test/operator/finding.test.ts",
+      test: "also where another chain that stands still has a thousand that is older",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

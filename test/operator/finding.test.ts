@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { and, eq, ne } from "drizzle-orm"
 import { effects, lanes, organizations } from "../../src/db/schema.ts"
 import { consolePages } from "../../src/operator/console/routes.ts"
 import { startOperatorServer } from "../../src/operator/port/server.ts"
@@ -57,6 +57,29 @@ describe.each(engines)("on $name an operator", (engine) => {
       expect((await found(text)).sort()).toEqual([collection.id, jacket.id].sort())
     const several = await explain(service.context, name)
     expect(several).toHaveLength(2)
+  })
+
+  test("is told of work that is open for too long also where another chain that stands still has a thousand that is older", async () => {
+    const collection = await activeCollection(service, service.caller)
+    const { id } = await newUnit(service, service.caller, collection)
+    await service.turn((turn) =>
+      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
+    )
+    const later = new Date(service.context.clock().getTime() + 6 * 60_000)
+    const queue = `lane:31338:${newId()}`
+    const older = Array.from({ length: 1_000 }, () => ({
+      ...{ id: newId(), actor_id: id, invoke_id: newId(), src: "issueUnit", queue, input: {} },
+      ...{ status: "open" as const, attempts: 0, due_at: new Date(0), created_at: new Date(0) },
+    }))
+    await service.turn(({ tx }) => tx.insert(effects).values(older))
+    try {
+      const isOfOwnLane = and(eq(effects.actor_id, id), ne(effects.queue, queue))
+      const [own] = await service.read().select().from(effects).where(isOfOwnLane)
+      const stuck = await findStuck(service.read(), later)
+      expect(stuck.map(({ effect_id }) => effect_id)).toContain(String(own?.id))
+    } finally {
+      await service.turn(({ tx }) => tx.delete(effects).where(eq(effects.queue, queue)))
+    }
   })
 
   test("is told of work that is open for too long also behind a thousand authorizations that wait for wallets", async () => {

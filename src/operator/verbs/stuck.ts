@@ -1,6 +1,6 @@
 import { and, asc, eq, isNotNull, lt, ne, or, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
-import { type ActorRow, actors, effects } from "../../db/schema.ts"
+import { type ActorRow, actors, type EffectRow, effects } from "../../db/schema.ts"
 import { failureIn, reasonOf, stopOf, type Work, workOf } from "../stories/waiting.ts"
 
 /**
@@ -47,15 +47,10 @@ async function stoppedActors(queries: Queries): Promise<Stuck[]> {
 
 async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
   const before = new Date(now.getTime() - patienceMilliseconds)
-  const rows = await queries
-    .select({ effect: effects, actor: actors })
-    .from(effects)
-    .innerJoin(actors, eq(actors.id, effects.actor_id))
-    .where(
-      and(eq(effects.status, "open"), or(needsNoWallet, wasOverAt(before), isNotNull(effects.last_error))),
-    )
-    .orderBy(asc(effects.created_at))
-    .limit(mostShown)
+  const queues = await queries.selectDistinct({ queue: effects.queue }).from(effects).where(isOpen)
+  const rows: Overdue[] = []
+  for (const { queue } of queues) rows.push(...(await overdueIn(queries, queue, before)))
+  rows.sort((one, other) => one.effect.created_at.getTime() - other.effect.created_at.getTime())
   const work = await workOf(
     queries,
     rows.map(({ effect }) => effect),
@@ -72,6 +67,23 @@ async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
   })
 }
 
+type Overdue = { effect: EffectRow; actor: ActorRow }
+
+/** The first of one queue: a chain that stands still, with whatever waits for it, hides nothing of another one. */
+async function overdueIn(queries: Queries, queue: string, before: Date): Promise<Overdue[]> {
+  const isOverdue = or(needsNoWallet, wasOverAt(before), isNotNull(effects.last_error))
+  return await queries
+    .select({ effect: effects, actor: actors })
+    .from(effects)
+    .innerJoin(actors, eq(actors.id, effects.actor_id))
+    .where(and(eq(effects.queue, queue), isOpen, isOverdue))
+    .orderBy(asc(effects.id))
+    .limit(mostShown)
+}
+
+/** In the words of the index of what is open. */
+const isOpen = sql`${effects.status} = 'open'`
+
 /** Whether something is in the way that more time alone does not take away. */
 function isHindered({ effect, lane, transaction, attempts }: Work, now: Date): boolean {
   if (lane && stopOf(lane, now) !== null) return true
@@ -79,7 +91,7 @@ function isHindered({ effect, lane, transaction, attempts }: Work, now: Date): b
   return Boolean(effect.last_error ?? attempts.at(-1)?.last_error)
 }
 
-/** What waits behind so many has the same reasons. */
+/** What waits behind so many in a queue has the same reasons. */
 const mostShown = 1_000
 
 /** An authorization waits for somebody's wallet until its deadline, and is not stuck for that. */
