@@ -12,13 +12,14 @@ export function createQuickProviders(chain: ChainConfig): Providers {
   return createProviders(chain, { timeout_milliseconds: timeoutMilliseconds })
 }
 
-/** In words that follow the chain's name, what is wrong with it now; null when nothing is, or it is not configured here. */
+/** In words that follow the chain's name, what is wrong with it now; null when nothing is. */
 export type AskChain = (chainId: number) => Promise<string | null>
 
 /** Asks without the workers' clients; an answer is good for two seconds. */
-export function createAskChain({ config, clock, steadyClock }: Context): AskChain {
+export function createAskChain({ config, chains, clock, steadyClock }: Context): AskChain {
   const known = new Map<number, { until: number; answer: Promise<string | null> }>()
   return (chainId) => {
+    if (!chains.has(chainId)) return Promise.resolve(notConfigured)
     const chain = config.chains.find(({ chain_id }) => chain_id === chainId)
     if (!chain) return Promise.resolve(null)
     const now = steadyClock()
@@ -29,6 +30,8 @@ export function createAskChain({ config, clock, steadyClock }: Context): AskChai
     return answer
   }
 }
+
+const notConfigured = "is not in CHAINS: nobody works on it before it is there again"
 
 const timeoutMilliseconds = 2_000
 

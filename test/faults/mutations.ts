@@ -1300,6 +1300,7 @@ export const mutations: Mutation[] = [
     replace: [["if (!deepest || !end) return true", "return true"]],
     noticed_by: { file: longLife, test: "what waits for a lane comes in turn, however little of it is read" },
   },
+  {
     name: "collections of no chain are compared while one is silent",
     file: "src/operator/commands/compare-chain.ts",
     replace: [["      if (!(error instanceof ChainUnreachable)) throw error\n", "      throw error\n"]],
@@ -1371,6 +1372,15 @@ export const mutations: Mutation[] = [
     noticed_by: {
       file: "test/operator/finding.test.ts",
       test: "also where another chain that stands still has a thousand that is older",
+    },
+  },
+  {
+    name: "a chain that is not in CHAINS is said to be well",
+    file: "src/operator/ask-chain.ts",
+    replace: [["    if (!chains.has(chainId)) return Promise.resolve(notConfigured)\n", ""]],
+    noticed_by: {
+      file: "test/operator/several-chains.test.ts",
+      test: "what waits for a chain that is in CHAINS no more is said to wait for that",
     },
   },
 ]

@@ -115,12 +115,14 @@ const plans: Incident[] = (
 const others: Incident[] = [
   {
     of: "issuing",
-    cause: "no worker holds lane issuance: is one running, with its key in SIGNER_KEYS?",
+    cause:
+      "no worker holds lane issuance: is one running, with its chain in CHAINS and its key in SIGNER_KEYS?",
     happen: (world) => setLane(world, { lease_owner: null, leased_until: null }),
   },
   {
     of: "relayed",
-    cause: "no worker holds lane issuance: is one running, with its key in SIGNER_KEYS?",
+    cause:
+      "no worker holds lane issuance: is one running, with its chain in CHAINS and its key in SIGNER_KEYS?",
     happen: (world) => setLane(world, { leased_until: new Date(0) }),
   },
   {

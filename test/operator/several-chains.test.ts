@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { effects, transactions } from "../../src/db/schema.ts"
 import { runOperator } from "../../src/operator/commands/run-operator.ts"
+import { newId } from "../../src/platform/ids.ts"
+import { pairChip } from "../../src/resources/chips/service.ts"
+import { createUnit } from "../../src/resources/units/service.ts"
 import { activeCollection, anotherUnit } from "../harness/engine.ts"
 import { first, openTwoChains, second, type TwoChains } from "../harness/two-chains.ts"
 
@@ -29,6 +34,57 @@ test("collections are compared with their chain while another one is silent, whi
   expect(await operator("both", "chain", "compare")).toMatchObject({
     document: { compared: 3, unanswered: [] },
   })
+})
+
+test("what waits for a chain that is in CHAINS no more is said to wait for that", async () => {
+  const { running } = both
+  const { context, caller, turn, workers } = running
+  const { id: collection_id, lane_id } = await activeCollection(running, second.id)
+  await workers.stop()
+  const { id } = await turn((t) => createUnit(t, caller, { collection_id }))
+  const secret = context.config.service_secret
+  await turn((t) => pairChip(t, secret, caller, { unit_id: id, is_test: true }))
+
+  const { document: story } = await operator("first", "explain", id)
+  expect(story.waits_for).toStartWith(
+    "chain 31338 is not in CHAINS: nobody works on it before it is there again; ",
+  )
+  const { document: elsewhere } = await operator("both", "explain", id)
+  expect(elsewhere.waits_for).toStartWith(
+    `no worker holds lane ${lane_id}: is one running, with its chain in CHAINS`,
+  )
+  const { document } = await operator("first", "stuck")
+  expect(document.stuck).toContainEqual(
+    expect.objectContaining({ id, reason: expect.stringContaining("with its chain in CHAINS and its key") }),
+  )
+
+  const transaction_id = newId()
+  await turn(async ({ tx, at }) => {
+    await tx.insert(transactions).values({
+      ...{
+        id: transaction_id,
+        lane_id,
+        chain_id: second.id,
+        kind: "issueUnit",
+        nonce: 99,
+        to: "0x",
+        call: "0x",
+      },
+      ...{
+        gas: 1,
+        max_fee_per_gas: "1",
+        max_priority_fee_per_gas: "1",
+        status: "sent",
+        created_at: at,
+        updated_at: at,
+      },
+    })
+    await tx.update(effects).set({ transaction_id }).where(eq(effects.actor_id, id))
+  })
+  const { document: given } = await operator("first", "cancel", id)
+  expect(given.done).toStartWith(
+    `lane ${lane_id} gives up nonce 99 once its chain, which is not in CHAINS, is there again: `,
+  )
 })
 
 async function operator(chains: "both" | "first", ...words: string[]) {

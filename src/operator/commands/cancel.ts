@@ -1,3 +1,4 @@
+import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { hasKeyOf } from "../../engine/chain/signers.ts"
 import { inAct } from "../verbs/acts.ts"
 import { cancelById } from "../verbs/cancel.ts"
@@ -12,12 +13,18 @@ export const cancel: Command = {
   plan:
     ({ argument }) =>
     async ({ context, chains }) => {
-      const { id, lane_id, nonce } = await inAct(context, { act: "cancel", subject: argument }, (turn) =>
-        cancelById(turn, argument),
+      const { id, chain_id, lane_id, nonce } = await inAct(
+        context,
+        { act: "cancel", subject: argument },
+        (turn) => cancelById(turn, argument),
       )
-      const hasKey = [...chains.values()].some((chain) => hasKeyOf(chain, lane_id))
-      const lack = hasKey ? "" : " once its key, which is not in SIGNER_KEYS, is there again"
-      const text = `lane ${lane_id} gives up nonce ${nonce}${lack}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
+      const text = `lane ${lane_id} gives up nonce ${nonce}${lackOf(chains.get(chain_id), lane_id)}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
       return { document: { id, lane_id, nonce, done: text }, text }
     },
+}
+
+/** What the lane lacks to do it now. */
+function lackOf(chain: ConnectedChain | undefined, laneId: string): string {
+  if (!chain) return " once its chain, which is not in CHAINS, is there again"
+  return hasKeyOf(chain, laneId) ? "" : " once its key, which is not in SIGNER_KEYS, is there again"
 }

@@ -71,7 +71,7 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
 export function stopOf({ id, status, reason, leased_until }: LaneRow, now: Date): string | null {
   if (status !== "open") return `lane ${id} is ${status}: ${reason ?? "no reason is noted"}`
   if (leased_until !== null && leased_until >= now) return null
-  return `no worker holds lane ${id}: is one running, with its key in SIGNER_KEYS?`
+  return `no worker holds lane ${id}: is one running, with its chain in CHAINS and its key in SIGNER_KEYS?`
 }
 
 /** Why the actor's last work failed, when it did. */
