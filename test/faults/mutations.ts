@@ -1383,6 +1383,29 @@ export const mutations: Mutation[] = [
       test: "what waits for a chain that is in CHAINS no more is said to wait for that",
     },
   },
+  {
+    name: "a tag that another organization knows is refused",
+    file: "src/resources/chips/proof.ts",
+    replace: [["if (holder === chip.organization_id)", "if (holder !== null)"]],
+    noticed_by: {
+      file: "test/resources/encodings.test.ts",
+      test: "whose tag another organization knows is taken like any other",
+    },
+  },
+  {
+    name: "a diagnosis tells of another organization's tag",
+    file: "src/resources/tap-diagnoses/service.ts",
+    replace: [
+      [
+        "(await holderOfTag(queries, chip, upperHex(found.uid))) === organizationId",
+        "(await holderOfTag(queries, chip, upperHex(found.uid))) !== null",
+      ],
+    ],
+    noticed_by: {
+      file: "test/resources/encodings.test.ts",
+      test: "whose tag another organization knows is taken like any other",
+    },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

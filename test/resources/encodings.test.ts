@@ -107,6 +107,27 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
+  test("whose tag another organization knows is taken like any other, and neither is told of the other", async () => {
+    const theirs = await createCaller(service)
+    const uid = newUid()
+    const order = await orderOfTheirs(theirs, byUid(uid))
+    const [stale] = await collected(linesOf(service.context, order))
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const tag = played(line, { uid })
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    expect(await judge({ url: readAddress(tag, 1), file_settings: null })).toMatchObject({
+      verdict: "accepted",
+    })
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
+    expect((await tapped(tag, 2)).tap).toMatchObject({ counter: 2 })
+    await expect(tapped(tag, 2)).rejects.toMatchObject({ code: "chip.already_scanned" })
+    expect((await exported()).find(({ chip_id }) => chip_id === line?.chip_id)?.uid).toBeNull()
+
+    const theirTag = played(stale, { uid })
+    const unit = await newUnit(service, theirs, await activeCollection(service, theirs))
+    await pair(service, theirs, { unit_id: unit.id, ...messageOf(theirTag, 1) })
+  })
+
   test("goes on where it was cut short, with the same chips", async () => {
     const order = { ...(await orderOf(await keySet())), tags: { count: 2_600 } }
     const cut = new Error("the power went")
@@ -629,6 +650,16 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   ) {
     const manifest = await placeOrder(service.context, { ...(await orderOf(key_set_id, mirrors)), tags })
     return await collected(linesOf(service.context, manifest))
+  }
+
+  async function orderOfTheirs(theirs: Caller, tags: { named: NamedTag[] }) {
+    const { organization_id } = theirs
+    const input = { organization_id, name: newId(), scheme: "an10922", master: randomBytes(16) }
+    const set = await service.turn((turn) =>
+      createKeySet(turn, service.secret, { ...input, zero_is_allowed: false }),
+    )
+    const asked = { id: newId(), organization_id, key_set_id: set.id, url_template, mirrors: withMac, tags }
+    return await placeOrder(service.context, asked)
   }
 
   async function unitOf() {

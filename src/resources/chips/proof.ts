@@ -33,6 +33,7 @@ export class ValueRefused extends ApiError {
 type StoredTag = Pick<
   ChipRow,
   | "chip_id"
+  | "organization_id"
   | "uid"
   | "wrapped_keys"
   | "key_set_id"
@@ -48,6 +49,7 @@ export type SunProof = {
   counter: number
   /** The keys it was made with; another version than the chip's where this is its first read after being encoded anew. */
   key_version: number
+  /** What stands for it where another organization has a chip of the same. */
   uid: string
   /** What its wire says now, or said last; null where it has none that is mirrored. */
   tamper: TamperStatus | null
@@ -69,26 +71,28 @@ export async function proveMessage(
     const proof = tag && verifySun(tag, message, chip.mac_input)
     if (!proof) continue
     const uid = upperHex(tag.uid)
-    if (await isEncodedTwice(queries, chip, uid))
+    const holder = await holderOfTag(queries, chip, uid)
+    if (holder === chip.organization_id)
       throw new ValueRefused(chip.chip_id, "The tag is known as another chip: it was encoded twice.")
     return {
       counter: proof.counter,
       key_version: version,
-      uid,
+      // Its keys say that the tag is this chip now, whatever another organization had it for.
+      uid: holder === null ? uid : chip.uid,
       tamper: tamperAfter(chip, tag, proof.counter, message),
     }
   }
   throw new ValueRefused(chip.chip_id)
 }
 
-/** Whether the UID that a chip tells for the first time is another chip's: no tag is two chips. */
-export async function isEncodedTwice(queries: Queries, chip: StoredTag, uid: string): Promise<boolean> {
-  if (knownUid(chip) !== null) return false
+/** The organization that knows the UID which a chip tells for the first time as another chip's; null where none does. */
+export async function holderOfTag(queries: Queries, chip: StoredTag, uid: string): Promise<string | null> {
+  if (knownUid(chip) !== null) return null
   const [other] = await queries
-    .select({ chip_id: chips.chip_id })
+    .select({ organization_id: chips.organization_id })
     .from(chips)
     .where(and(eq(chips.uid, uid), ne(chips.chip_id, chip.chip_id)))
-  return other !== undefined
+  return other?.organization_id ?? null
 }
 
 /** What its tag may have: the keys that a tap has shown last, and those of each later order, the earliest first. */

@@ -11,7 +11,7 @@ import { rolesOf } from "../../engine/sun/key-schemes.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor, keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
-import { isEncodedTwice, knownUid, versionsOnTag } from "../chips/proof.ts"
+import { holderOfTag, knownUid, versionsOnTag } from "../chips/proof.ts"
 
 /** An address that a phone opened, and what GetFileSettings answered where somebody asked the tag. */
 export type ScannedTag = { url: string; file_settings: Uint8Array | null }
@@ -33,7 +33,8 @@ export async function diagnoserOf(
       return diagnose({ ...scanned, expected: null, candidates: ownSets.map(({ candidate }) => candidate) })
     const sets = [...ownSets, ...(await setsBroughtBy(queries, secret, chip, ownSets))]
     const found = await diagnoseChip(queries, secret, chip, sets, scanned)
-    const isTwin = found.uid !== null && (await isEncodedTwice(queries, chip, upperHex(found.uid)))
+    const isTwin =
+      found.uid !== null && (await holderOfTag(queries, chip, upperHex(found.uid))) === organizationId
     return isTwin ? encodedTwice(found) : found
   }
 }
