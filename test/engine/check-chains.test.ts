@@ -3,6 +3,8 @@ import { checkChains } from "../../src/engine/chain/check-chains.ts"
 import type { ChainConfig } from "../../src/platform/chain-settings.ts"
 import type { Config } from "../../src/platform/config.ts"
 import { createLog, type Log } from "../../src/platform/log.ts"
+import { StartError } from "../../src/platform/start-error.ts"
+import { openStage } from "../faults/stage.ts"
 import { engines } from "../harness/engines.ts"
 import {
   activeCollection,
@@ -33,6 +35,24 @@ test("a provider whose answer begins and never ends is warned of, and keeps no p
     "number 1 of rpc_urls of chain 31337 does not answer; it is asked again when needed",
   ])
 }, 10_000)
+
+test("a start is refused where CHAINS names the desk as the factory, which would promise addresses for nothing", async () => {
+  const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
+  const config = stage.world.chains.get(31_337)?.config
+  if (!config?.desk_address) throw new Error("the stage has no desk")
+  const exchanged = { ...config, factory_address: config.desk_address, desk_address: config.factory_address }
+  const { db } = service.context
+  const log = createLog("silent")
+  const refused = await checkChains({ config: { chains: [exchanged] } as Config, db, log }).catch(
+    (error) => error,
+  )
+  await checkChains({ config: { chains: [config] } as Config, db, log })
+  await stage.close()
+  expect(refused).toBeInstanceOf(StartError)
+  expect(refused.message).toBe(
+    `CHAINS: chain 31337 has another contract at factory_address ${config.desk_address}, such as a desk or a collection; put the factory's address there`,
+  )
+}, 30_000)
 
 test("a factory that has deployed collections and is there no more, as while its only provider synchronizes anew, keeps no process from starting", async () => {
   const caller = await createCaller(service)

@@ -953,6 +953,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "any contract passes for the factory",
+    file: "src/engine/chain/check-chains.ts",
+    replace: [['return implementation ? "the factory" : "another contract"', 'return "the factory"']],
+    noticed_by: {
+      file: "test/engine/check-chains.test.ts",
+      test: "a start is refused where CHAINS names the desk as the factory",
+    },
+  },
+  {
     name: "the desk of another factory is asked to be given roles",
     file: "src/engine/chain/desk.ts",
     replace: [["return code?.includes(", "return !code?.includes("]],

@@ -5,13 +5,14 @@ import { collections } from "../../db/schema.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import type { Context } from "../../platform/context.ts"
 import { StartError } from "../../platform/start-error.ts"
+import { implementationOf } from "./collection-address.ts"
 import { endingAfter } from "./endpoint.ts"
 
 /**
  * Asks every configured provider, at start, whether it serves the chain it is configured for, with the factory on it.
- * Throws `StartError` where one serves another chain, or none of a chain knows a factory that has deployed nothing yet. One
- * that does not answer, or lacks a factory that was there, as while it synchronizes anew, is only warned of: it may come
- * back, and keeps nobody from the other chains meanwhile.
+ * Throws `StartError` where one serves another chain, another contract is in the factory's place, or none of a chain knows
+ * a factory that has deployed nothing yet. One that does not answer, or lacks a factory that was there, as while it
+ * synchronizes anew, is only warned of: it may come back, and keeps nobody from the other chains meanwhile.
  */
 export async function checkChains(context: Pick<Context, "config" | "db" | "log">): Promise<void> {
   await Promise.all(context.config.chains.map((chain) => checkChain(context, chain)))
@@ -24,8 +25,13 @@ async function checkChain({ db, log }: Pick<Context, "db" | "log">, chain: Chain
   const found = await Promise.all(chain.rpc_urls.map((_url, index) => askProvider(chain, index)))
   for (const [index, has] of found.entries())
     if (has === "nothing to say") warn(index, "does not answer; it is asked again when needed")
+  const isFound = found.includes("the factory")
+  if (!isFound && found.includes("another contract"))
+    throw new StartError(
+      `CHAINS: chain ${chain_id} has another contract at factory_address ${factory_address}, such as a desk or a collection; put the factory's address there`,
+    )
   if (!found.includes("no factory")) return
-  if (!found.includes("the factory") && !(await hasDeployed(db.read, chain)))
+  if (!isFound && !(await hasDeployed(db.read, chain)))
     throw new StartError(
       `CHAINS: chain ${chain_id} has no contract at factory_address ${factory_address}; deploy the factory or correct the address`,
     )
@@ -53,21 +59,25 @@ async function hasDeployed(queries: Queries, { chain_id, factory_address }: Chai
 async function askProvider(
   chain: ChainConfig,
   index: number,
-): Promise<"the factory" | "no factory" | "nothing to say"> {
+): Promise<"the factory" | "another contract" | "no factory" | "nothing to say"> {
+  const { factory_address } = chain
   const client = createPublicClient({
     transport: http(chain.rpc_urls[index], { ...endingAfter(timeoutMilliseconds), retryCount: 0 }),
   })
   const answers = await Promise.all([
     client.getChainId(),
-    client.getCode({ address: chain.factory_address }),
+    client.getCode({ address: factory_address }),
+    client.getCode({ address: implementationOf(factory_address) }),
   ]).catch(() => null)
   if (!answers) return "nothing to say"
-  const [served, factory] = answers
+  const [served, factory, implementation] = answers
   if (served !== chain.chain_id)
     throw new StartError(
       `CHAINS: ${nameOf(chain, index)} serves chain ${served}; correct rpc_urls or the chain id`,
     )
-  return factory ? "the factory" : "no factory"
+  if (!factory) return "no factory"
+  // Every factory made its implementation; in the name of any other contract addresses would be promised for nothing.
+  return implementation ? "the factory" : "another contract"
 }
 
 const timeoutMilliseconds = 3_000
