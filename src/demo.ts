@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { isFolderLocked } from "./dev/data-lock.ts"
+import { isFolderLocked, lockForDemo } from "./dev/data-lock.ts"
 import { type Journey, runJourney } from "./dev/journey.ts"
 import type { DevService } from "./dev/start.ts"
 import { dataDirOf, processEnvironment } from "./platform/config.ts"
@@ -13,11 +13,13 @@ async function main(): Promise<void> {
   if (values.help) return say(usage)
   const folder = dataDirOf(processEnvironment)
   const progress = createProgress(values.json)
+  const unlock = await untilAlone(folder, progress)
   const own = (await isServed(folder, progress))
     ? null
     : await progress.step(`service started for this demo: none runs in ${folder}`, () =>
         startOwnService(folder),
       )
+  if (own === null) unlock()
   try {
     const find = async () => JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")) as DevService
     const journey = await runJourney(find, progress)
@@ -25,6 +27,7 @@ async function main(): Promise<void> {
   } finally {
     own?.kill("SIGINT")
     await own?.exited
+    unlock()
   }
 }
 
@@ -60,6 +63,19 @@ function createProgress(isQuiet: boolean) {
     },
     elapsed: () => seconds(since),
   }
+}
+
+/** The service of another demo ends with that demo, in the midst of this one: it is waited for. */
+async function untilAlone(folder: string, progress: Progress): Promise<() => void> {
+  const unlock = lockForDemo(folder)
+  if (unlock) return unlock
+  return await progress.step(`waited for another demo that has ${folder}`, async () => {
+    for (;;) {
+      await Bun.sleep(200)
+      const unlocked = lockForDemo(folder)
+      if (unlocked) return unlocked
+    }
+  })
 }
 
 /** Whether a service runs in a folder, be it that it is only starting. */

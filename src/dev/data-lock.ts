@@ -16,9 +16,14 @@ export function isFolderLocked(folder: string): boolean {
   return unlock === null
 }
 
-function take(folder: string, patienceMilliseconds: number): (() => void) | null {
+/** Keeps other demos that have no service to use away from the folder, or answers null where one of them has it. */
+export function lockForDemo(folder: string): (() => void) | null {
+  return take(folder, 0, "demo.lock.db")
+}
+
+function take(folder: string, patienceMilliseconds: number, name = "lock.db"): (() => void) | null {
   try {
-    return takeFile(join(folder, "lock.db"), patienceMilliseconds)
+    return takeFile(join(folder, name), patienceMilliseconds)
   } catch (error) {
     throw new StartError(
       `cannot write in ${folder}: ${(error as Error).message}; set DATA_DIR to a folder that can be written`,

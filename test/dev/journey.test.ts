@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import { writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { and, asc, eq } from "drizzle-orm"
 import { createPublicClient, type Hex, http } from "viem"
@@ -83,6 +83,15 @@ describe("the demo", () => {
       `  ✓ service started for this demo: none runs in ${folder}`,
     ])
   }, 60_000)
+
+  test.concurrent("waits for another one that has started a service, which would end with that one", async () => {
+    const folder = newFolder()
+    const first = startDemo(folder)
+    while (!existsSync(join(folder, "dev.json"))) await Bun.sleep(50)
+    await untilOpen(folder, "watchAuthorization")
+    const second = startDemo(folder)
+    for (const demo of [first, second]) expectIssuedOnce(await demoResult(demo))
+  }, 110_000)
 
   test.concurrent("waits for a service that is only starting in its folder, and starts none of its own", async () => {
     const folder = newFolder()

@@ -953,6 +953,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a demo uses the service of another one, which ends with that one",
+    file: "src/demo.ts",
+    replace: [["const unlock = await untilAlone(folder, progress)", "const unlock = () => {}"]],
+    noticed_by: {
+      file: "test/dev/journey.test.ts",
+      test: "waits for another one that has started a service, which would end with that one",
+    },
+  },
+  {
     name: "any contract passes for the factory",
     file: "src/engine/chain/check-chains.ts",
     replace: [['return implementation ? "the factory" : "another contract"', 'return "the factory"']],
