@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { getContractAddress, type Hex } from "viem"
 import { privateKeyToAddress } from "viem/accounts"
+import { scripts } from "../../package.json"
 import { loadConfig } from "../../src/platform/config.ts"
 
 const root = join(import.meta.dir, "../..")
@@ -159,11 +160,26 @@ describe("the images", () => {
   })
 
   test("let it have as many requests on their way as the scripts of package.json do", async () => {
-    const { scripts } = await Bun.file(join(root, "package.json")).json()
     const name = "BUN_CONFIG_MAX_HTTP_REQUESTS"
     const [, setting] = dockerfile.match(`ENV ${name}=(\\d+)`) ?? []
-    for (const script of ["start", "work"])
-      expect(scripts[script]).toContain(`&& ${name}=\${${name}:-${setting}} bun `)
+    for (const script of ["start", "work"] as const)
+      expect(scripts[script]).toContain(`&& ${name}=$(bun -p 'process.env.${name} || ${setting}') bun `)
+  })
+
+  test("take from .env, too, how many it may have, as the processes without a script do", async () => {
+    const name = "BUN_CONFIG_MAX_HTTP_REQUESTS"
+    const start = scripts.start.replace("bun src/install.ts && ", "").replace("src/main.ts", "told.ts")
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { start } }))
+    writeFileSync(join(folder, "told.ts"), `console.log(process.env.${name})`)
+    const told = async (set: Record<string, string>) => {
+      const { [name]: _, ...others } = process.env
+      const env = { ...others, ...set }
+      return await Bun.spawn([process.execPath, "run", "start"], { cwd: folder, env }).stdout.text()
+    }
+    expect(await told({})).toBe("2048\n")
+    writeFileSync(join(folder, ".env"), `${name}=512\n`)
+    expect(await told({})).toBe("512\n")
+    expect(await told({ [name]: "128" })).toBe("128\n")
   })
 
   const checks = [...dockerfile.matchAll(/^ {2}CMD (\["bun", "-e".+\])$/gm)].map(
