@@ -20,6 +20,7 @@ import { loggable } from "../platform/log.ts"
 import { countRequest } from "../platform/metrics.ts"
 import { createAuthenticate } from "../resources/credentials/authenticate.ts"
 import { createCorsOrigins } from "../resources/settings/cors-origins.ts"
+import { belowPath } from "./below-path.ts"
 import { pages } from "./pages.ts"
 import { routes } from "./routes.ts"
 import { nothingHere, welcomePage } from "./welcome/pages.ts"
@@ -43,9 +44,10 @@ export function createApp(
   function send(
     request: Request,
     set: ResponseSettings,
-    answer: Answer | FileAnswer | StreamAnswer,
+    given: Answer | FileAnswer | StreamAnswer,
   ): string | Response | undefined {
     const visit = visits.get(request)
+    const answer = belowPath(context.config.api_base_url, given)
     set.status = answer.status
     Object.assign(set.headers, answer.headers)
     if (answer.body !== null) set.headers["content-type"] ??= "application/json"

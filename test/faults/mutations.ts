@@ -962,6 +962,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "addresses of the service leave out the path of API_BASE_URL",
+    file: "src/api/below-path.ts",
+    replace: [['if (path === "") return answer', "return answer"]],
+    noticed_by: {
+      file: "test/api/below-path.test.ts",
+      test: "what was made is at its Location, also when the answer is replayed",
+    },
+  },
+  {
     name: "any contract passes for the factory",
     file: "src/engine/chain/check-chains.ts",
     replace: [['return implementation ? "the factory" : "another contract"', 'return "the factory"']],

@@ -72,7 +72,7 @@ function searchWhileTyping() {
   input.addEventListener("input", async () => {
     asked = input.value
     if (asked.trim() === "") return hide()
-    const response = await fetch(`/docs/search?${new URLSearchParams({ q: asked })}`)
+    const response = await fetch(new URL(`search?${new URLSearchParams({ q: asked })}`, import.meta.url))
     const page = new DOMParser().parseFromString(await response.text(), "text/html")
     // Whoever has begun to choose keeps the list that they see.
     if (asked !== input.value || found.contains(document.activeElement)) return
