@@ -93,6 +93,32 @@ describe("an authorizer is rotated by way of a node that", () => {
     }, 40_000)
 })
 
+// PublicNode answers for three contracts at a time on Ethereum, geth and who sells it for a thousand or fewer.
+describe("a claim from a wallet is told of by way of a node that takes only some of five collections at once", () => {
+  for (const [code, words] of [
+    [-32_701, "Please, specify less number of addresses"],
+    [-32_000, "exceed max addresses or topics per search position"],
+  ] as const)
+    test(`and says “${words}”, where it is the only one`, async () => {
+      const { running, chain } = await openBehind((call) => (isForMany(call) ? says(code, words) : null), {
+        isAlone: true,
+      })
+      const { context, caller, turn } = running
+      const { unit_id } = await issuedUnit(running)
+      for (const name of ["Spring", "Summer", "Winter", "Rain"])
+        await turn((t) => createCollection(t, context.chains, caller, { name }))
+      const claim = await walletClaim(context, running, { unit_id, wallet: 7 })
+      await sendClaim(running, claim, 7)
+      await until(async () => (await claimOf(running, claim.id))?.status === "claimed")
+      expect(chain.providers.health()).toMatchObject([{ state: "healthy", said: null }])
+    }, 40_000)
+})
+
+function isForMany({ method, params }: Call): boolean {
+  const [filter] = (params ?? []) as [{ address?: unknown }?]
+  return method === "eth_getLogs" && Array.isArray(filter?.address) && filter.address.length > 3
+}
+
 describe("a lane says why it stands still where its only node", () => {
   for (const [what, isRefused, reason] of [
     [

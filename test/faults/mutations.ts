@@ -929,6 +929,24 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "more contracts than a provider answers for are asked of again as they were",
+    file: "src/engine/chain/contracts-at-once.ts",
+    replace: [["if (asked === 1 || ", "if (asked >= 1 || "]],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "a claim from a wallet is told of by way of a node that takes only some of five collections at once",
+    },
+  },
+  {
+    name: "as few contracts are asked of as a provider once answered for",
+    file: "src/engine/chain/contracts-at-once.ts",
+    replace: [["if (asked === size)", "if (asked === 0)"]],
+    noticed_by: {
+      file: "test/engine/contracts-at-once.test.ts",
+      test: "all are asked of together again once a provider answers for them",
+    },
+  },
+  {
     name: "many collections are asked for one part after the other",
     file: "workers/watches/ownership-changes.ts",
     replace: [["const questionsAtOnce = 16", "const questionsAtOnce = 1"]],

@@ -5,8 +5,7 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Header } from "../../src/engine/chain/headers.ts"
 import type { BlockRange } from "../../src/engine/chain/log-ranges.ts"
-import { ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
-import { partsOf } from "../../src/platform/parts.ts"
+import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import type { Move } from "./follow-owners.ts"
 
 /**
@@ -36,7 +35,7 @@ export async function readOwnershipChanges(
   span: Span,
   between: Between | null,
 ): Promise<OwnershipChange[] | null> {
-  const parts = [...partsOf(addresses, addressesAtOnce)]
+  const parts = chain.contracts_at_once.partsOf(addresses)
   if (!span.is_final) {
     // By the hash of each block: a provider that follows another fork, or is behind, has no such block.
     const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
@@ -69,18 +68,20 @@ function requireTied(headers: Header[], { before, last }: Between): void {
 
 type Where = { address: Address[] } & ({ blockHash: Hex } | { fromBlock: bigint; toBlock: bigint })
 
-async function changesIn({ rpc }: ConnectedChain, places: Where[]): Promise<OwnershipChange[]> {
+async function changesIn(
+  { rpc, contracts_at_once }: ConnectedChain,
+  places: Where[],
+): Promise<OwnershipChange[]> {
   const logs = await someAtATime(places, questionsAtOnce, (where) =>
-    reach(() => rpc.getLogs({ ...where, events: ownershipEvents })),
+    contracts_at_once.ask(where.address, (address) =>
+      rpc.getLogs({ ...where, address, events: ownershipEvents }),
+    ),
   )
   return logs.flat().map(changeOf)
 }
 
 /** So that whoever has many collections keeps up with fast blocks, and asks no provider all at the same time. */
 const questionsAtOnce = 16
-
-/** As many addresses as providers take in one question. */
-const addressesAtOnce = 500
 
 function numbersIn({ first, last }: BlockRange): bigint[] {
   return Array.from({ length: Number(last - first) + 1 }, (_, index) => first + BigInt(index))

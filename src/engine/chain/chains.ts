@@ -16,6 +16,7 @@ import { authorizeClaim, authorizeTransfer } from "./authorizations.ts"
 import { authorizerEnd } from "./authorizer.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
+import { type ContractsAtOnce, createContractsAtOnce } from "./contracts-at-once.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
 import { chipIdOf } from "./issue-call.ts"
@@ -31,6 +32,7 @@ export type ConnectedChain = Chain & {
   providers: Providers
   headers: HeaderChain
   log_ranges: LogRanges
+  contracts_at_once: ContractsAtOnce
   generations: Generations
   signers: Signer[]
   /** The address of `AUTHORIZER_KEY`; null where it is unset. */
@@ -69,6 +71,7 @@ function createChain(
     providers,
     headers: createHeaderChain(rpc, chain),
     log_ranges: createLogRanges(chain),
+    contracts_at_once: createContractsAtOnce(),
     generations,
     signers,
     authorizer_address: authorizer?.address ?? null,

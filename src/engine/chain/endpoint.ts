@@ -68,7 +68,7 @@ type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 export function judge(error: unknown): Judgement {
   const refusal = refusalOf(error)
   if (refusal && isRevert(refusal)) return "answer"
-  if (saysTooMuch(rawMessage(error))) return "elsewhere"
+  if (asksTooMuch(rawMessage(error))) return "elsewhere"
   if (statusOf(error) === 429) return "limited"
   if (!refusal) return "trouble"
   const outcome = classifySendError(rawMessage(refusal))
@@ -86,7 +86,7 @@ export function judge(error: unknown): Judgement {
  */
 export function mostTelling(errors: unknown[]): unknown {
   return (
-    errors.find((error) => saysTooMuch(rawMessage(error))) ??
+    errors.find((error) => asksTooMuch(rawMessage(error))) ??
     errors.find((error) => judge(error) === "unknown") ??
     errors[0]
   )
@@ -94,7 +94,7 @@ export function mostTelling(errors: unknown[]): unknown {
 
 /** The same where all are asked, of whom one that does not know the question speaks for none of the others. */
 export function mostTellingOfAll(errors: unknown[]): unknown {
-  return errors.find((error) => saysTooMuch(rawMessage(error))) ?? errors[0]
+  return errors.find((error) => asksTooMuch(rawMessage(error))) ?? errors[0]
 }
 
 /** What a node answers, or `otherwise` where it does not know the question. */
@@ -145,6 +145,18 @@ export function saysTooMuch(words: string): boolean {
 
 const tooMuch =
   /blocks? range|ranges? (\d+ )?(is )?(exceeds|over|bigger|too)|(exceeds? |maximum |max |limited to ).*\brange|(more than|exceeds limit of) [\d,]+ (results|logs|blocks)|logs .*exceeds|too many (logs|results|blocks)|blocks? distance|at most [\d,]+ blocks|query must be smaller|response (size|is too|too)|query time(d )?-?out|response body exceeded/
+
+/** Whether a provider says that it does not answer for so many contracts at once. */
+export function saysTooManyContracts(words: string): boolean {
+  return tooManyContracts.test(words)
+}
+
+/** In the words of PublicNode, and of geth and those who pass them on. */
+const tooManyContracts = /less number of address|too many addresses|max(imum)? (number of )?addresses/
+
+function asksTooMuch(words: string): boolean {
+  return saysTooMuch(words) || saysTooManyContracts(words)
+}
 
 /** Of the engine API. */
 const noSuchBlock = -39_001

@@ -19,7 +19,7 @@ export type LogRanges = {
 }
 
 /** Each answer to as many blocks as are asked for lets that grow by so much of it, one block at least. */
-const growth = 8n
+export const growth = 8n
 
 /** The client's words, those of nodes, and the statuses of who stands before them: so many blocks may take too long to read. */
 const tooSlow = /time(d )?-?out|took too long|http (504|524)/
