@@ -15,6 +15,10 @@ test.each([
   ["Nethermind", "No state available for block 15 (0x3f9e02...39117e)"],
   ["Besu", "World state unavailable"],
   ["reth", "State at block #11052984 is pruned"],
+  ["opBNB", "state is not available"],
+  ["Erigon 3", "seekInFiles(invIndex=unknown index,txNum=12) but data before txNum=99 not available"],
+  ["Moonbeam", "State already discarded for 0x59030c2a"],
+  ["Chainstack", "Access to archival, debug, or trace data is not included in your current plan"],
   [
     "OpenEthereum",
     "This request is not supported because your node is running with state pruning. Run with --pruning=archive.",

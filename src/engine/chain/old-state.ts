@@ -15,6 +15,6 @@ export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | nul
   })
 }
 
-/** In the words of geth, of its path scheme, of Nethermind, Besu, Erigon and reth, and of those who sell old states apart. */
+/** In the words of geth, of its path scheme, of Nethermind, Besu, Erigon, reth and Frontier, and of those who sell old states apart. */
 const forgotten =
-  /missing trie node|historical state|no state available|world state unavailable|state \S+ is not available|state histories|prun|archive/
+  /missing trie node|historical state|no state available|world state unavailable|state (\S+ )?is not available|state histories|state already discarded|data before txnum=\d+ not available|prun|archiv/
