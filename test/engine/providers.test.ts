@@ -223,19 +223,41 @@ describe("a provider that is asked more than it may be at once", () => {
 
 describe("what is known to be an answer is passed on, and is nobody's fault:", () => {
   const answers: [what: string, answer: FakeProvider["answer"], words: string][] = [
-    ["a word of the pool", refuses(-32_603, "nonce too low"), "nonce too low"],
     ["a revert by its code", refuses(3, "something of the contract"), "something of the contract"],
     ["a revert by its words", refuses(-32_000, "execution reverted"), "execution reverted"],
     ["a revert of Nethermind", refuses(-32_015, "VM execution error."), "VM execution error."],
   ]
-  for (const [what, answer, words] of answers)
-    test(what, async () => {
-      const [first, second] = [startProvider(answer), startProvider(says("0x7"))]
-      const { client, health } = clientOf([first, second])
-      for (let round = 0; round < 8; round++) await expect(client.getBlockNumber()).rejects.toThrow(words)
-      expect(second.asked).toEqual([])
-      expect(health()[0]).toEqual({ number: 1, state: "healthy", troubled_seconds: 0, said: null })
-    })
+  const blockNumber = (client: PublicClient) => client.getBlockNumber()
+  const isPassedOn = async (
+    answer: FakeProvider["answer"],
+    words: string,
+    ask: (client: PublicClient) => Promise<unknown>,
+  ) => {
+    const [first, second] = [startProvider(answer), startProvider(says("0x7"))]
+    const { client, health } = clientOf([first, second])
+    for (let round = 0; round < 8; round++) await expect(ask(client)).rejects.toThrow(words)
+    expect(second.asked).toEqual([])
+    expect(health()[0]).toEqual({ number: 1, state: "healthy", troubled_seconds: 0, said: null })
+  }
+  for (const [what, answer, words] of answers) test(what, () => isPassedOn(answer, words, blockNumber))
+
+  test("a word of the pool, to signed bytes", () =>
+    isPassedOn(refuses(-32_603, "nonce too low"), "nonce too low", (client) =>
+      client.sendRawTransaction({ serializedTransaction: "0x02abcd" }),
+    ))
+})
+
+describe("what nodes say of transactions is no answer to a call:", () => {
+  test.each([
+    // Nodes of OP stack chains that are built on reth, in 2026, and geth's first release with that limit.
+    ["eth_estimateGas", "intrinsic gas too high"],
+    ["eth_call", "err: transaction gas limit too high (cap: 16777216, tx: 50000000) (supplied gas 50000000)"],
+  ])("%s, to which the first one says “%s”, is asked of the next one", async (method, words) => {
+    const [first, second] = [startProvider(refuses(-32_000, words)), startProvider(says("0x7"))]
+    const { client, health } = clientOf([first, second])
+    expect(await client.request({ method, params: [] } as never)).toBe("0x7" as never)
+    expect(health()[0]).toMatchObject({ state: "resting", said: words.toLowerCase() })
+  })
 })
 
 describe("a read of a contract", () => {
@@ -570,6 +592,12 @@ describe("signed bytes", () => {
       "replacement transaction underpriced",
     ],
     ["words that nobody knows", [refuses(-32_000, "gnarfl")], "unclear", "gnarfl"],
+    [
+      "a word that is known rather than Besu's code for it, which others have for a limit",
+      [refuses(-32_005, "Transaction gas limit exceeds block gas limit")],
+      "refused",
+      "transaction gas limit exceeds block gas limit",
+    ],
     [
       "nothing, under a bad status",
       [refuses(-32_000, "already known", 503)],

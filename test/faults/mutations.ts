@@ -953,6 +953,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: depths, test: "many collections are asked for at the same time" },
   },
   {
+    name: "what a node says of transactions is taken for the answer to a call",
+    file: "src/engine/chain/endpoint.ts",
+    replace: [[" && method === sendMethod) return", ") return"]],
+    noticed_by: {
+      file: "test/engine/providers.test.ts",
+      test: "what nodes say of transactions is no answer to a call",
+    },
+  },
+  {
     name: "logs that are longer than the client reads are asked for again as they were",
     file: "src/engine/chain/endpoint.ts",
     replace: [["|response body exceeded/", "/"]],

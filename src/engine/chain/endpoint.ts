@@ -64,8 +64,11 @@ function wordsOf(body: string): string {
  */
 type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 
-/** Judges what an endpoint threw: an answer is what is known to be one. */
-export function judge(error: unknown): Judgement {
+/**
+ * Judges what an endpoint threw: an answer is what is known to be one. What nodes say of transactions answers signed bytes
+ * alone: some refuse each call so, as those did that gave calls more gas than EIP-7825 lets a transaction have.
+ */
+export function judge(error: unknown, method?: string): Judgement {
   const refusal = refusalOf(error)
   if (refusal && isRevert(refusal)) return "answer"
   if (asksTooMuch(rawMessage(error))) return "elsewhere"
@@ -74,7 +77,7 @@ export function judge(error: unknown): Judgement {
   const outcome = classifySendError(rawMessage(refusal))
   if (outcome === "wait") return "elsewhere"
   if (outcome === "rate_limited") return "limited"
-  if (outcome !== "unclear") return "answer"
+  if (outcome !== "unclear" && method === sendMethod) return "answer"
   if (unknownCodes.includes(refusal.code)) return "unknown"
   return limitCodes.includes(refusal.code) ? "limited" : "trouble"
 }
@@ -130,7 +133,7 @@ function unknownTag(url: string, error: unknown): RpcRequestError {
 /** What a failure to send says of the transaction: nothing at all, unless the node itself spoke under a good status. */
 export function verdictOf(error: unknown): SendVerdict {
   const said = rawMessage(error)
-  if (judge(error) === "limited") return { outcome: "rate_limited", said }
+  if (judge(error, sendMethod) === "limited") return { outcome: "rate_limited", said }
   const outcome = statusOf(error) === null && refusalOf(error) ? classifySendError(said) : "no_answer"
   return { outcome, said }
 }

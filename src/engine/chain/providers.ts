@@ -86,7 +86,7 @@ export function createProviders(
   async function request(question: Question): Promise<unknown> {
     rankWhenDue(question)
     const asks = targetsOf(question).map((provider) => () => ask(provider, question, times))
-    const isAnswer = (error: unknown) => judge(error) === "answer"
+    const isAnswer = (error: unknown) => judge(error, question.method) === "answer"
     return await firstAnswer(asks, isAnswer, mostTelling, patience_milliseconds)
   }
 
@@ -195,7 +195,7 @@ async function ask(provider: Provider, question: Question, times: Timing): Promi
     noteAnswer(provider)
     return answer
   } catch (error) {
-    const judgement = judge(error)
+    const judgement = judge(error, question.method)
     if (judgement === "answer" || judgement === "elsewhere") noteAnswer(provider)
     else if (judgement === "unknown") noteIgnorance(provider, rawMessage(error), since)
     else noteFailure(provider, judgement, rawMessage(error), { since, until: now() })
