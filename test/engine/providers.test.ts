@@ -39,11 +39,14 @@ function startProvider(answer: FakeProvider["answer"]): FakeProvider {
   return provider
 }
 
-type Options = Partial<Timing> & { send_url?: string; places?: Places }
+type Options = Partial<Timing> & { send_url?: string; places?: Places; block_time_seconds?: number }
 
-function clientOf(providers: FakeProvider[], { send_url, places, ...timing }: Options = {}) {
+function clientOf(
+  providers: FakeProvider[],
+  { send_url, places, block_time_seconds = 1, ...timing }: Options = {},
+) {
   const { transport, ...rest } = createProviders(
-    { rpc_urls: providers.map(({ url }) => url), send_url: send_url ?? null, block_time_seconds: 1 },
+    { rpc_urls: providers.map(({ url }) => url), send_url: send_url ?? null, block_time_seconds },
     { timeout_milliseconds: 1_000, ...timing },
     places,
   )
@@ -489,6 +492,19 @@ describe("several providers", () => {
     await rank()
     expect(await client.getBlockNumber()).toBe(8n)
     expect(health().map(({ state }) => state)).toEqual(["behind", "healthy"])
+  })
+
+  test("are all as good where blocks are fast and one is some blocks behind, which is no more than a moment", async () => {
+    const block_time_seconds = 0.25
+    for (const [head, state] of [
+      ["0x70", "healthy"],
+      ["0x6f", "behind"],
+    ] as const) {
+      const providers = [startProvider(says(head)), startProvider(says("0x80"))]
+      const { rank, health } = clientOf(providers, { block_time_seconds })
+      await rank()
+      expect(health()[0]?.state).toBe(state)
+    }
   })
 
   test("are ranked from time to time where more is asked than the newest block", async () => {

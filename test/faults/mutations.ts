@@ -962,6 +962,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a provider is behind by the moment that its answer takes",
+    file: providers,
+    replace: [["const maxLagSeconds = 4", "const maxLagSeconds = 0"]],
+    noticed_by: {
+      file: "test/engine/providers.test.ts",
+      test: "are all as good where blocks are fast and one is some blocks behind",
+    },
+  },
+  {
     name: "logs that are longer than the client reads are asked for again as they were",
     file: "src/engine/chain/endpoint.ts",
     replace: [["|response body exceeded/", "/"]],

@@ -52,8 +52,9 @@ const restsPerFailureTime = 3
 /** The first pause after "too many requests"; each further one doubles it, give or take a quarter. */
 const backOffMilliseconds = 200
 const maxBackOffMilliseconds = 5_000
-/** Blocks behind the best provider at which another one is asked last. */
-const maxLagBlocks = 3n
+/** So many blocks behind the best provider, and those of so many seconds, another one is asked last. */
+const maxLagBlocks = 3
+const maxLagSeconds = 4
 const goneMilliseconds = 3_600_000
 
 /** How long an answer may take, after what silence the next one is asked too, and the clock that only goes on. */
@@ -79,6 +80,7 @@ export function createProviders(
   const connect = (url: string) => createProvider(createEndpoint(url, timeout_milliseconds, places))
   const providers = chain.rpc_urls.map(connect)
   const privatePool = chain.send_url ? connect(chain.send_url) : null
+  const maxLag = BigInt(Math.max(maxLagBlocks, Math.ceil(maxLagSeconds / chain.block_time_seconds)))
   const rankEveryMilliseconds = Math.min(Math.max(4_000 * chain.block_time_seconds, 1_000), 15_000)
   let rankedAt = now()
   let ranking: Promise<void> | undefined
@@ -116,7 +118,7 @@ export function createProviders(
 
   function rank(): Promise<void> {
     if (providers.length < 2) return Promise.resolve()
-    ranking ??= rankNow(providers, times).finally(() => {
+    ranking ??= rankNow(providers, times, maxLag).finally(() => {
       ranking = undefined
       rankedAt = now()
     })
@@ -272,7 +274,7 @@ function requireTaken(verdict: SendVerdict): SendVerdict {
   return verdict
 }
 
-async function rankNow(providers: Provider[], times: Timing): Promise<void> {
+async function rankNow(providers: Provider[], times: Timing, maxLag: bigint): Promise<void> {
   const heads = await Promise.allSettled(
     providers.map(async (provider) =>
       BigInt((await ask(provider, { method: "eth_blockNumber" }, times)) as Hex),
@@ -284,7 +286,7 @@ async function rankNow(providers: Provider[], times: Timing): Promise<void> {
   )
   for (const [index, provider] of providers.entries()) {
     const head = heads[index]
-    if (head?.status === "fulfilled") provider.lags = best - head.value > maxLagBlocks
+    if (head?.status === "fulfilled") provider.lags = best - head.value > maxLag
   }
 }
 
