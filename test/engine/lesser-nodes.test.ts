@@ -114,6 +114,30 @@ describe("a claim from a wallet is told of by way of a node that takes only some
     }, 40_000)
 })
 
+test("a claim is prepared for a wallet where nodes behind one address lack for a moment the block that another has told of", async () => {
+  const lacks = { times: 0, code: -32_000, words: "" }
+  const lack: Lack = ({ method, params }) => {
+    if (lacks.times === 0 || method !== "eth_call" || !String(params?.[1]).startsWith("0x")) return null
+    lacks.times -= 1
+    return says(lacks.code, lacks.words)
+  }
+  const { running } = await openBehind(lack, { isAlone: true })
+  const { unit_id } = await issuedUnit(running)
+  const claim = () => walletClaim(running.context, running, { unit_id, wallet: 7 })
+  for (const [code, words] of [
+    [-32_000, "header not found"],
+    [-32_602, "Invalid block param (block not found)"],
+    [-32_000, "cannot query unfinalized data"],
+  ] as const) {
+    Object.assign(lacks, { times: 6, code, words })
+    expect((await claim()).status).toBe("claiming")
+  }
+  lacks.times = Infinity
+  const since = performance.now()
+  await expect(claim()).rejects.toMatchObject({ code: "claim.owner_unknown" })
+  expect(performance.now() - since).toBeLessThan(3_500)
+}, 40_000)
+
 function isForMany({ method, params }: Call): boolean {
   const [filter] = (params ?? []) as [{ address?: unknown }?]
   return method === "eth_getLogs" && Array.isArray(filter?.address) && filter.address.length > 3

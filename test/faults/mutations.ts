@@ -971,6 +971,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a wallet's claim is refused for a node that lacks the newest block",
+    file: "src/engine/chain/chains.ts",
+    replace: [["if (left === 1 || ", "if (left > 0 || "]],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "a claim is prepared for a wallet where nodes behind one address lack for a moment the block that another has told of",
+    },
+  },
+  {
     name: "logs that are longer than the client reads are asked for again as they were",
     file: "src/engine/chain/endpoint.ts",
     replace: [["|response body exceeded/", "/"]],

@@ -22,7 +22,7 @@ import { createHeaderChain, type HeaderChain } from "./headers.ts"
 import { chipIdOf } from "./issue-call.ts"
 import { createLogRanges, type LogRanges } from "./log-ranges.ts"
 import { createProviders, type Providers } from "./providers.ts"
-import { createRpc, type Rpc, reach } from "./rpc.ts"
+import { ChainUnreachable, createRpc, type Rpc, reach } from "./rpc.ts"
 import { createSigners, type Signer } from "./signers.ts"
 
 /** What the workers need besides: to read the chain and to send to it. */
@@ -123,8 +123,27 @@ async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Add
 
 const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
 
-/** All at one block: who is asked for the one may lag behind who is asked for the other. */
+/** Asks again, for a while, where that meets nodes that do not have the newest block yet, which another one told of. */
 async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
+  for (let left = mostTimes; ; left -= 1)
+    try {
+      return await ownershipNow(chain, contract, serial)
+    } catch (error) {
+      if (left === 1 || !(error instanceof ChainUnreachable) || !lacksBlock.test(error.message)) throw error
+      await Bun.sleep(pauseMilliseconds)
+    }
+}
+
+/** For about as long as a request waits for a chain. */
+const mostTimes = 12
+const pauseMilliseconds = 250
+
+/** In the words of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
+const lacksBlock =
+  /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
+
+/** All at one block: who is asked for the one may lag behind who is asked for the other. */
+async function ownershipNow(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const args = [BigInt(serial)] as const
   const [owner, chip, nonce, authorizer_end] = await reach(async () => {
