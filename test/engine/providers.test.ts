@@ -16,7 +16,7 @@ afterEach(() => {
 
 const says = (result: unknown) => (call: Call) => Response.json({ jsonrpc: "2.0", id: call.id, result })
 const refuses =
-  (code: number, message: string, status = 200, data?: string) =>
+  (code: number, message: string, status = 200, data?: unknown) =>
   (call: Call) =>
     Response.json({ jsonrpc: "2.0", id: call.id, error: { code, message, data } }, { status })
 const usedUp = refuses(429, "monthly capacity limit exceeded", 429)
@@ -471,6 +471,18 @@ describe("too many requests", () => {
     await expect(reach(() => gasPrice(client))).rejects.toThrow(words.toLowerCase())
     expect(health()[0]).toMatchObject({ state: "healthy", troubled_seconds: 0, said: null })
   })
+
+  test.each([200, 400])(
+    "nor is it what such words mean in the data of an error under the status %d, where Tenderly has them beside an id",
+    async (status) => {
+      const words = "range 9009594 is bigger than range limit 2000"
+      const data = { error_id: "4ed94073-0317-4648-a167-107fba5f44b3", payload: words }
+      const wide = startProvider(refuses(-32_602, "invalid params", status, data))
+      const { client, health } = clientOf([wide])
+      await expect(reach(() => gasPrice(client))).rejects.toThrow(words)
+      expect(health()[0]).toMatchObject({ state: "healthy", troubled_seconds: 0, said: null })
+    },
+  )
 
   test.each([400, 429])(
     "is not what such words mean under the status %d, nor is it trouble",

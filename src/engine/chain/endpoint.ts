@@ -1,6 +1,6 @@
 import { BaseError, HttpRequestError, http, RpcRequestError } from "viem"
 import type { Places } from "../../platform/places.ts"
-import { isRevert, rawMessage } from "./rpc.ts"
+import { isRevert, rawMessage, wordsIn } from "./rpc.ts"
 import { classifySendError, type SendVerdict } from "./send-errors.ts"
 
 export type Question = { method: string; params?: unknown }
@@ -50,7 +50,7 @@ export function endingAfter(timeout: number) {
 function wordsOf(body: string): string {
   try {
     const { error } = JSON.parse(body)
-    return String(error?.message ?? error ?? body)
+    return [String(error?.message ?? error ?? body), ...wordsIn(error?.data)].join(": ")
   } catch {
     return body.slice(0, 200)
   }

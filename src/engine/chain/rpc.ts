@@ -78,9 +78,10 @@ export function rawMessage(error: unknown): string {
 
 const noContract = "no contract is where one was: a provider is behind, or blocks were replaced"
 
-/** Nethermind, Conflux and others say there what is wrong, under a message such as "invalid params"; most put bytes there. */
-function wordsIn(data: unknown): string[] {
-  return typeof data === "string" && data.includes(" ") ? [data] : []
+/** Nethermind, Conflux, Tenderly and others say there what is wrong, under a message such as "invalid params"; most put bytes there. */
+export function wordsIn(data: unknown): string[] {
+  const said = data && typeof data === "object" ? Object.values(data) : [data]
+  return said.filter((each) => typeof each === "string" && each.includes(" "))
 }
 
 /** Whether a node says that a call reverts: by the code of geth and its kin, or in words. */
