@@ -217,6 +217,26 @@ describe("bytes that a node does not take", () => {
     expect(await sends()).toEqual([[1, 1]])
   }, 30_000)
 
+  test("because their signer lacks a cost that only the node knows go out again as they are, whatever prices do", async () => {
+    const { client } = hand.stage.anvil
+    // As on the OP stack, where Ethereum's part of the cost comes on top of gas.
+    faults.says_to_sends = "insufficient funds for gas * price + value: balance 9, tx cost 10, overshot 1"
+    await newCollection(hand)
+    await hand.tick()
+    for (let block = 1n; block <= 12n; block++) {
+      await client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1_000_000_000n + block })
+      await nextBlock()
+    }
+    expect((await issuingLane(hand)).status).toBe("paused")
+    expect((await attemptsOf(0)).length).toBeLessThanOrEqual(2)
+
+    faults.says_to_sends = null
+    await nextBlock(2)
+    expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
+    await hand.settle()
+    expect((await hand.transactionsOf("deployCollection")).map(({ status }) => status)).toEqual(["confirmed"])
+  }, 40_000)
+
   test("because they are too dear become cheaper, and so does what follows for fifty blocks", async () => {
     const { client } = hand.stage.anvil
     faults.says_to_sends = "tx fee (2.00 ether) exceeds the configured cap (1.00 ether)"

@@ -980,6 +980,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "what cannot be paid for is signed anew with each block",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["const isWorthIt = isTenthLess(", "const isWorthIt = true || isTenthLess("]],
+    noticed_by: {
+      file: "test/engine/push-on.test.ts",
+      test: "because their signer lacks a cost that only the node knows go out again as they are, whatever prices do",
+    },
+  },
+  {
     name: "logs that are longer than the client reads are asked for again as they were",
     file: "src/engine/chain/endpoint.ts",
     replace: [["|response body exceeded/", "/"]],

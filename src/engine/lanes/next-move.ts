@@ -64,10 +64,12 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
         ? offer(outbiddingFees(feesOf(refused), gas, market, limits), last)
         : offer(raised(refused, limits), last)
     }
-    case "no_funds":
-      return held
-        ? { do: "resend", attempt: inTurn(last, held) }
-        : resendIfSame(offer(firstFees(gas, market, limits), last), last)
+    case "no_funds": {
+      if (held) return { do: "resend", attempt: inTurn(last, held) }
+      const todays = firstFees(gas, market, limits)
+      const isWorthIt = isTenthLess(todays, feesOf(last)) || isPricedOut(feesOf(last), market)
+      return isWorthIt ? resendIfSame(offer(todays, last), last) : { do: "resend", attempt: last }
+    }
   }
   const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
   if (isTooCheap) {
@@ -87,6 +89,11 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
  */
 function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
   return held && held.send_count < refused.send_count ? held : refused
+}
+
+/** What changes with each block is no reason to sign anew with each: whoever has no money may wait for days. */
+function isTenthLess(offered: Fees, { max_fee_per_gas }: Fees): boolean {
+  return 10n * offered.max_fee_per_gas <= 9n * max_fee_per_gas
 }
 
 /** The same price as before is no sign of a limit where it was not the price that was wrong. */
