@@ -15,10 +15,13 @@ export function connectRedis(url: string, patienceMilliseconds: number): Redis {
 
 /** A connection for whoever waits on Redis without end, as BullMQ's workers do. */
 export function connectWaitingRedis(url: string): Redis {
-  return quiet(new (loadRedis())(url, { ...usual, maxRetriesPerRequest: null }))
+  const patience = { maxRetriesPerRequest: null, socketTimeout: longSilenceMilliseconds }
+  return quiet(new (loadRedis())(url, { ...usual, ...patience }))
 }
 
 const silenceMilliseconds = 2_000
+/** BullMQ's questions are answered after ten seconds at the latest. */
+const longSilenceMilliseconds = 15_000
 
 /** The client takes 3 MB of memory: it is loaded only for a Redis. */
 function loadRedis() {

@@ -4,6 +4,7 @@ import type { Log } from "../../src/platform/log.ts"
 import { connectWaitingRedis } from "../../src/platform/redis.ts"
 import { createWakeUps, type WakeUps } from "../../src/platform/wake.ts"
 import { createRedisWakeUps } from "../../src/platform/wake-redis.ts"
+import { startLine } from "../harness/line.ts"
 import { type RedisServer, startRedis } from "../harness/redis.ts"
 
 const closers: (() => Promise<void>)[] = []
@@ -128,6 +129,19 @@ describe("wake-ups over Redis", () => {
     const before = await objectsAfter(100)
     expect((await objectsAfter(300)) - before).toBeLessThan(5_000)
   }, 20_000)
+
+  test("arrive again at a process whose connection to Redis fell silent", async () => {
+    const server = await redis()
+    const line = await startLine(Number(new URL(server.url).port))
+    const [api, worker] = [overRedis(server.url), overRedis(`redis://127.0.0.1:${line.port}`)]
+    await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+    line.fallSilent()
+    // What was on its way may still have come through.
+    await Bun.sleep(500)
+    await repeat(() => api.wake("timers"), untilWoken(worker, "timers"))
+    await worker.close()
+    line.stop()
+  }, 40_000)
 
   test("arrive after everything in Redis was deleted", async () => {
     const server = await redis()
