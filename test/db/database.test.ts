@@ -614,6 +614,19 @@ describe("postgres as a server", () => {
     expect(refusal.message).toMatch(/^Postgres lets nobody in \(3D000\): database ".+" does not exist$/)
   })
 
+  test("that lets its user make no tables, or read none, is unavailable, and says so", async () => {
+    const { url, db: owner } = await openCounters(databases)
+    const name = new URL(url).pathname.slice(1)
+    await owner.read.execute(sql.raw(`create role guest_of_${name} login`))
+    const guest = databases.open(url.replace("tester@", `guest_of_${name}@`))
+    const making = await migrate(guest, new Date()).catch((error) => error)
+    const reading = driverError(await valuesIn(guest).catch((error) => error))
+    for (const refusal of [making, reading]) {
+      expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+      expect(refusal.message).toMatch(/^Postgres lets its user not do that \(42501\): permission denied for /)
+    }
+  })
+
   test("that cuts a connection in the middle of a work is unavailable, and is asked again later", async () => {
     const { db, other } = await openCounters(databases)
     const pid = Promise.withResolvers<unknown>()
