@@ -17,6 +17,9 @@ import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 import { openTransactions, settledTransactions } from "../../src/engine/lanes/transactions.ts"
 import { urgencyOf, waitingWork } from "../../src/engine/lanes/turns.ts"
+import { renderMetrics } from "../../src/operator/port/render-metrics.ts"
+import { readChainStatus } from "../../src/operator/verbs/chain-status.ts"
+import { findStuck, mostStuck } from "../../src/operator/verbs/stuck.ts"
 import type { Caller } from "../../src/platform/caller.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -225,6 +228,71 @@ describe.each(engines)("on $name", (engine) => {
     const lane = { context: createTestContext(db), signer: { lane_id }, jobs } as never
     const read = (await waitingWork(lane)).map(({ id }) => id)
     expect(read).toEqual(firstInTurn(rows, 1_600))
+  }, 60_000)
+
+  test("an operator is told of what is stuck without what wallets may still send, nor all that has stopped", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { organization_id } = scene
+    const now = new Date(startOfTime.getTime() + 3_600_000)
+    const inMinutes = (minutes: number) => new Date(now.getTime() + minutes * 60_000).toISOString()
+    await insertSome(db, 2_500, async (tx, numbers) => {
+      const rows = numbers.map((number) => ({ id: newId(), number }))
+      const stopped = { state: "pending.stopped" }
+      await tx.insert(actors).values(rows.map(({ id }) => ({ ...actorRow(scene, id), ...stopped })))
+      await tx.insert(effects).values(
+        rows.map(({ id, number }) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "watching", src: "watchAuthorization" },
+          ...{ queue: chainQueue(31_337), status: "open" as const, attempts: 0 },
+          ...{ due_at: startOfTime, created_at: startOfTime },
+          input: { chain_id: 31_337, deadline_at: inMinutes(number === 2_001 ? -10 : 10) },
+          last_error: number === 2_002 ? "no provider answers" : null,
+        })),
+      )
+    })
+    const stuck = await findStuck(watched.read, now)
+    const watching = stuck.filter(({ effect_id }) => effect_id !== null)
+    expect(watching.map(({ reason }) => reason.endsWith("no provider answers")).sort()).toEqual([false, true])
+    expect(stuck).toHaveLength(mostStuck + 2)
+    expect(Math.max(...asked.map(({ rows }) => rows.length))).toBe(mostStuck)
+    const ofEffects = asked.filter(({ text }) => text.includes('"effects"'))
+    const reads = await readsOf(db, ofEffects)
+    expect(reads.filter((read) => read.includes("effects_by_status"))).toEqual([])
+    expect(reads.filter((read) => read.includes("effects_watched_until"))).toHaveLength(1)
+    for (const each of ofEffects)
+      expect((await rowsRead(db, each, "effects_watched_until")) ?? 0).toBeLessThan(3)
+  }, 60_000)
+
+  test("an operator is told how much is open by indexes alone", async () => {
+    const { db, watched, asked, scene } = await openWatched()
+    const { organization_id, lane_id } = scene
+    await insertSome(db, 4_000, async (tx, numbers) => {
+      const rows = numbers.map((number) => ({ id: newId(), number }))
+      await tx.insert(actors).values(rows.map(({ id }) => actorRow(scene, id)))
+      await tx.insert(effects).values(
+        rows.map(({ id, number }) => ({
+          ...{ id, actor_id: id, organization_id, invoke_id: "work", src: "issueUnit", input: {} },
+          ...{ queue: laneQueue(lane_id), status: number < 1_000 ? ("open" as const) : ("done" as const) },
+          ...{ attempts: 0, due_at: startOfTime, created_at: startOfTime },
+        })),
+      )
+    })
+    const context = createTestContext(watched)
+    const told = await renderMetrics({ context, chains: new Map() } as never, null)
+    expect(told).toContain('service_effects_open{src="issueUnit"} 1000')
+    const { lanes } = await readChainStatus(context)
+    expect(lanes.find(({ id }) => id === lane_id)?.waiting_effects).toBe(1_000)
+    // An index tells by itself what no database transaction of before can see otherwise.
+    if (db.engine === "postgres") await db.read.ask({ text: "vacuum" }, [])
+    const readsFor = (param: string) =>
+      readsOf(
+        db,
+        asked.filter(({ params }) => params.includes(param)),
+      )
+    const ofKind = await readsFor("issueUnit")
+    const ofLane = await readsFor(laneQueue(lane_id))
+    expect(ofKind.join()).toMatch(/(COVERING INDEX|Index Only Scan) effects_open_by_kind/)
+    expect(ofLane.join()).toMatch(/effects_waiting/)
+    expect([...ofKind, ...ofLane]).toHaveLength(2)
   }, 60_000)
 
   test("an issuance is planned without a look into what others have on its way through the desk", async () => {

@@ -1376,6 +1376,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "what wallets may still send read to find what is stuck",
+    file: "src/operator/verbs/stuck.ts",
+    replace: [[" ->> 'deadline_at' else '' end`", " ->> 'deadline_at' else null end`"]],
+    noticed_by: {
+      file: longLife,
+      test: "an operator is told of what is stuck without what wallets may still send, nor all that has stopped",
+    },
+  },
+  {
     name: "no line that waits for a lane read deeper than the first few of it",
     file: "src/engine/lanes/turns.ts",
     replace: [["if (!deepest || !end) return true", "return true"]],
@@ -1446,8 +1455,8 @@ export const mutations: Mutation[] = [
     file: "src/operator/verbs/stuck.ts",
     replace: [
       [
-        "  rows.sort((one, other) => one.effect.created_at.getTime() - other.effect.created_at.getTime())\n",
-        "  rows.sort((one, other) => one.effect.created_at.getTime() - other.effect.created_at.getTime())\n  rows.splice(mostShown)\n",
+        "  rows.sort(byAge(({ effect }) => effect.created_at))\n",
+        "  rows.sort(byAge(({ effect }) => effect.created_at)).splice(mostStuck)\n",
       ],
     ],
     noticed_by: {

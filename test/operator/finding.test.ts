@@ -10,6 +10,7 @@ import { explain } from "../../src/operator/verbs/explain.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
+import { laneQueue } from "../../src/platform/queues.ts"
 import { pairChip } from "../../src/resources/chips/service.ts"
 import { engines } from "../harness/engines.ts"
 import { alice, bob, claimedUnit, transfer, useOwnership } from "../harness/ownership.ts"
@@ -66,19 +67,26 @@ describe.each(engines)("on $name an operator", (engine) => {
       pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
     )
     const later = new Date(service.context.clock().getTime() + 6 * 60_000)
-    const queue = `lane:31338:${newId()}`
+    const other = { id: `31338:${newId()}`, chain_id: 31_338, address: bob, purpose: "all" as const }
+    const queue = laneQueue(other.id)
     const older = Array.from({ length: 1_000 }, () => ({
       ...{ id: newId(), actor_id: id, invoke_id: newId(), src: "issueUnit", queue, input: {} },
       ...{ status: "open" as const, attempts: 0, due_at: new Date(0), created_at: new Date(0) },
     }))
-    await service.turn(({ tx }) => tx.insert(effects).values(older))
+    await service.turn(async ({ tx, at: created_at }) => {
+      await tx.insert(lanes).values({ ...other, created_at, status: "open", lease_epoch: 0 })
+      await tx.insert(effects).values(older)
+    })
     try {
       const isOfOwnLane = and(eq(effects.actor_id, id), ne(effects.queue, queue))
       const [own] = await service.read().select().from(effects).where(isOfOwnLane)
       const stuck = await findStuck(service.read(), later)
       expect(stuck.map(({ effect_id }) => effect_id)).toContain(String(own?.id))
     } finally {
-      await service.turn(({ tx }) => tx.delete(effects).where(eq(effects.queue, queue)))
+      await service.turn(async ({ tx }) => {
+        await tx.delete(effects).where(eq(effects.queue, queue))
+        await tx.delete(lanes).where(eq(lanes.id, other.id))
+      })
     }
   })
 

@@ -38,9 +38,12 @@ const urgency: Readonly<Record<LaneEffect, number>> = {
   refreshMetadata: 4,
 }
 
+/** What lanes do, the most urgent first. */
+export const kindsOfWork = Object.keys(urgency)
+
 /** The less, the sooner something of a kind is done. */
 export function urgencyOf(kind: string): number {
-  return urgency[kind as LaneEffect] ?? Object.keys(urgency).length
+  return urgency[kind as LaneEffect] ?? kindsOfWork.length
 }
 
 /** As many effects as fill the window with the largest batches. */

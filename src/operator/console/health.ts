@@ -6,7 +6,7 @@ import type { Context } from "../../platform/context.ts"
 import { type WebhookState, webhookStates } from "../stories/webhook-states.ts"
 import { readChainStatus } from "../verbs/chain-status.ts"
 import { describeDoubled } from "../verbs/found-serials.ts"
-import { findStuck } from "../verbs/stuck.ts"
+import { findStuck, mostStuck } from "../verbs/stuck.ts"
 
 /** One thing that an operator looks at first. `address` leads to more, where there is more. */
 export type Sign = { is_wrong: boolean; text: string; address: string | null }
@@ -70,11 +70,15 @@ type ChainStatus = Awaited<ReturnType<typeof readChainStatus>>
 function stuckSigns(stuck: Stuck): Sign[] {
   const reasons = Map.groupBy(stuck, ({ reason }) => reason)
   if (reasons.size === 0) return [right("nothing is stuck")]
+  const atLeast = stuck.length < mostStuck ? "" : "at least "
   return [...reasons].slice(0, mostReasons).flatMap(([reason, all]) => {
     const [oldest] = all
     if (!oldest) return []
     return [
-      wrong(`${all.length} stuck since ${seconds(oldest.since)}: ${reason}`, `/console/actors/${oldest.id}`),
+      wrong(
+        `${atLeast}${all.length} stuck since ${seconds(oldest.since)}: ${reason}`,
+        `/console/actors/${oldest.id}`,
+      ),
     ]
   })
 }

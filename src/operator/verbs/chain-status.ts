@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, inArray, isNull, min } from "drizzle-orm"
 import type { Address } from "viem"
 import { chainCursors } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
 import { effects, lanes, transactions } from "../../db/schema.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { roleFaults } from "../../engine/chain/check-roles.ts"
@@ -81,10 +82,14 @@ async function lanesWithWork(queries: Queries, now: Date) {
     .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
     .groupBy(transactions.lane_id)
   const openByLane = new Map(open.map((each) => [each.lane_id, each]))
-  const waitingByQueue = await waitingWork(queries)
   const rows = await queries.select().from(lanes).orderBy(asc(lanes.chain_id), asc(lanes.id))
   const costs = new Map<string, bigint | null>()
-  for (const { id } of rows) costs.set(id, await usualCost(queries, id))
+  const waiting = new Map<string, number>()
+  for (const { id } of rows) {
+    costs.set(id, await usualCost(queries, id))
+    const [of] = await waitingIn(queries, { queue: laneQueue(id) })
+    waiting.set(id, Number(of?.waiting))
+  }
   return rows.map((lane) => ({
     id: lane.id,
     chain_id: lane.chain_id,
@@ -94,7 +99,7 @@ async function lanesWithWork(queries: Queries, now: Date) {
     reason: lane.reason,
     next_nonce: lane.next_nonce,
     open_transactions: Number(openByLane.get(lane.id)?.transactions ?? 0),
-    waiting_effects: waitingByQueue.get(laneQueue(lane.id)) ?? 0,
+    waiting_effects: waiting.get(lane.id) ?? 0,
     oldest_open_at: openByLane.get(lane.id)?.oldest?.toISOString() ?? null,
     usual_cost_wei: costs.get(lane.id)?.toString() ?? null,
     leased_until: lane.leased_until?.toISOString() ?? null,
@@ -102,15 +107,13 @@ async function lanesWithWork(queries: Queries, now: Date) {
   }))
 }
 
-/** By queue, how much work has no transaction yet. */
-async function waitingWork(queries: Queries): Promise<Map<string, number>> {
-  const rows = await queries
-    .select({ queue: effects.queue, waiting: count() })
+/** How much work has no transaction yet. */
+const waitingIn = query((db, { queue }: Given<{ queue: string }>) =>
+  db
+    .select({ waiting: count() })
     .from(effects)
-    .where(and(eq(effects.status, "open"), isNull(effects.transaction_id)))
-    .groupBy(effects.queue)
-  return new Map(rows.map(({ queue, waiting }) => [queue, Number(waiting)]))
-}
+    .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isNull(effects.transaction_id))),
+)
 
 /** What a lane's last transactions could cost at the most, on average; null when it never sent one. */
 async function usualCost(queries: Queries, laneId: string): Promise<bigint | null> {

@@ -1,6 +1,9 @@
-import { and, asc, eq, isNotNull, lt, ne, or, sql } from "drizzle-orm"
-import type { Queries } from "../../db/database.ts"
-import { type ActorRow, actors, type EffectRow, effects } from "../../db/schema.ts"
+import { and, asc, eq, gte, lt, type SQL, sql } from "drizzle-orm"
+import type { PgColumn } from "drizzle-orm/pg-core"
+import type { Builder, Queries } from "../../db/database.ts"
+import { type Given, query } from "../../db/query.ts"
+import { type ActorRow, actors, effects, lanes } from "../../db/schema.ts"
+import { laneQueue } from "../../platform/queues.ts"
 import { failureIn, reasonOf, stopOf, type Work, workOf } from "../stories/waiting.ts"
 
 /**
@@ -27,17 +30,11 @@ type Stuck = {
 
 /** Units and collections whose work failed for good: nothing happens before somebody retries them. */
 async function stoppedActors(queries: Queries): Promise<Stuck[]> {
-  const stopped = await queries
-    .select()
-    .from(actors)
-    .where(
-      or(
-        and(eq(actors.machine, "unit-token"), eq(actors.state, "pending.stopped")),
-        and(eq(actors.machine, "collection-contract"), eq(actors.state, "failed")),
-      ),
-    )
-    .orderBy(asc(actors.updated_at))
-  return stopped.map((actor) => ({
+  const stopped = [
+    ...(await longestIn(queries, { machine: "unit-token", state: "pending.stopped" })),
+    ...(await longestIn(queries, { machine: "collection-contract", state: "failed" })),
+  ]
+  return stopped.sort(byAge(({ updated_at }) => updated_at)).map((actor) => ({
     ...named(actor),
     effect_id: null,
     since: actor.updated_at.toISOString(),
@@ -45,12 +42,21 @@ async function stoppedActors(queries: Queries): Promise<Stuck[]> {
   }))
 }
 
+const longestIn = query((db, given: Given<{ machine: string; state: string }>) =>
+  db
+    .select()
+    .from(actors)
+    .where(and(eq(actors.machine, given.machine), eq(actors.state, given.state)))
+    .orderBy(asc(actors.updated_at), asc(actors.id))
+    .limit(mostStuck),
+)
+
 async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
   const before = new Date(now.getTime() - patienceMilliseconds)
-  const queues = await queries.selectDistinct({ queue: effects.queue }).from(effects).where(isOpen)
-  const rows: Overdue[] = []
-  for (const { queue } of queues) rows.push(...(await overdueIn(queries, queue, before)))
-  rows.sort((one, other) => one.effect.created_at.getTime() - other.effect.created_at.getTime())
+  const rows = await watchedInVain(queries, { before: before.toISOString() })
+  for (const { id } of await queries.select({ id: lanes.id }).from(lanes))
+    rows.push(...(await oldestOf(queries, { queue: laneQueue(id) })))
+  rows.sort(byAge(({ effect }) => effect.created_at))
   const work = await workOf(
     queries,
     rows.map(({ effect }) => effect),
@@ -67,22 +73,35 @@ async function overdueEffects(queries: Queries, now: Date): Promise<Stuck[]> {
   })
 }
 
-type Overdue = { effect: EffectRow; actor: ActorRow }
+/** Each lane by itself: one that stands still, with whatever waits for it, hides nothing of another one. */
+const oldestOf = query((db, { queue }: Given<{ queue: string }>) =>
+  firstOpen(db, eq(effects.queue, queue), effects.id),
+)
 
-/** The first of one queue: a chain that stands still, with whatever waits for it, hides nothing of another one. */
-async function overdueIn(queries: Queries, queue: string, before: Date): Promise<Overdue[]> {
-  const isOverdue = or(needsNoWallet, wasOverAt(before), isNotNull(effects.last_error))
-  return await queries
+/**
+ * An authorization waits for somebody's wallet until its deadline, and is not stuck for that. Those first of which nobody
+ * can tell what became of them.
+ */
+const watchedInVain = query((db, { before }: Given<{ before: string }>) => {
+  // In the words of the index in migrations/0030_open_effects.sql.
+  const isWatched = and(eq(effects.src, "watchAuthorization"), gte(effects.src, "watchAuthorization"))
+  const deadline = sql`case when ${effects.last_error} is null then ${effects.input} ->> 'deadline_at' else '' end`
+  return firstOpen(db, and(isWatched, lt(deadline, before)), deadline)
+})
+
+function firstOpen(db: Builder, isMeant: SQL | undefined, order: SQL | PgColumn) {
+  return db
     .select({ effect: effects, actor: actors })
     .from(effects)
     .innerJoin(actors, eq(actors.id, effects.actor_id))
-    .where(and(eq(effects.queue, queue), isOpen, isOverdue))
-    .orderBy(asc(effects.id))
-    .limit(mostShown)
+    .where(and(eq(effects.status, "open"), isMeant))
+    .orderBy(asc(order))
+    .limit(mostStuck)
 }
 
-/** In the words of the index of what is open. */
-const isOpen = sql`${effects.status} = 'open'`
+function byAge<Row>(ageOf: (row: Row) => Date): (one: Row, other: Row) => number {
+  return (one, other) => ageOf(one).getTime() - ageOf(other).getTime()
+}
 
 /** Whether something is in the way that more time alone does not take away. */
 function isHindered({ effect, lane, transaction, attempts }: Work, now: Date): boolean {
@@ -91,12 +110,8 @@ function isHindered({ effect, lane, transaction, attempts }: Work, now: Date): b
   return Boolean(effect.last_error ?? attempts.at(-1)?.last_error)
 }
 
-/** What waits behind so many in a queue has the same reasons. */
-const mostShown = 1_000
-
-/** An authorization waits for somebody's wallet until its deadline, and is not stuck for that. */
-const needsNoWallet = ne(effects.src, "watchAuthorization")
-const wasOverAt = (before: Date) => lt(sql`${effects.input} ->> 'deadline_at'`, before.toISOString())
+/** What waits behind so many in a lane has the same reasons. */
+export const mostStuck = 1_000
 
 function named(actor: ActorRow) {
   return {
