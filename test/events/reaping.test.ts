@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { webhookDeliveries, webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
+import { events, webhookDeliveries, webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { createWebhookEndpoint } from "../../src/resources/webhook-endpoints/service.ts"
@@ -8,6 +8,7 @@ import { followEvents } from "../../workers/watches/follow-events.ts"
 import { reapEvents } from "../../workers/watches/reap-events.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
 import { engines } from "../harness/engines.ts"
+import { watchedDatabase } from "../harness/watched-database.ts"
 
 const days = 24 * 60 * 60_000
 
@@ -94,6 +95,34 @@ describe.each(engines)("on $name old events", (engine) => {
     await reapEvents(service.context)
     expect(await kept(customer)).toEqual([])
     expect(await service.context.db.read.select().from(webhookQueue)).toEqual([])
+  })
+
+  test("that wait for an endpoint are looked at once in a round, a step at a time, however many others go", async () => {
+    const customer = await createCustomer(service)
+    const url = "https://203.0.112.9/hook"
+    const { endpoint } = await service.behind.turn((turn) =>
+      createWebhookEndpoint(turn, service.behind.secret, customer.caller, { body: { url }, url }),
+    )
+    const waiting = await tellSome(customer, 1_200)
+    await followEvents(service.context)
+    await service.behind.turn(({ tx }) =>
+      tx.update(webhookEndpoints).set({ event_types: [] }).where(eq(webhookEndpoints.id, endpoint.id)),
+    )
+    service.advance(1)
+    await tellSome(customer, 1_200)
+    await followEvents(service.context)
+    service.advance(91 * days)
+    const looked: unknown[][][] = []
+    const db = watchedDatabase(service.context.db, ({ text, rows }) => {
+      if (text.startsWith("select") && text.includes('from "events"')) looked.push(rows)
+    })
+    await reapEvents({ ...service.context, db })
+    expect(looked.map((rows) => rows.length)).toEqual([500, 500, 500, 500, 400])
+    expect(new Set(looked.flat().map(([id]) => id)).size).toBe(2_400)
+    const left = await service.context.db.read.select({ id: events.id }).from(events)
+    expect(left.map(({ id }) => id).sort()).toEqual(waiting)
+    await service.behind.turn(({ tx }) => tx.delete(webhookQueue))
+    await reapEvents(service.context)
   })
 
   test("go with what was noted of their deliveries", async () => {

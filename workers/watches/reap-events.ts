@@ -1,45 +1,58 @@
-import { and, asc, eq, inArray, lt, notExists, sql } from "drizzle-orm"
+import { and, asc, eq, exists, inArray, lt, sql } from "drizzle-orm"
 import type { Queries } from "../../src/db/database.ts"
 import { events, webhookDeliveries, webhookEndpoints, webhookQueue } from "../../src/db/event-schema.ts"
 import { type Given, query } from "../../src/db/query.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
-/** Deletes old events and what was noted of their deliveries, in steps that hold up nobody. */
+/**
+ * Deletes old events and what was noted of their deliveries, in steps that hold up nobody. Each step goes on behind the
+ * one before it, so that what is kept for an endpoint is looked at once and not with every step.
+ */
 export async function reapEvents(context: Context): Promise<void> {
   const before = keptSince(context)
-  while (await inTurn(context, null, ({ tx }) => reapSome(tx, before)));
+  const reap = (step: Step) => inTurn(context, null, ({ tx }) => reapSome(tx, { before, ...step }))
+  for (let next: Step | null = { after: null }; next; ) next = await reap(next)
 }
+
+/** The last event that was looked at. */
+type Step = { after: Mark | null }
+type Mark = { created_at: Date; id: string }
 
 /** Events from before are deleted. */
 export function keptSince({ clock, config }: Pick<Context, "clock" | "config">): Date {
   return new Date(clock().getTime() - config.events_kept_days * dayMilliseconds)
 }
 
-/** Answers whether there may be more. What an enabled endpoint is still to be sent is kept until it was. */
-async function reapSome(tx: Queries, before: Date): Promise<boolean> {
-  const old = await oldEvents(tx, { before })
-  const ids = old.map(({ id }) => id)
+/** Answers where to go on where there may be more. What an enabled endpoint is still to be sent is kept until it was. */
+async function reapSome(tx: Queries, { before, after }: Step & { before: Date }): Promise<Step | null> {
+  const old = await oldEvents(tx, { before, ...(after && { since: after.created_at, last: after.id }) })
+  const ids = old.filter(({ is_awaited }) => !is_awaited).map(({ id }) => id)
   if (ids.length > 0) {
     await tx.delete(webhookQueue).where(inArray(webhookQueue.event_id, ids))
     await tx.delete(events).where(inArray(events.id, ids))
   }
   const noted = await deleteOldNotes(tx, { before })
-  return ids.length === atOnce || noted.length === atOnce
+  if (old.length < atOnce && noted.length < atOnce) return null
+  return { after: old.at(-1) ?? after }
 }
 
 const atOnce = 500
 
-const oldEvents = query((db, { before }: Given<{ before: Date }>) => {
+type Asked = { before: Date; since?: Date; last?: string }
+
+const oldEvents = query((db, { before, since, last }: Given<Asked>) => {
+  const { id, created_at } = events
   const awaited = db
     .select({ one: sql`1` })
     .from(webhookQueue)
     .innerJoin(webhookEndpoints, eq(webhookEndpoints.id, webhookQueue.endpoint_id))
-    .where(and(eq(webhookQueue.event_id, events.id), eq(webhookEndpoints.status, "enabled")))
+    .where(and(eq(webhookQueue.event_id, id), eq(webhookEndpoints.status, "enabled")))
+  const mark = since && sql`(${sql.param(since, created_at)}, ${sql.param(last, id)})`
   return db
-    .select({ id: events.id })
+    .select({ id, created_at, is_awaited: sql<boolean>`${exists(awaited)}` })
     .from(events)
-    .where(and(lt(events.created_at, before), notExists(awaited)))
-    .orderBy(asc(events.created_at))
+    .where(and(lt(created_at, before), mark && sql`(${created_at}, ${id}) > ${mark}`))
+    .orderBy(asc(created_at), asc(id))
     .limit(atOnce)
 })
 
