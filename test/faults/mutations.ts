@@ -377,7 +377,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "the chain's id is not asked",
-    file: lane,
+    file: "src/engine/chain/own-chain.ts",
     replace: [["Number(id) !== chain_id", "Number(id) === 0"]],
     noticed_by: { file: lanes, test: "on another chain than the one it is for" },
   },
@@ -802,7 +802,10 @@ export const mutations: Mutation[] = [
     name: "a node that is a block behind is a reorganization where blocks are final at once",
     file: "workers/watches/chain-cursor.ts",
     replace: [
-      ["read - deepest < surelyHeld(chain.config)", "read - deepest < BigInt(chain.config.finality_depth)"],
+      [
+        "(await isBehind(db.read, chain, read, deepest))",
+        "read - deepest < BigInt(chain.config.finality_depth)",
+      ],
     ],
     noticed_by: { file: depths, test: "an owner is known still where each block is final" },
   },
