@@ -1499,6 +1499,17 @@ export const mutations: Mutation[] = [
       test: "whose tag another organization knows is taken like any other",
     },
   },
+  {
+    name: "a chip that is given away takes along what was refused before",
+    file: "src/resources/chip-stock/service.ts",
+    replace: [
+      [
+        "await turn.tx.delete(chipRefusals).where(\n      inArray(\n        chipRefusals.chip_id,\n        rows.map(({ chip_id }) => chip_id),\n      ),\n    )\n",
+        "",
+      ],
+    ],
+    noticed_by: { file: "test/resources/chip-signals.test.ts", test: "are its own organization's alone" },
+  },
 ]
 
 /** Breaks a rule in a copy of the tree and answers what is found there; nothing where nobody notices. */

@@ -5,6 +5,7 @@ import { eq, sql } from "drizzle-orm"
 import { chips, taps } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
+import { moveChips } from "../../src/resources/chip-stock/service.ts"
 import { createTestTap } from "../../src/resources/taps/service.ts"
 import {
   ask,
@@ -149,6 +150,16 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     expect(refused.code).toBe("chip.invalid_e_value")
     expect((await signalsOf(good.chip_id)).refused_count).toBe(0)
     expect((await signalsOf(wrong.chip_id)).refused_count).toBe(1)
+  })
+
+  test("are its own organization's alone: a chip that is given to another one begins without any", async () => {
+    const before = await createCustomer(service)
+    const { chip_id } = await importedChip(service.behind, before.caller)
+    const refused = await ask(service, "POST /v1/taps", { as: before.key, body: { chip_id, e: forged } })
+    expect(refused.code).toBe("chip.invalid_e_value")
+    const [from, to] = [before.caller.organization_id, maker.caller.organization_id]
+    expect(await service.behind.turn((turn) => moveChips(turn, { from, to, chip_ids: [chip_id] }))).toBe(1)
+    expect(await signalsOf(chip_id)).toEqual({ skipped_count: 0, refused_count: 0, last_refused_at: null })
   })
 
   test("is shown to no browser and to no other organization", async () => {

@@ -67,7 +67,7 @@ export async function retireChip(
 
 /**
  * Gives free chips to another organization, all or none; answers how many were not there yet. A chip keeps its keys, also
- * where they follow from a key set of the first one. Throws `not_found.resource`, `validation.failed`, and
+ * where they follow from a key set of the first one, and nothing of what the first one was told of it. Throws `not_found.resource`, `validation.failed`, and
  * `ChipFileError` naming each chip that cannot be moved, in the same words whether it is somebody else's or nobody's.
  */
 export async function moveChips(
@@ -94,6 +94,12 @@ export async function moveChips(
       )
       .returning({ chip_id: chips.chip_id })
     moved += rows.length
+    await turn.tx.delete(chipRefusals).where(
+      inArray(
+        chipRefusals.chip_id,
+        rows.map(({ chip_id }) => chip_id),
+      ),
+    )
     if (rows.length < part.length) problems.push(...(await unmoved(turn, part, { from: from.id, to: to.id })))
   }
   if (problems.length > 0) throw new ChipFileError(problems, "Nothing was moved: some chips cannot be.")
