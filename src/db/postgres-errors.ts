@@ -35,9 +35,9 @@ export function isLost(error: unknown): boolean {
 /**
  * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
  * (57P0x), and a statement that somebody cancelled. A name, password or database that it does not know (28, 3D), rights
- * that the user lacks (42501), whatever a pooler refuses (08P01), and a server that takes no writes (25006, and 0A000 where
- * it is a standby), are for its operators to mend, not for callers. So is a prepared statement that is lost (26000) or of somebody else (42P05), as
- * behind a pooler in transaction mode.
+ * that the user lacks (42501, and 3F000 where it may use no schema), whatever a pooler refuses (08P01), and a server that
+ * takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers. So is a
+ * prepared statement that is lost (26000) or of somebody else (42P05), as behind a pooler in transaction mode.
  */
 export function unavailable(error: unknown): unknown {
   if (error instanceof DatabaseUnavailable) return error
@@ -63,7 +63,7 @@ export function refusalOf(error: unknown): DatabaseUnavailable | null {
 
 const refusals: [codes: RegExp, what: string][] = [
   [/^(28|3D|08P01)/, "lets nobody in"],
-  [/^42501$/, "lets its user not do that"],
+  [/^(42501|3F000)$/, "does not let its user do that"],
   // What another server, or a new connection, may yet do.
   [/^(25006|0A000)$/, "cannot do that here"],
 ]

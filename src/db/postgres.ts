@@ -260,7 +260,9 @@ async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
     return await pool.connect()
   } catch (error) {
     if (error instanceof DatabaseUnavailable) throw error
-    const why = (error as Error).message || codeOf(error)
+    const { message } = error as Error
+    // The driver says so of a password that nobody gave.
+    const why = /password must be/.test(message) ? "it asks for a password" : message || codeOf(error)
     throw refusalOf(error) ?? new DatabaseUnavailable(`Postgres cannot be reached: ${why}`)
   }
 }

@@ -618,14 +618,37 @@ describe("postgres as a server", () => {
     const { url, db: owner } = await openCounters(databases)
     const name = new URL(url).pathname.slice(1)
     await owner.read.execute(sql.raw(`create role guest_of_${name} login`))
+    await owner.read.execute(sql.raw("revoke usage on schema public from public"))
     const guest = databases.open(url.replace("tester@", `guest_of_${name}@`))
+    const lost = await migrate(guest, new Date()).catch((error) => error)
+    await owner.read.execute(sql.raw(`grant usage on schema public to guest_of_${name}`))
     const making = await migrate(guest, new Date()).catch((error) => error)
     const reading = driverError(await valuesIn(guest).catch((error) => error))
-    for (const refusal of [making, reading]) {
-      expect(refusal).toBeInstanceOf(DatabaseUnavailable)
-      expect(refusal.message).toMatch(/^Postgres lets its user not do that \(42501\): permission denied for /)
-    }
+    for (const refusal of [lost, making, reading]) expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+    expect(
+      [lost, making, reading].map(({ message }) => message.replace("Postgres does not let its user do that", "")),
+    ).toEqual([
+      " (3F000): no schema has been selected to create in",
+      " (42501): permission denied for schema public",
+      " (42501): permission denied for table counters",
+    ])
   })
+
+  const meant = {
+    password: "it asks for a password",
+    encryption: "The server does not support SSL connections",
+  }
+  for (const [what, said] of Object.entries(meant))
+    test(`that wants, or lacks, ${what} is unavailable for works and for reads, and says so`, async () => {
+      const db = openPostgres(await asksFor(what))
+      const writing = await db.transaction(async () => 1).catch((error) => error)
+      const reading = driverError(await valuesIn(db).catch((error) => error))
+      await db.close()
+      for (const refusal of [writing, reading]) {
+        expect(refusal).toBeInstanceOf(DatabaseUnavailable)
+        expect(refusal.message).toBe(`Postgres cannot be reached: ${said}`)
+      }
+    })
 
   test("that cuts a connection in the middle of a work is unavailable, and is asked again later", async () => {
     const { db, other } = await openCounters(databases)
@@ -1033,6 +1056,19 @@ async function openOverLine(
   const line = await startLine(Number(direct.port), change)
   direct.port = String(line.port)
   return { db: openPostgres(direct.href, shortPatience), line }
+}
+
+/** A server that asks whoever connects for a password (SASL: PostgreSQL manual, 55.3.1), or speaks no TLS. */
+async function asksFor(what: string): Promise<string> {
+  const isPassword = what === "password"
+  const answers = isPassword ? ["R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0", "R\0\0\0\x0a\0\0\0\x0br="] : ["N"]
+  const server = createServer((socket) => {
+    const left = [...answers]
+    socket.on("data", () => socket.write(Buffer.from(left.shift() ?? "", "latin1")))
+  }).unref()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  return `postgres://someone@127.0.0.1:${port}/shop${isPassword ? "" : "?sslmode=verify-full"}`
 }
 
 /** PgBouncer as it refuses a database that it does not know (ErrorResponse: PostgreSQL manual, 55.7), and what it is told. */

@@ -1028,6 +1028,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a Postgres that asks for a password is said to be away in the driver's words",
+    file: "src/db/postgres.ts",
+    replace: [["/password must be/.test(message)", "/password was/.test(message)"]],
+    noticed_by: {
+      file: "test/db/database.test.ts",
+      test: "that wants, or lacks, password is unavailable for works and for reads, and says so",
+    },
+  },
+  {
     name: "any contract passes for the factory",
     file: "src/engine/chain/check-chains.ts",
     replace: [['return implementation ? "the factory" : "another contract"', 'return "the factory"']],
