@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { sql } from "drizzle-orm"
-import { codeOf, type Database, driverError, type Queries } from "./database.ts"
+import { codeOf, type Database, DatabaseUnavailable, driverError, type Queries } from "./database.ts"
 
 /**
  * Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. A table
@@ -9,6 +9,7 @@ import { codeOf, type Database, driverError, type Queries } from "./database.ts"
 export async function migrate(db: Database, at: Date, log: Log = silent): Promise<string[]> {
   await createLedger(db)
   const known = await db.read.select({ name: sql<string>`name` }).from(sql`schema_migrations`)
+  if (known.length === 0) await requireAllLetters(db)
   const ran: string[] = []
   for (const name of migrationNames()) {
     if (known.some((each) => each.name === name)) continue
@@ -16,6 +17,16 @@ export async function migrate(db: Database, at: Date, log: Log = silent): Promis
     if (isNew) ran.push(name)
   }
   return ran
+}
+
+/** Names may have any letter, and one that the encoding lacks would be refused once it comes. */
+async function requireAllLetters({ engine, read }: Database): Promise<void> {
+  if (engine === "sqlite") return
+  const [[encoding = ""] = []] = (await read.ask({ text: "show server_encoding" }, [])) as string[][]
+  if (["UTF8", "SQL_ASCII"].includes(encoding)) return
+  throw new DatabaseUnavailable(
+    `the database has the encoding ${encoding}, which lacks most letters: create it with encoding 'UTF8' template template0`,
+  )
 }
 
 /** Whoever watches the process that migrates. */

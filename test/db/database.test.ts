@@ -614,6 +614,24 @@ describe("postgres as a server", () => {
     expect(refusal.message).toMatch(/^Postgres lets nobody in \(3D000\): database ".+" does not exist$/)
   })
 
+  test("whose database cannot hold most letters is not begun with, and says what to do", async () => {
+    const url = await databases.newDatabase()
+    const { db: maker } = await openCounters(databases)
+    for (const [encoding, ran] of [
+      ["LATIN1", null],
+      ["SQL_ASCII", migrationNames()],
+    ] as const) {
+      const name = `${new URL(url).pathname.slice(1)}_${encoding.toLowerCase()}`
+      await maker.read.execute(
+        sql.raw(`create database ${name} encoding '${encoding}' template template0 locale 'C'`),
+      )
+      const db = databases.open(url.replace(/[^/]+$/, name))
+      const begun = migrate(db, new Date())
+      if (ran) expect(await begun).toEqual(ran)
+      else await expect(begun).rejects.toThrow("has the encoding LATIN1")
+    }
+  }, 30_000)
+
   test("that lets its user make no tables, or read none, is unavailable, and says so", async () => {
     const { url, db: owner } = await openCounters(databases)
     const name = new URL(url).pathname.slice(1)
