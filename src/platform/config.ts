@@ -152,18 +152,25 @@ function databaseUrl(environment: Environment, dataDir: string): string {
   // Where any % begins nothing, node-postgres takes them all for what they are.
   const isReadable = /%(?![0-9a-f]{2})/i.test(text) || isPercentEncoded(text)
   const isPostgres = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))
-  if (isPostgres && isReadable) return text
+  if (isPostgres && isReadable && !endsInPassword(text)) return text
   throw new ConfigError(
-    "DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database, with % in a password as %25",
+    `DATABASE_URL takes sqlite:<path> or postgres://user:password@host/database, ${signsOfPasswords}`,
   )
 }
 
 function redisUrl(environment: Environment): string | null {
   const text = environment.REDIS_URL
   if (!text) return null
-  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text) || !isPercentEncoded(text))
-    throw new ConfigError("REDIS_URL takes redis://host:port or rediss://…, with % in a password as %25")
-  return text
+  const isRedis = /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text)
+  if (isRedis && isPercentEncoded(text) && !endsInPassword(text)) return text
+  throw new ConfigError(`REDIS_URL takes redis://host:port or rediss://…, ${signsOfPasswords}`)
+}
+
+const signsOfPasswords = "with % # / ? and spaces in a password as %25 %23 %2F %3F and %20"
+
+/** Whether a sign in the password ends its address: then user and password are read as host and port. */
+function endsInPassword(text: string): boolean {
+  return /^\w+:\/\/[^@/?#]*([/#][^@?]*|\?[^@=]*)@/.test(text)
 }
 
 /** Whether each % begins what it can stand for in an address: with any other, whoever decodes one gives up. */

@@ -227,6 +227,21 @@ describe("a wrong value stops the start with one line that names the variable:",
     })
 })
 
+test("a sign of a password that ends it in an address is named, with what to write for it", () => {
+  for (const password of ["a#b", "a/b", "a?b", "a b", "12#b", "12/b", "12?b", "50%ffoff"])
+    for (const [variable, scheme] of [
+      ["DATABASE_URL", "postgres"],
+      ["REDIS_URL", "redis"],
+    ]) {
+      const complaint = complaintAbout({
+        SERVICE_SECRET,
+        [`${variable}`]: `${scheme}://user:${password}@db:5432/1`,
+      })
+      expect(complaint).toStartWith(`${variable} takes`)
+      expect(complaint).toContain("% # / ? and spaces in a password as %25 %23 %2F %3F and %20")
+    }
+})
+
 test("an operator port that others can reach needs OPERATOR_TOKEN", () => {
   for (const OPERATOR_HOST of ["0.0.0.0", "::", "10.0.0.1", "127.example.com"]) {
     expect(complaintAbout({ SERVICE_SECRET, OPERATOR_HOST })).toStartWith("OPERATOR_TOKEN is needed")
