@@ -108,6 +108,8 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
     ask("select pg_is_in_recovery() as is_standby"),
     ask("set timezone = 'UTC'"),
     ask("set datestyle = 'ISO'"),
+    // With serializable, a single read may be refused, and is asked once.
+    ask("set default_transaction_isolation = 'read committed'"),
     // Those of a role or database would cut short what waits for long on purpose, as a migration does.
     ask("set statement_timeout = 0"),
     ask("set lock_timeout = 0"),

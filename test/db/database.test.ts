@@ -773,6 +773,34 @@ describe("postgres as a server", () => {
     }
   })
 
+  test("refuses no read for what others write meanwhile, whatever isolation a role has", async () => {
+    const { url, db: other } = await openCounters(databases)
+    for (const id of ["a", "b"]) await add(other, id, 1)
+    await other.read.execute(
+      sql.raw(
+        `alter database "${new URL(url).pathname.slice(1)}" set default_transaction_isolation = 'serializable'`,
+      ),
+    )
+    const db = databases.open(url)
+    const looked = Promise.withResolvers<void>()
+    const goesOn = Promise.withResolvers<void>()
+    const between = other.transaction(async (tx) => {
+      await tx.select().from(counters).where(eq(counters.id, "a"))
+      looked.resolve()
+      await goesOn.promise
+      await tx.update(counters).set({ value: 2 }).where(eq(counters.id, "b"))
+    })
+    await looked.promise
+    await other.transaction(
+      async (tx) => await tx.update(counters).set({ value: 2 }).where(eq(counters.id, "a")),
+    )
+    const reading = one(db.read, "select pg_sleep(2)::text || (select value from counters where id = 'b')")
+    await until(async () => (await sessionsOf(url, "active")) === 1)
+    goesOn.resolve()
+    await between
+    expect(await reading).toBe("1")
+  })
+
   test("takes the rows from a work that stands still, and gives them to who waits for them", async () => {
     const { db, other } = await openCounters(databases)
     await add(db, "a", 1)

@@ -430,6 +430,15 @@ export const mutations: Mutation[] = [
     noticed_by: { file: "test/db/database.test.ts", test: "that speaks no TLS" },
   },
   {
+    name: "a read is refused where a role has another isolation",
+    file: "src/db/postgres.ts",
+    replace: [["ask(\"set default_transaction_isolation = 'read committed'\"),", ""]],
+    noticed_by: {
+      file: "test/db/database.test.ts",
+      test: "refuses no read for what others write meanwhile, whatever isolation a role has",
+    },
+  },
+  {
     name: "a Redis that is gone without a word is waited for",
     file: "src/platform/redis.ts",
     replace: [["silenceMilliseconds = 2_000", "silenceMilliseconds = 2_000_000"]],
