@@ -51,7 +51,9 @@ export function unavailable(error: unknown): unknown {
     /^E[A-Z]+$/.test(code) ||
     (error instanceof Error &&
       /terminated|timeout exceeded|read timeout|Connection ended|not queryable/i.test(error.message))
-  return lost ? new DatabaseUnavailable(`Postgres cannot answer now (${code || "connection lost"})`) : error
+  if (!lost) return error
+  const why = /^(53|57P)/.test(code) ? `: ${(error as Error).message}` : ""
+  return new DatabaseUnavailable(`Postgres cannot answer now (${code || "connection lost"})${why}`)
 }
 
 export function refusalOf(error: unknown): DatabaseUnavailable | null {

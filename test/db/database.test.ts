@@ -990,6 +990,19 @@ describe("postgres as a server", () => {
     expect(Object.keys(await valuesIn(other)).sort()).toEqual(isolations.toSorted())
   })
 
+  test("whose disk is full is unavailable, and says so", async () => {
+    const { db } = await openCounters(databases)
+    const said = "could not extend file: No space left on device"
+    const full = sql.raw(`do $$ begin raise '${said}' using errcode = '53100'; end $$`)
+    for (const isolation of isolations) {
+      const refused = db.transaction(async (tx) => await tx.execute(full), isolation)
+      await expect(refused).rejects.toMatchObject({
+        name: "DatabaseUnavailable",
+        message: `Postgres cannot answer now (53100): ${said}`,
+      })
+    }
+  })
+
   test("that cannot serve a connection, as a standby behind a pooler, is asked again on another one", async () => {
     const { db } = await openCounters(databases)
     const pids: unknown[] = []
