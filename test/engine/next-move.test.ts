@@ -16,7 +16,9 @@ const limits: FeeLimits = {
 }
 const gas = 100_000n
 
-type Said = Partial<Pick<AttemptRow, "last_outcome" | "first_sent_block" | "is_cancel" | "send_count">> & {
+type Said = Partial<
+  Pick<AttemptRow, "last_outcome" | "last_error" | "first_sent_block" | "is_cancel" | "send_count">
+> & {
   fee?: bigint
   tip?: bigint
   gas?: bigint
@@ -123,6 +125,33 @@ describe("the next move for a nonce", () => {
       { fee: 1_300n, last_outcome: "underpriced" },
     ])
     expect(move).toMatchObject({ do: "offer", max_fee_per_gas: 5_500n })
+  })
+
+  test.each([
+    "transaction gas price below minimum: gas tip cap 10, minimum needed 250",
+    "transaction underpriced: tip needed 250, tip permitted 10",
+    "transaction priority fee below minimum required priority fee 250",
+  ])("is the tip that a node asks for at once, where it says “%s”", async (last_error) => {
+    const refused = { last_outcome: "underpriced", last_error } as const
+    expect(await moveFor([refused])).toEqual({
+      ...{ do: "offer", max_fee_per_gas: 1_516n, max_priority_fee_per_gas: 250n },
+    })
+    const held = { last_outcome: "known", first_sent_block: 5 } as const
+    expect(await moveFor([held, { ...refused, fee: 1_430n, tip: 11n }])).toMatchObject({
+      max_priority_fee_per_gas: 250n,
+    })
+    // What it asks for is offered, and something else is wrong.
+    expect(await moveFor([{ ...refused, tip: 250n }])).toMatchObject({ max_priority_fee_per_gas: 275n })
+  })
+
+  test("is the tip that a node asks for within the limits, and goes beyond them by as much as any other", async () => {
+    const last_error = "transaction gas price below minimum: gas tip cap 10, minimum needed 50000"
+    const refused = { last_outcome: "underpriced", last_error } as const
+    expect(await moveFor([refused])).toMatchObject({ max_priority_fee_per_gas: 1_000n })
+    expect(await moveFor([{ ...refused, fee: 2_266n, tip: 1_000n }])).toMatchObject({
+      max_priority_fee_per_gas: 1_100n,
+    })
+    expect(await moveFor([{ ...refused, fee: 9_000n, tip: 2_000n }])).toEqual({ do: "keep", of: 0 })
   })
 
   test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {

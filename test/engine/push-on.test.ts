@@ -217,6 +217,19 @@ describe("bytes that a node does not take", () => {
     expect(await sends()).toEqual([[1, 1]])
   }, 30_000)
 
+  test("because its pool takes no tip that is so small offer the one that it asks for with the next block", async () => {
+    // As Bor does on Polygon, whose nodes may advise less than they take.
+    faults.says_to_sends =
+      "transaction gas price below minimum: gas tip cap 1000000000, minimum needed 25000000000"
+    await newCollection(hand)
+    await hand.tick()
+    faults.says_to_sends = null
+    await nextBlock()
+    const [refused, taken] = await attemptsOf(0)
+    expect(Number(refused?.max_priority_fee_per_gas)).toBeLessThan(25e9)
+    expect(taken).toMatchObject({ max_priority_fee_per_gas: "25000000000", last_outcome: "known" })
+  }, 30_000)
+
   test("because their signer lacks a cost that only the node knows go out again as they are, whatever prices do", async () => {
     const { client } = hand.stage.anvil
     // As on the OP stack, where Ethereum's part of the cost comes on top of gas.

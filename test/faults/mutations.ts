@@ -992,6 +992,18 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "the tip that a node asks for is come to by tenths",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [
+      ['leastTipIn(last_error ?? "") ?? 0n', "0n"],
+      ['import { leastTipIn } from "../chain/send-errors.ts"\n', ""],
+    ],
+    noticed_by: {
+      file: "test/engine/push-on.test.ts",
+      test: "because its pool takes no tip that is so small offer the one that it asks for with the next block",
+    },
+  },
+  {
     name: "what cannot be paid for is signed anew with each block",
     file: "src/engine/lanes/next-move.ts",
     replace: [["const isWorthIt = isTenthLess(", "const isWorthIt = true || isTenthLess("]],

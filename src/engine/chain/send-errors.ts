@@ -35,6 +35,15 @@ function besideNonce(text: string): SendOutcome | null {
 const otherNonce = /invalid nonce; got (?<got>\d+), expected (?<expected>\d+)/
 const otherSequence = /sequence mismatch, expected (?<expected>\d+), got (?<got>\d+)/
 
+/** The least tip that a node's pool takes, in wei per gas, where its words, lower case, name it. */
+export function leastTipIn(text: string): bigint | null {
+  const wei = leastTip.exec(text)?.groups?.wei
+  return wei === undefined ? null : BigInt(wei)
+}
+
+/** In the words of geth and Bor, of BNB Chain's nodes before, and of reth. */
+const leastTip = /(gas tip cap \d+, minimum needed|tip needed|minimum required priority fee) (?<wei>\d+)/
+
 /** From the narrowest words to the widest: "fee cap exceeded" is looked for before any "exceeded" is. */
 const outcomes: [RegExp[], SendOutcome][] = [
   [[revertWords], "refused"],

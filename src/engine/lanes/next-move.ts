@@ -1,4 +1,5 @@
 import type { AttemptRow } from "../../db/schema.ts"
+import { least, most } from "../chain/extremes.ts"
 import {
   costOf,
   type FeeLimits,
@@ -11,6 +12,7 @@ import {
   outbiddingFees,
   replacementFees,
 } from "../chain/fees.ts"
+import { leastTipIn } from "../chain/send-errors.ts"
 import { dearest, feesOf, gasOf, isSignedFor } from "./attempts.ts"
 
 /** What is known of a nonce that no block has used. */
@@ -38,7 +40,8 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
   const last = wanted.at(-1)
   const held = dearest(attempts.filter(({ first_sent_block }) => first_sent_block !== null))
   const raised = (from: AttemptRow, within: FeeLimits) => replacementFees(feesOf(from), gas, market, within)
-  const priced = (within: FeeLimits) => (held ? raised(held, within) : firstFees(gas, market, within))
+  const priced = (within: FeeLimits, now = market) =>
+    held ? replacementFees(feesOf(held), gas, now, within) : firstFees(gas, now, within)
 
   function offer(fees: Fees | null, otherwise: AttemptRow | undefined): Move {
     const fallback = otherwise ?? (attempts.at(-1) as AttemptRow)
@@ -56,6 +59,12 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
       return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
     }
     case "underpriced": {
+      const leastTip = leastTipWithin(limits, last)
+      // A tenth more with each block comes to that in a minute or more, and to as many times the price.
+      if (leastTip > feesOf(last).max_priority_fee_per_gas) {
+        const priority_fee_per_gas = most(market.priority_fee_per_gas, leastTip)
+        return offer(priced(limits, { ...market, priority_fee_per_gas }), last)
+      }
       const refused = dearest(attempts) as AttemptRow
       // What a pool holds is ours, or nobody here knows its price: it would know ours again, or this would have replaced it.
       const isOurs = held && held.last_outcome !== "underpriced"
@@ -81,6 +90,11 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
     return offer(priced(limits), before ? inTurn(before, last) : last)
   }
   return is_waiting_long ? offer(raised(last, limits), last) : { do: "resend", attempt: last }
+}
+
+/** The least tip that a node's pool takes, as far as the limits allow it; 0 where it did not say so. */
+function leastTipWithin({ max_priority_fee_per_gas }: FeeLimits, { last_error }: AttemptRow): bigint {
+  return least(leastTipIn(last_error ?? "") ?? 0n, max_priority_fee_per_gas)
 }
 
 /**
