@@ -138,6 +138,28 @@ test("a claim is prepared for a wallet where nodes behind one address lack for a
   expect(performance.now() - since).toBeLessThan(3_500)
 }, 40_000)
 
+test("claims and transfers wait a moment for a provider that wants fewer requests, where it is the only one", async () => {
+  const lacks = { times: 0, code: 0, words: "" }
+  const lack: Lack = ({ method }) => {
+    if (lacks.times === 0 || method !== "eth_call") return null
+    lacks.times -= 1
+    return says(lacks.code, lacks.words)
+  }
+  const { running } = await openBehind(lack, { isAlone: true })
+  const { context, caller } = running
+  const { unit_id } = await issuedUnit(running)
+  const recipient = accountAt(7).address
+  for (const [code, words] of [
+    [429, "Your app has exceeded its compute units per second capacity"],
+    [-32_007, "15/second request limit reached - reduce calls per second"],
+    [-32_005, "limit exceeded"],
+  ] as const)
+    for (const execution of ["service_relay", "client_broadcast"] as const) {
+      Object.assign(lacks, { times: 1, code, words })
+      expect(await prepareClaim(context, caller, unit_id, { recipient, execution })).toBeDefined()
+    }
+}, 40_000)
+
 function isForMany({ method, params }: Call): boolean {
   const [filter] = (params ?? []) as [{ address?: unknown }?]
   return method === "eth_getLogs" && Array.isArray(filter?.address) && filter.address.length > 3

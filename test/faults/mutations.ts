@@ -1004,6 +1004,20 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a claim is refused for a provider that wants fewer requests for a moment",
+    file: "src/engine/chain/chains.ts",
+    replace: [
+      [
+        'words.includes("limit exceeded") || classifySendError(words) === "rate_limited"',
+        'classifySendError(words) === "known"',
+      ],
+    ],
+    noticed_by: {
+      file: "test/engine/lesser-nodes.test.ts",
+      test: "claims and transfers wait a moment for a provider that wants fewer requests, where it is the only one",
+    },
+  },
+  {
     name: "what cannot be paid for is signed anew with each block",
     file: "src/engine/lanes/next-move.ts",
     replace: [["const isWorthIt = isTenthLess(", "const isWorthIt = true || isTenthLess("]],

@@ -23,6 +23,7 @@ import { chipIdOf } from "./issue-call.ts"
 import { createLogRanges, type LogRanges } from "./log-ranges.ts"
 import { createProviders, type Providers } from "./providers.ts"
 import { ChainUnreachable, createRpc, type Rpc, reach } from "./rpc.ts"
+import { classifySendError } from "./send-errors.ts"
 import { createSigners, type Signer } from "./signers.ts"
 
 /** What the workers need besides: to read the chain and to send to it. */
@@ -79,8 +80,8 @@ function createChain(
       collectionAddress(generations.known(), { factory, salt: collectionSalt(id), name, symbol }),
     issuanceLaneId: (collectionId) => issuanceLaneId(signers, collectionId),
     ownershipLaneId: (unitId) => ownershipLaneId(signers, unitId),
-    ownerOf: (contract, serial) => ownerOf(rpc, contract, serial),
-    ownershipOf: (contract, serial) => ownershipOf(connected, contract, serial),
+    ownerOf: (contract, serial) => untilTold(() => ownerOf(rpc, contract, serial)),
+    ownershipOf: (contract, serial) => untilTold(() => ownershipOf(connected, contract, serial)),
     announcesMetadata: async (contract) => (await generations.originOf(contract)).generation > 1,
     authorizeClaim: (claim) => authorizeClaim(chain, requireAuthorizer(authorizer), claim),
     authorizeTransfer: (transfer) => authorizeTransfer(chain, requireAuthorizer(authorizer), transfer),
@@ -112,6 +113,33 @@ function requireAuthorizer(authorizer: LocalAccount | null): LocalAccount {
   return authorizer
 }
 
+/**
+ * Asks again, for about as long as a request waits for a chain, where the provider wants fewer requests for a moment, or
+ * has nodes that lack the newest block yet, which another one of them told of.
+ */
+async function untilTold<T>(ask: () => Promise<T>): Promise<T> {
+  for (let left = mostTimes; ; left -= 1)
+    try {
+      return await ask()
+    } catch (error) {
+      if (left === 1 || !(error instanceof ChainUnreachable) || !isOfTheMoment(error.message)) throw error
+      await Bun.sleep(pauseMilliseconds)
+    }
+}
+
+const mostTimes = 12
+const pauseMilliseconds = 250
+
+function isOfTheMoment(words: string): boolean {
+  return (
+    lacksBlock.test(words) || words.includes("limit exceeded") || classifySendError(words) === "rate_limited"
+  )
+}
+
+/** In the words of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
+const lacksBlock =
+  /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
+
 /** Every claim asks this once: the call is put together beforehand, and nothing else is asked with it. */
 async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Address | null> {
   const question = { to: contract, data: encodeFunctionData({ ...ownerCall, args: [BigInt(serial)] }) }
@@ -123,27 +151,8 @@ async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Add
 
 const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
 
-/** Asks again, for a while, where that meets nodes that do not have the newest block yet, which another one told of. */
-async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
-  for (let left = mostTimes; ; left -= 1)
-    try {
-      return await ownershipNow(chain, contract, serial)
-    } catch (error) {
-      if (left === 1 || !(error instanceof ChainUnreachable) || !lacksBlock.test(error.message)) throw error
-      await Bun.sleep(pauseMilliseconds)
-    }
-}
-
-/** For about as long as a request waits for a chain. */
-const mostTimes = 12
-const pauseMilliseconds = 250
-
-/** In the words of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
-const lacksBlock =
-  /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
-
 /** All at one block: who is asked for the one may lag behind who is asked for the other. */
-async function ownershipNow(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
+async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const args = [BigInt(serial)] as const
   const [owner, chip, nonce, authorizer_end] = await reach(async () => {
