@@ -11,12 +11,14 @@ import {
   webhookEndpoints,
   webhookQueue,
 } from "../../src/db/event-schema.ts"
+import { openDatabase } from "../../src/db/open.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { findActor } from "../../src/engine/actors/runtime.ts"
 import { createProviders } from "../../src/engine/chain/providers.ts"
 import { recordEvent } from "../../src/engine/events/record.ts"
 import { queueReplayStep, replayingEndpoints } from "../../src/engine/events/webhook-queue.ts"
 import { webhookStates } from "../../src/operator/stories/webhook-states.ts"
+import { type Context, inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
 import { rotateWebhookSecret } from "../../src/resources/webhook-endpoints/service.ts"
 import { followEvents } from "../../workers/watches/follow-events.ts"
@@ -28,7 +30,8 @@ import { recordOutcomes } from "../../workers/webhooks/outcomes.ts"
 import { ask, type Customer, createCustomer, type HttpService, startService } from "../harness/api.ts"
 import { until } from "../harness/engine.ts"
 import { engines } from "../harness/engines.ts"
-import { watchedDatabase } from "../harness/watched-database.ts"
+import { explained, rowsRead } from "../harness/explained.ts"
+import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
 
 type Received = { id: string; unit_id: string | null; body: string; headers: Headers }
 
@@ -94,6 +97,34 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const opened = openReceiver(answer)
     closers.push(opened.close)
     return opened
+  }
+
+  /** Postgres looks at its rows by itself from time to time; nobody asks SQLite to. */
+  const learn = async () => {
+    if (engine.name === "postgres") await service.context.db.read.ask({ text: "analyze" }, [])
+  }
+
+  type Reads = { indexes: string[]; rows: number }
+
+  /** By which indexes of the queue a work goes, and through how many rows of them where the engine counts those. */
+  async function readsOfQueue(work: (context: Context) => Promise<unknown>): Promise<Reads> {
+    const { context } = service
+    const asked: Watched[] = []
+    await work({ ...context, db: watchedDatabase(context.db, (each) => asked.push(each)) })
+    const ofQueue = asked.filter(({ text }) => text.includes('"webhook_queue"'))
+    const indexes = new Set<string>()
+    let rows = 0
+    // What changes rows changes them once more, to be counted: to the same.
+    const db = await openDatabase(service.behind.database_url)
+    for (const each of new Map(ofQueue.map((one) => [one.text, one])).values()) {
+      const steps = (await explained(db, each)).join(" ")
+      for (const [index] of steps.matchAll(/webhook_queue_(due|by_line|by_event)/g)) {
+        indexes.add(index)
+        rows += (await rowsRead(db, each, index)) ?? 0
+      }
+    }
+    await db.close()
+    return { indexes: [...indexes].sort(), rows }
   }
 
   async function endpointFor({ key }: Customer, url: string, changes: object = {}): Promise<Endpoint> {
@@ -515,9 +546,10 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await service.behind.turn(async (turn) => {
       for (let n = 0; n < 1_200; n++) await recordEvent(turn, newsOf(customer, unit_id, n))
     })
-    const since = performance.now()
-    await followEvents(service.context)
-    expect(performance.now() - since).toBeLessThan(1_000)
+    const reads = await readsOfQueue(followEvents)
+    expect(reads.indexes).toEqual(["webhook_queue_by_line"])
+    // The last of its line for each, and not all of it.
+    expect(reads.rows).toBeLessThan(5_000)
     const added = (await queued(endpoint)).filter(({ position }) => position > 0)
     expect(added.map((row) => row.due_at)).toEqual(Array.from({ length: 1_200 }, () => due_at))
     await forget(endpoint)
@@ -530,18 +562,20 @@ describe.each(engines)("on $name webhooks", (engine) => {
       await endpointFor(customer, "https://203.0.112.9/other"),
     ]
     await waitAt(known, Array.from({ length: 20_000 }, newId), inHours(1))
-    await service.behind.turn(({ tx }) => Promise.resolve(tx.ask({ text: "analyze" }, [])))
+    await learn()
     await tellMany(customer, 20_000)
     await followEvents(service.context)
-    const since = performance.now()
-    const due = { at: service.context.clock(), limit: 512 }
-    expect((await dueDeliveries(service.context.db.read, endpoint.id, due)).length).toBe(512)
-    expect(performance.now() - since).toBeLessThan(500)
+    const reads = await readsOfQueue(async ({ db, clock }) => {
+      const due = { at: clock(), limit: 512 }
+      expect(await dueDeliveries(db.read, endpoint.id, due)).toHaveLength(512)
+    })
+    expect(reads.indexes).toEqual(["webhook_queue_by_line", "webhook_queue_due"])
+    expect(reads.rows).toBeLessThan(5_000)
     await forget(known)
     await forget(endpoint)
   }, 60_000)
 
-  test("that are delivered are noted as fast however many of other units wait for a later attempt", async () => {
+  test("that are delivered are noted without a look at those of other units that wait for a later attempt", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
     await tellMany(customer, 300)
@@ -550,10 +584,14 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const deliveries = await dueDeliveries(service.context.db.read, endpoint.id, due)
     await waitAt(endpoint, Array.from({ length: 30_000 }, newId), inHours(1))
     const answer = { response_status: 204, error: null, milliseconds: 1 }
-    const since = performance.now()
     const attempted = deliveries.map((delivery) => ({ delivery, answer }))
-    await service.behind.turn((turn) => recordOutcomes(turn, endpoint.id, attempted))
-    expect(performance.now() - since).toBeLessThan(1_000)
+    await learn()
+    const reads = await readsOfQueue((context) =>
+      inTurn(context, null, (turn) => recordOutcomes(turn, endpoint.id, attempted)),
+    )
+    expect(reads.indexes).toContain("webhook_queue_by_line")
+    expect(reads.indexes).not.toContain("webhook_queue_due")
+    expect(reads.rows).toBeLessThan(5_000)
     expect((await queued(endpoint)).length).toBe(30_000)
     await forget(endpoint)
   }, 60_000)

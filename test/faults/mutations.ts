@@ -1300,7 +1300,7 @@ export const mutations: Mutation[] = [
     replace: [["gt(unindexed(webhookQueue.due_at), at)", "gt(webhookQueue.due_at, at)"]],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "that are delivered are noted as fast however many of other units wait for a later attempt",
+      test: "that are delivered are noted without a look at those of other units that wait for a later attempt",
     },
   },
   {
@@ -1321,7 +1321,7 @@ export const mutations: Mutation[] = [
     replace: [['backend: "c-ares"', 'backend: "libc"']],
     noticed_by: {
       file: "test/events/addresses.test.ts",
-      test: "finds a name at once however many others have a name server that says nothing",
+      test: "finds a name before any of those is given up whose name server says nothing",
     },
   },
   {
