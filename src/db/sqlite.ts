@@ -200,23 +200,35 @@ function switchToWal(connection: Connection): void {
   }
 }
 
-/** Statements are prepared once. A connection whose statements are not finalized stays open when it is closed. */
+/**
+ * Statements are prepared once, and those kept that are built once or were asked last: the others differ by how many values
+ * they list, each has a text of its own, and a process lives for months. A connection whose statements are not finalized
+ * stays open when it is closed.
+ */
 function statementsOf(connection: Connection) {
-  const statements = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
+  const built = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
+  const others = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
   return {
     run({ text, name }: Statement, params: unknown[]): unknown[][] {
-      let statement = statements.get(text)
-      if (!statement) {
-        statement = connection.prepare(name ? withHiddenParameters(text) : text)
-        statements.set(text, statement)
+      const statements = name ? built : others
+      const statement = statements.get(text) ?? connection.prepare(name ? withHiddenParameters(text) : text)
+      // Put behind the others, so that the first is the one that was asked the longest ago.
+      statements.delete(text)
+      statements.set(text, statement)
+      const [oldest] = others
+      if (oldest && others.size > mostOthers) {
+        others.delete(oldest[0])
+        oldest[1].finalize()
       }
       return statement.values(...(params as SQLQueryBindings[])) as unknown[][]
     },
     finalize() {
-      for (const statement of statements.values()) statement.finalize()
+      for (const statement of [...built.values(), ...others.values()]) statement.finalize()
     },
   }
 }
+
+const mostOthers = 200
 
 /**
  * A parameter with a plus before it is the same value, but none that the planner looks at. It would look at a bare one

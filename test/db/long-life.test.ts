@@ -1,8 +1,14 @@
+import { Database as Connection } from "bun:sqlite"
 import { describe, expect, test } from "bun:test"
-import { eq, isNotNull } from "drizzle-orm"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { eq, inArray, isNotNull } from "drizzle-orm"
 import { type Address, getAddress } from "viem"
 import { chainCursors } from "../../src/db/chain-schema.ts"
 import type { Database, Queries } from "../../src/db/database.ts"
+import { migrate } from "../../src/db/migrate.ts"
+import { openDatabase } from "../../src/db/open.ts"
 import {
   actors,
   bulkPairings,
@@ -320,6 +326,38 @@ describe.each(engines)("on $name", (engine) => {
     expect(await issueUnits.plan({} as never, db.read, waiting)).toEqual({ do: "wait", effects: waiting })
   })
 })
+
+test("on sqlite no statement is kept for each number of values that was ever listed", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "long-life-"))
+  const prepare = Connection.prototype.prepare
+  const kept = new Set<object>()
+  Connection.prototype.prepare = function (this: Connection, ...asked: Parameters<typeof prepare>) {
+    const statement = prepare.apply(this, asked)
+    const finalize = statement.finalize.bind(statement)
+    kept.add(statement)
+    statement.finalize = () => {
+      kept.delete(statement)
+      finalize()
+    }
+    return statement
+  } as typeof prepare
+  const db = await openDatabase(`sqlite:${join(folder, "service.db")}`)
+  try {
+    await migrate(db, startOfTime)
+    const before = kept.size
+    for (let listed = 1; listed <= 1_000; listed++) {
+      const ids = Array.from({ length: listed }, newId)
+      const rows = db.read.select({ id: effects.id }).from(effects).where(inArray(effects.id, ids))
+      expect(await rows).toEqual([])
+    }
+    expect(kept.size - before).toBeLessThan(300)
+  } finally {
+    Connection.prototype.prepare = prepare
+    await db.close()
+    rmSync(folder, { recursive: true })
+  }
+  expect(kept.size).toBe(0)
+}, 60_000)
 
 const contract = alice as Address
 const desk = getAddress(`0x${"de".repeat(20)}`)

@@ -1432,6 +1432,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "every statement that was ever asked is kept prepared",
+    file: "src/db/sqlite.ts",
+    replace: [["others.size > mostOthers", "others.size > 1e9"]],
+    noticed_by: {
+      file: longLife,
+      test: "on sqlite no statement is kept for each number of values that was ever listed",
+    },
+  },
+  {
     name: "no line that waits for a lane read deeper than the first few of it",
     file: "src/engine/lanes/turns.ts",
     replace: [["if (!deepest || !end) return true", "return true"]],
