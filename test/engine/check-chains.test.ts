@@ -32,9 +32,22 @@ const unused = `0x${"1".repeat(40)}`
 test("a provider whose answer begins and never ends is warned of, and keeps no process from starting", async () => {
   const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
   expect(await warningsOf(unused, startServer(endless))).toEqual([
-    "number 1 of rpc_urls of chain 31337 does not answer; it is asked again when needed",
+    expect.stringMatching(/^number 1 of rpc_urls of chain 31337 is no help \(.*timed out.*\); it is asked/),
   ])
 }, 10_000)
+
+const refusals: Record<string, () => Response> = {
+  "invalid project id": () => Response.json({ error: { code: -32_000, message: "invalid project id" } }),
+  unauthorized: () => new Response("unauthorized", { status: 401 }),
+}
+
+for (const [said, refuse] of Object.entries(refusals))
+  test(`a provider that answers "${said}" is warned of in its own words, without its address`, async () => {
+    const warnings = await warningsOf(unused, `${startServer(refuse)}/v3/a-secret-key`)
+    expect(warnings).toEqual([expect.stringContaining(said)])
+    expect(warnings[0]).not.toContain("a-secret-key")
+    expect(warnings[0]).not.toContain("does not answer")
+  })
 
 test("a start is refused where CHAINS names the desk as the factory, which would promise addresses for nothing", async () => {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)

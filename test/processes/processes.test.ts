@@ -69,7 +69,7 @@ describe.each(entries)("%s", (_name, entry) => {
 
   test("starts with a warning when a chain does not answer, says that it is ready, and stops in order", async () => {
     const log = await logOfRun(entry, { CHAINS: chainsFile("http://127.0.0.1:1/with-a-key") })
-    expect(log).toMatch("number 1 of rpc_urls of chain 31337 does not answer")
+    expect(log).toMatch("number 1 of rpc_urls of chain 31337 is no help (econnrefused")
     expect(log).not.toMatch("with-a-key")
   })
 })

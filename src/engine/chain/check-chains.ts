@@ -7,6 +7,7 @@ import type { Context } from "../../platform/context.ts"
 import { StartError } from "../../platform/start-error.ts"
 import { implementationOf } from "./collection-address.ts"
 import { endingAfter } from "./endpoint.ts"
+import { rawMessage } from "./rpc.ts"
 
 /**
  * Asks every configured provider, at start, whether it serves the chain it is configured for, with the factory on it.
@@ -24,7 +25,7 @@ async function checkChain({ db, log }: Pick<Context, "db" | "log">, chain: Chain
     log.warn({ chain_id }, `${nameOf(chain, index)} ${trouble}`)
   const found = await Promise.all(chain.rpc_urls.map((_url, index) => askProvider(chain, index)))
   for (const [index, has] of found.entries())
-    if (has === "nothing to say") warn(index, "does not answer; it is asked again when needed")
+    if (has instanceof Error) warn(index, `is no help (${rawMessage(has)}); it is asked again when needed`)
   const isFound = found.includes("the factory")
   if (!isFound && found.includes("another contract"))
     throw new StartError(
@@ -59,7 +60,7 @@ async function hasDeployed(queries: Queries, { chain_id, factory_address }: Chai
 async function askProvider(
   chain: ChainConfig,
   index: number,
-): Promise<"the factory" | "another contract" | "no factory" | "nothing to say"> {
+): Promise<"the factory" | "another contract" | "no factory" | Error> {
   const { factory_address } = chain
   const client = createPublicClient({
     transport: http(chain.rpc_urls[index], { ...endingAfter(timeoutMilliseconds), retryCount: 0 }),
@@ -68,8 +69,8 @@ async function askProvider(
     client.getChainId(),
     client.getCode({ address: factory_address }),
     client.getCode({ address: implementationOf(factory_address) }),
-  ]).catch(() => null)
-  if (!answers) return "nothing to say"
+  ]).catch((error: Error) => error)
+  if (answers instanceof Error) return answers
   const [served, factory, implementation] = answers
   if (served !== chain.chain_id)
     throw new StartError(
