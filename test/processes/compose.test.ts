@@ -39,6 +39,13 @@ describe("the composition", () => {
       }
   })
 
+  test("brings back with its processes, as after the machine was restarted, what they wait for", () => {
+    const awaited = services.flatMap(([, { depends_on }]) => Object.entries(depends_on ?? {}))
+    for (const [name, { condition }] of awaited)
+      if (condition === "service_healthy")
+        expect([name, serviceNamed(name).restart]).toEqual([name, serviceNamed("api").restart])
+  })
+
   test("names configurations and volumes that are there", () => {
     for (const [, { configs, volumes }] of services) {
       for (const { source } of configs ?? []) expect(compose.configs[source]?.content).toBeString()
