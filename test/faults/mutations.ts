@@ -232,7 +232,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "an issuance is done by what was issued above it",
-    file: "workers/jobs/issue-units.ts",
+    file: "workers/jobs/issue-batches.ts",
     replace: [["issuedOn(chain, contract, blockNumber)", "issuedOn(chain, contract)"]],
     noticed_by: { file: metNothing, test: "an issuance that another transaction has made after it" },
   },

@@ -7,7 +7,7 @@ import type { Effect } from "../../src/engine/jobs/job.ts"
 /** The collection that an effect is for. Throws where there is none. */
 export async function collectionOf(
   queries: Queries,
-  { src, input }: Effect<"issueUnit"> | Effect<"deployCollection">,
+  { src, input }: Effect<"issueUnit"> | Effect<"deployCollection"> | Effect<"refreshMetadata">,
 ): Promise<CollectionRow> {
   const { collection_id: id } = input
   const [collection] = await collectionOfId(queries, { id })
@@ -19,7 +19,7 @@ const collectionOfId = query((db, { id }: Given<{ id: string }>) =>
   db.select().from(collections).where(eq(collections.id, id)),
 )
 
-/** Where collections are on their chains, in no order. */
+/** The addresses of collections, in no order. */
 export const addressesOf = query((db, { ids }: Given<{ ids: string[] }>) =>
   db
     .select({ id: collections.id, address: collections.address })

@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, inArray, isNull, like, notExists, or, sql } from "drizzle-orm"
-import { type Address, type Hex, isAddressEqual, parseEventLogs, type TransactionReceipt } from "viem"
+import type { Address } from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { type Given, query } from "../../src/db/query.ts"
@@ -16,11 +16,8 @@ import type { Turn } from "../../src/db/turn.ts"
 import type { OutputOf } from "../../src/engine/actors/effects.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
-import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
-import { callsIn, runSelector } from "../../src/engine/chain/desk.ts"
-import { decodeIssue, encodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
-import { issuedOn } from "../../src/engine/chain/issued.ts"
-import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
+import { runSelector } from "../../src/engine/chain/desk.ts"
+import { encodeIssue } from "../../src/engine/chain/issue-call.ts"
 import { CallReverted } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
 import { foundSerialsOf, ownIssuances } from "../../src/engine/found-serials.ts"
@@ -30,11 +27,11 @@ import {
   isOutput,
   type Job,
   type JobResult,
-  type Mined,
   maxPlans,
   type Write,
 } from "../../src/engine/jobs/job.ts"
-import { addressesOf, collectionOf } from "./collections.ts"
+import { collectionOf } from "./collections.ts"
+import { type Batch, batchesOf, type Issuance, issuancesIn, serialsOf } from "./issue-batches.ts"
 import { beforeHeldSerials, maxUnits, nextBatch, withoutOvertaking } from "./issue-order.ts"
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
@@ -68,8 +65,8 @@ export const issueUnits: Job<"issueUnit"> = {
   mayPass: async (_queries, effect, reason) => reason === "InvalidChip" && hasFitChip(effect),
 
   /**
-   * Serials are read from the logs of the block, never assumed. A success without them had no effect, because these
-   * units were issued before, as after a restored back-up: planned anew, they get the serials the chain has for them.
+   * Serials are read from logs, never assumed. A success without logs had no effect, because these units were issued
+   * before, as after a restored back-up: planned anew, they get the serials that the chain has for them.
    */
   async results(chain, queries, mined) {
     const { effects } = mined
@@ -99,7 +96,7 @@ export const issueUnits: Job<"issueUnit"> = {
     }
     for (const { collection_id, first, effects: members } of await batchesOf(turn.tx, mined)) {
       if (members.length === 0) continue
-      // After an older back-up was restored, what was on its way in it may have been claimed since.
+      // After a restored back-up, units that were on their way may have been claimed since.
       await takeFoundOwners(turn, collection_id, members.flatMap(issuedNow))
       await closeBulkPairings(turn, members)
       if (members.every(isIssued)) continue
@@ -113,7 +110,7 @@ export const issueUnits: Job<"issueUnit"> = {
   afterRefusal: closeBulkPairings,
 }
 
-/** Single units, few enough for slots: a larger batch gains nothing by company. */
+/** Single units, too few to be stored as code: a larger batch gains nothing by being joined. */
 function isForDesk({ config }: ConnectedChain, members: Effect<"issueUnit">[]): boolean {
   return (
     config.desk_address !== null &&
@@ -122,7 +119,7 @@ function isForDesk({ config }: ConnectedChain, members: Effect<"issueUnit">[]): 
   )
 }
 
-/** The next single units of other collections that nothing stands in the way of, as a call for each. */
+/** A call for each other collection whose next single units can go out now. */
 async function callsOfOthers(
   chain: ConnectedChain,
   queries: Queries,
@@ -151,7 +148,7 @@ async function callsOfOthers(
   return calls
 }
 
-/** Gives units the serials that the chain has for their chips already; null where there are none. */
+/** Gives units the serials that the chain already has for their chips; null where there are none. */
 async function settleFound(
   queries: Queries,
   { id }: CollectionRow,
@@ -183,7 +180,7 @@ async function settleFound(
   }
 }
 
-/** From now on a transaction that seemed to have achieved nothing stands for this effect, and is watched for it. */
+/** From now on a transaction that seemed to achieve nothing counts for this effect, and is watched for it. */
 async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: string): Promise<void> {
   await turn.tx.update(effects).set({ transaction_id }).where(eq(effects.id, id))
   await turn.tx
@@ -193,8 +190,8 @@ async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: s
 }
 
 /**
- * Those of a batch that go out together. What had no effect goes out anew with those it was with at first: a
- * reorganization may bring the earlier bytes back, and the contract refuses a batch of which it has only a part.
+ * The part of a batch that goes out together. Units whose batch had no effect go out with the same others as at first:
+ * a reorganization may bring the earlier bytes back, and the contract refuses a batch of which it has only a part.
  */
 async function issuableNow(
   queries: Queries,
@@ -243,20 +240,20 @@ const reserveSerials = query(
       .returning({ id: collections.id }),
 )
 
-/** What the collection's last transaction issues whose results are not known yet. */
+/** What the collection's last transaction issues that is still on its way. */
 async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {
   const [last] = await issuancesWith(queries, collection, ["allocated", "signed", "sent", "mined"])
   return last
 }
 
-/** What transactions of some statuses issue of a collection, the last one first. */
+/** What transactions of some statuses issue of a collection, last first. */
 async function issuancesWith(
   queries: Queries,
   { address, chain_id }: CollectionRow,
   statuses: TransactionRow["status"][],
 ): Promise<Issuance[]> {
   const rows = await callsWith(queries, { address, chain_id, statuses })
-  // What others issue through the desk takes long to be read, and matters to them.
+  // Decoding what others issue through the desk takes long, and does not matter here.
   return rows.flatMap((row) => issuancesIn(row, address))
 }
 
@@ -278,29 +275,29 @@ const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
 )
 
 /**
- * After a batch reverted, those behind it revert too: its serials were given back, and nothing new is planned on them
- * until none of that is on its way any more.
+ * After a batch reverted, those behind it revert, too: its serials were given back, and nothing new is planned until
+ * none of them is on its way.
  */
 function isRunningDry({ first, chip_ids }: Issuance, { next_serial }: CollectionRow): boolean {
   return first + chip_ids.length !== next_serial
 }
 
 /**
- * What failed before fails again behind a transaction that reverted and whose receipt cannot be read, and would go out
- * anew with every block: it waits until nothing of the collection is on its way.
+ * Whether it failed before: behind a reverted transaction whose receipt cannot be read it would fail again with every
+ * block, so it waits until nothing of the collection is on its way.
  */
 function isRepeat({ attempts }: Effect<"issueUnit">): boolean {
   return attempts > 0
 }
 
-/** A bulk request makes way for the next one when nothing of it is open any more. */
+/** Closes bulk requests of which nothing is open any more, so that the next ones can come. */
 async function closeBulkPairings({ tx, at }: Turn, settled: Effect<"issueUnit">[]): Promise<void> {
   for (const id of new Set(settled.map(({ input }) => input.bulk_pairing_id)))
     if (id !== null) await closeBulkPairing(tx, { id, issued_at: at })
 }
 
 const closeBulkPairing = query((db, { id, issued_at }: Given<{ id: string; issued_at: Date }>) => {
-  // In the words of the index in migrations/0028_effects_of_bulk.sql.
+  // Worded as the index in migrations/0028_effects_of_bulk.sql is.
   const isOfBulk = sql`${effects.input} ->> 'bulk_pairing_id' = ${id}`
   const isWaiting = and(isOfBulk, eq(effects.status, "open"), eq(effects.src, "issueUnit"))
   const open = db.select({ id: effects.id }).from(effects).where(isWaiting)
@@ -311,8 +308,8 @@ const closeBulkPairing = query((db, { id, issued_at }: Given<{ id: string; issue
 })
 
 /**
- * A batch reverts also because one before it did or lost its nonce, or because the chain has other units at its
- * serials: then it is planned anew, a few times.
+ * Whether a reverted batch is planned anew, a few times: it may have reverted because one before it did or lost its
+ * nonce, or because the chain has other units at its serials.
  */
 async function canSucceedLater(
   chain: ConnectedChain,
@@ -325,76 +322,15 @@ async function canSucceedLater(
   if (!lane) throw new Error(`there is no lane ${lane_id} that issued`)
   const verdict = await tryCall(chain, lane.address as Address, { to, data })
   const reason = verdict instanceof CallReverted ? verdict.reason : null
-  // What goes before it is still to come.
+  // An earlier batch is still to come.
   if (reason === "SerialGap") return true
-  // What was done and has to be done again is that however often it was planned.
+  // What was done once is done again however often it was planned.
   if (effects.some(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
-  // Which of them is to blame is found out before they are sent again.
+  // Planning finds out which of them is to blame.
   return reason === null || issueUnits.refusal(reason) === null || effects.some(hasFitChip)
 }
 
-/** The contract refuses a chip whose id is zero, and with it all that are issued by the same call. */
+/** The contract refuses a chip whose id is zero, and with it the whole call. */
 function hasFitChip({ input }: Effect<"issueUnit">): boolean {
   return !/^0+$/.test(input.chip_id)
-}
-
-/** What a transaction issues of one collection. */
-type Issuance = { contract: Address; data: Hex; first: number; chip_ids: readonly string[] }
-
-/** What a transaction issues, of one contract alone where that is named. */
-function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">, of?: string): Issuance[] {
-  return callsIn({ to, data: call }).flatMap(({ to: contract, data }) =>
-    of === undefined || contract === of ? [{ contract, data, ...decodeIssue(data) }] : [],
-  )
-}
-
-/** What a transaction issues of one collection, with the effects that it achieves. */
-type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] }
-
-async function batchesOf(queries: Queries, { transaction, effects }: Mined<"issueUnit">): Promise<Batch[]> {
-  const ids = [...new Set(effects.map(({ input }) => input.collection_id))]
-  if (ids.length === 0) return []
-  const rows = await addressesOf(queries, { ids })
-  return issuancesIn(transaction).flatMap((issuance) => {
-    const collection = rows.find((row) => row.address === issuance.contract)
-    if (!collection) return []
-    const ofBatch = effects.filter(({ input }) => input.collection_id === collection.id)
-    return [{ ...issuance, collection_id: collection.id, effects: ofBatch }]
-  })
-}
-
-/** The serials of a batch's chips, in order; null where this transaction did not give them any. */
-async function serialsOf(
-  chain: ConnectedChain,
-  { receipt }: Mined<"issueUnit">,
-  batch: Batch,
-): Promise<number[] | null> {
-  if (receipt.status !== "success") return null
-  return serialsIn(receipt, batch) ?? (await serialsOfRepeat(chain, receipt, batch))
-}
-
-function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): number[] | null {
-  const logs = parseEventLogs({ abi: collectionAbi, eventName: ["Issued", "Transfer"], logs: receipt.logs })
-  const ours = logs.filter((log) => isAddressEqual(log.address, contract))
-  const issued = ours.find((log) => log.eventName === "Issued")
-  const serials = ours
-    .filter((log) => log.eventName === "Transfer")
-    .map((log) => Number((log.args as { tokenId: bigint }).tokenId))
-  if (!issued || serials.length !== chip_ids.length) return null
-  return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chip_ids) ? serials : null
-}
-
-/**
- * Of units that have their serials: where the chain had issued so many by then, the contract had nothing to do. What
- * was issued later may be undone alone.
- */
-async function serialsOfRepeat(
-  chain: ConnectedChain,
-  { blockNumber }: TransactionReceipt,
-  { contract, first, chip_ids, effects }: Batch,
-): Promise<number[] | null> {
-  if (effects.some(({ status }) => status !== "done")) return null
-  const issued = await unlessForgotten(() => issuedOn(chain, contract, blockNumber))
-  if ((issued ?? (await issuedOn(chain, contract))) < first + chip_ids.length - 1) return null
-  return chip_ids.map((_id, index) => first + index)
 }

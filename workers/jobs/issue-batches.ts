@@ -1,0 +1,76 @@
+import { type Address, type Hex, isAddressEqual, parseEventLogs, type TransactionReceipt } from "viem"
+import type { Queries } from "../../src/db/database.ts"
+import type { TransactionRow } from "../../src/db/schema.ts"
+import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
+import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { callsIn } from "../../src/engine/chain/desk.ts"
+import { decodeIssue, packedChips } from "../../src/engine/chain/issue-call.ts"
+import { issuedOn } from "../../src/engine/chain/issued.ts"
+import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
+import type { Effect, Mined } from "../../src/engine/jobs/job.ts"
+import { addressesOf } from "./collections.ts"
+
+/** What a transaction issues of one collection. */
+export type Issuance = { contract: Address; data: Hex; first: number; chip_ids: readonly string[] }
+
+/** What a transaction issues, or only what it issues for one contract. */
+export function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">, of?: string): Issuance[] {
+  return callsIn({ to, data: call }).flatMap(({ to: contract, data }) =>
+    of === undefined || contract === of ? [{ contract, data, ...decodeIssue(data) }] : [],
+  )
+}
+
+/** What a transaction issues of one collection, with the effects that asked for it. */
+export type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] }
+
+/** The batches that a transaction issues. */
+export async function batchesOf(
+  queries: Queries,
+  { transaction, effects }: Mined<"issueUnit">,
+): Promise<Batch[]> {
+  const ids = [...new Set(effects.map(({ input }) => input.collection_id))]
+  if (ids.length === 0) return []
+  const rows = await addressesOf(queries, { ids })
+  return issuancesIn(transaction).flatMap((issuance) => {
+    const collection = rows.find((row) => row.address === issuance.contract)
+    if (!collection) return []
+    const ofBatch = effects.filter(({ input }) => input.collection_id === collection.id)
+    return [{ ...issuance, collection_id: collection.id, effects: ofBatch }]
+  })
+}
+
+/** The serials of a batch's chips, in order; null where this transaction did not issue them. */
+export async function serialsOf(
+  chain: ConnectedChain,
+  { receipt }: Mined<"issueUnit">,
+  batch: Batch,
+): Promise<number[] | null> {
+  if (receipt.status !== "success") return null
+  return serialsIn(receipt, batch) ?? (await serialsOfRepeat(chain, receipt, batch))
+}
+
+function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): number[] | null {
+  const logs = parseEventLogs({ abi: collectionAbi, eventName: ["Issued", "Transfer"], logs: receipt.logs })
+  const ours = logs.filter((log) => isAddressEqual(log.address, contract))
+  const issued = ours.find((log) => log.eventName === "Issued")
+  const serials = ours
+    .filter((log) => log.eventName === "Transfer")
+    .map((log) => Number((log.args as { tokenId: bigint }).tokenId))
+  if (!issued || serials.length !== chip_ids.length) return null
+  return (issued.args as { chips: Hex }).chips.toLowerCase() === packedChips(chip_ids) ? serials : null
+}
+
+/**
+ * The serials of units that have them already: if the chain had issued that many by then, the contract had nothing to
+ * do. What was issued later may be undone alone.
+ */
+async function serialsOfRepeat(
+  chain: ConnectedChain,
+  { blockNumber }: TransactionReceipt,
+  { contract, first, chip_ids, effects }: Batch,
+): Promise<number[] | null> {
+  if (effects.some(({ status }) => status !== "done")) return null
+  const issued = await unlessForgotten(() => issuedOn(chain, contract, blockNumber))
+  if ((issued ?? (await issuedOn(chain, contract))) < first + chip_ids.length - 1) return null
+  return chip_ids.map((_id, index) => first + index)
+}
