@@ -27,7 +27,7 @@ export const watchAuthorization = chainEffect<WatchAuthorizationOutput, WatchAut
 export const isUsed = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "used"
 export const isExpired = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "expired"
 
-/** Watches the context's authorization; the machine has the guards and the actions that this names. */
+/** Watches the context's authorization; the machine must have the guards and actions named here. */
 export function watchingAuthorization<Target extends string>(
   superseded: FailureCode,
   targets: { used: Target; expired: Target; failed: Target },

@@ -1,9 +1,7 @@
-/** Why work could not be achieved, for good: a code that stays as it is, and words for whoever reads it. */
+/** Why work failed for good: a stable code, and words for the reader. */
 export type EffectFailure = { code: string; message: string }
 
-/**
- * Every `failure.code`, with what an integrator can do: one entry each.
- */
+/** Every `failure.code`, with what an integrator can do. */
 export const failures = {
   "collection.deployment_reverted":
     "The chain refused the contract; the operator of the service can retry it.",

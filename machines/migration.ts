@@ -1,6 +1,6 @@
 /**
- * Carries a snapshot that one version of a machine stored into what the next version reads. A machine that needs one
- * exports its migrations, oldest first, beside itself; the first is from version 1. Pure, and kept for ever.
+ * Migrates a stored snapshot from one version of a machine to the next. A machine that needs migrations exports them
+ * beside itself, oldest first, the first from version 1. Pure, and kept for ever.
  */
 export type Migration = (stored: StoredSnapshot) => StoredSnapshot
 

@@ -1,6 +1,6 @@
 import { type EffectFailure, failureOf } from "./failures.ts"
 
-/** What became of a machine's work on chain: at most one of the two is there. */
+/** What became of a machine's work on chain; at most one of the two is set. */
 export type Outcome = { transaction_hash: string | null; failure: EffectFailure | null }
 
 export const noOutcome: Outcome = { transaction_hash: null, failure: null }

@@ -13,14 +13,13 @@ export type LoopOptions = {
   tick: () => Promise<unknown>
 }
 
-/** How often it is enough to look where a tick answers "idle": nothing is open. */
+/** How often to look while a tick answers "idle": nothing is open. */
 const idleMilliseconds = 1_000
 
 /**
- * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`, or each
- * second while it is "idle", and at once where it answers "more". One that is woken all the time rests for
- * `rest_milliseconds`, so that each tick finds more to do. A tick that throws is logged once for as long as it says the
- * same, and is tried again.
+ * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`, each second
+ * while it answers "idle", and at once after "more". A queue that is woken all the time rests for `rest_milliseconds`,
+ * so that each tick finds more to do. A tick that throws is tried again, and logged once while it says the same.
  */
 export function startLoop(loop: LoopOptions): Loop {
   let stopped = false
@@ -33,7 +32,7 @@ export function startLoop(loop: LoopOptions): Loop {
   }
   const stopListening = loop.wakeUps.onWake(loop.queue, wakeNow)
 
-  /** What it answered; nothing where it threw. */
+  /** The answer of a tick; undefined where it threw. */
   async function runTick(): Promise<unknown> {
     try {
       const answer = await loop.tick()

@@ -23,7 +23,7 @@ import { createDeliverer } from "./webhooks/deliver.ts"
 export type Workers = { stop(): Promise<void> }
 
 type WorkerOptions = {
-  /** How long a lane waits for a holder that fell silent. */
+  /** How long a silent holder keeps its lane. */
   lease_milliseconds: number
   checkpoint: Checkpoint
 }
@@ -66,7 +66,7 @@ export function startWorkers(
     startTicking(chain, laneQueue(signer.lane_id), () => tickLane(lane))
   }
 
-  /** Other processes with other keys come and go. */
+  /** Lanes of keys that left, or that other processes had. */
   async function startLanesWithoutKey(): Promise<void> {
     for (const chain of chains.values())
       for (const signer of await signersWithoutKey(context.db.read, chain))
@@ -82,12 +82,12 @@ export function startWorkers(
   return {
     async stop() {
       const stopped = Promise.all([adopting.stop().then(stopLoops), stopLoops()])
-      // A round may be cut off anywhere, and lanes are left to others all the same.
+      // A round may be interrupted anywhere; its lanes are given back all the same.
       await within(stopped, roundMilliseconds, "a round takes long").catch(() => {})
       await Promise.all([...lanes.map(leaveLane), deliverer.stop()])
     },
   }
 }
 
-/** A process that is told to stop has ten seconds; a provider that fell silent is waited for as long, once for each question. */
+/** How long rounds may go on at a stop, which has ten seconds in all: a round may wait for a silent provider. */
 const roundMilliseconds = 5_000

@@ -1,7 +1,10 @@
 import { pgTable, text } from "drizzle-orm/pg-core"
 import { count, instant } from "./columns.ts"
 
-/** How many values were refused that are not from the chip. Apart from it: whoever guesses must not hold up its taps. */
+/**
+ * How many values that are not from the chip were refused. A table of its own: guessing must not hold up the chip's
+ * taps.
+ */
 export const chipRefusals = pgTable("chip_refusals", {
   chip_id: text().primaryKey(),
   refused_count: count().notNull(),

@@ -8,8 +8,8 @@ export type Builder = PgRemoteDatabase
 export type Queries = Builder & { readonly ask: RunStatement }
 
 /**
- * A statement's text; one that is built once has a name, under which the database may keep it prepared. One that takes
- * long, as those of migrations, says for how long a database on another machine may be silent over it.
+ * A statement's text. A `name` lets the database keep it prepared. A statement that takes long, as in migrations, says
+ * how long a remote database may be silent over it.
  */
 export type Statement = {
   readonly text: string
@@ -17,7 +17,7 @@ export type Statement = {
   readonly patience_milliseconds?: number
 }
 
-/** What an engine answers to one statement, at once where it can: rows as arrays of column values. */
+/** Runs one statement, at once where the engine can: rows as arrays of column values. */
 export type RunStatement = (statement: Statement, params: unknown[]) => unknown[][] | Promise<unknown[][]>
 
 export type Database = {
@@ -36,10 +36,10 @@ export type Database = {
 export type Work<T> = (tx: Queries) => Promise<T>
 
 /**
- * `serializable`, unless said otherwise: as if works ran one after the other. `read committed` is for a work in which
- * each thing is decided by one statement, a compare-and-set or an insert that a constraint refuses; it may see what
- * others have committed meanwhile, and Postgres commits it together with others. `read committed alone` is the same in
- * a database transaction of its own: for a work that holds a row for which others wait, those of its own group too.
+ * `serializable`, the default: as if works ran one after the other. `read committed`: for works in which single
+ * statements decide, a compare-and-set or an insert that a constraint refuses. They may see what others commit
+ * meanwhile, and Postgres commits them in groups. `read committed alone`: the same in a database transaction of its
+ * own, for a work that locks a row others wait for, its own group included.
  */
 export type Isolation = "serializable" | "read committed" | "read committed alone"
 
@@ -48,17 +48,17 @@ export class DatabaseUnavailable extends Error {
   override name = "DatabaseUnavailable"
 }
 
-/** The same for whoever starts a process or runs a command. */
+/** The message for whoever starts a process or runs a command. */
 export function withPlace({ message }: DatabaseUnavailable): string {
   return `${message}; DATABASE_URL says where it is, or DATA_DIR where that is unset`
 }
 
-/** A row was changed by somebody else between a look and a write: the database transaction runs again. */
+/** A row was changed by somebody else between a read and a write: the database transaction runs again. */
 export class Outrun extends Error {
   override name = "Outrun"
 }
 
-/** Runs `callback`, a hint that may be lost, once the database transaction now open is durable; never after a rollback. */
+/** Runs `callback`, a hint that may be lost, once the open database transaction is durable; never after a rollback. */
 export function afterCommit(callback: () => void): void {
   const scope = openScope.getStore()
   if (!scope?.open) throw new Error("afterCommit is called outside a database transaction")
@@ -96,7 +96,7 @@ function isRead(text: string): boolean {
   return text.startsWith("select ")
 }
 
-/** How a work ended before its commit, and what is to follow the commit. */
+/** How a work ended before its commit, and what follows the commit. */
 export type Ended<T> =
   | { value: T; callbacks: (() => void)[] }
   /** `wrote` when there is something to undo. */
@@ -106,7 +106,7 @@ export type Ended<T> =
 export async function runInScope<T>(work: Work<T>, tx: Queries): Promise<Ended<T>> {
   const scope: Scope = { open: true, wrote: false, callbacks: [] }
   try {
-    // The inner await starts drizzle's lazy queries inside the scope too.
+    // The inner await starts drizzle's lazy queries inside the scope.
     const value = await openScope.run(scope, async () => await work(tx))
     return { value, callbacks: scope.callbacks }
   } catch (error) {
@@ -116,7 +116,7 @@ export async function runInScope<T>(work: Work<T>, tx: Queries): Promise<Ended<T
   }
 }
 
-/** Callbacks are hints that may be lost: one that throws stops neither the others nor the answer. */
+/** Runs callbacks, which are hints: one that throws stops neither the others nor the answer. */
 export function runCallbacks(callbacks: (() => void)[]): void {
   for (const callback of callbacks) {
     try {
@@ -125,14 +125,14 @@ export function runCallbacks(callbacks: (() => void)[]): void {
   }
 }
 
-/** A work that waits for its commit, and who waits for the work. */
+/** A work that waits for its commit, and its caller. */
 export type WaitingWork = {
   run: Work<unknown>
   resolve: (value: unknown) => void
   reject: (error: unknown) => void
 }
 
-/** Answers whoever waits for a work, after the commit; an error as `refusalOf` has it. */
+/** Answers a work's caller after the commit; `refusalOf` translates an error. */
 export function settleWork(
   work: WaitingWork,
   ended: Ended<unknown>,
@@ -152,14 +152,14 @@ export function assertNoOpenScope(): void {
     throw new Error("a database transaction cannot be opened inside another one")
 }
 
-/** The driver's own error: drizzle's wrapper quotes the parameters, which may be secret. */
+/** The driver's own error; drizzle's wrapper quotes parameters, which may be secret. */
 export function driverError(error: unknown): unknown {
   return error instanceof Error && error.name !== "DatabaseUnavailable" && "query" in error && error.cause
     ? error.cause
     : error
 }
 
-/** What a driver calls an error; empty where it has no name for it. */
+/** The code of a driver's error; empty where it has none. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : ""
 }

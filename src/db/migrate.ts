@@ -3,8 +3,8 @@ import { sql } from "drizzle-orm"
 import { codeOf, type Database, DatabaseUnavailable, driverError, type Queries } from "./database.ts"
 
 /**
- * Brings the database to the newest migration; safe when several processes start at once. Answers what it ran. A table
- * that is in use is waited for, without holding up those who use it. `log` is told, unless the database was empty.
+ * Migrates the database to the newest version. Safe when several processes start at once. Waits for a table in use
+ * without holding up its users. Tells `log`, unless the database was empty. Returns what it ran.
  */
 export async function migrate(db: Database, at: Date, log: Log = silent): Promise<string[]> {
   await createLedger(db)
@@ -34,7 +34,7 @@ type Log = Record<"info" | "warn", (fields: { migration: string }, message: stri
 
 const silent: Log = { info() {}, warn() {} }
 
-/** Answers false where another process has run it. */
+/** Returns false where another process ran it. */
 async function runMigration(db: Database, name: string, at: Date, log: Log): Promise<boolean> {
   const fields = { migration: name }
   log.info(fields, "a migration is next; where another process runs it, that one is waited for")
@@ -51,7 +51,7 @@ async function runMigration(db: Database, name: string, at: Date, log: Log): Pro
     else await runWhenFree(tx, text, tellOfWait)
     return true
   }
-  // A serializable one that takes long uses up what Postgres has to keep those of requests apart.
+  // A long serializable transaction would use up the memory by which Postgres keeps those of requests apart.
   const isNew = await db.transaction(work, "read committed alone")
   log.info(fields, isNew ? "the migration is done" : "another process has run the migration")
   return isNew
@@ -61,8 +61,9 @@ const inUse =
   "a table that the migration changes is in use, as by a back-up or a long report: it is tried again until the table is free"
 
 /**
- * Behind a statement that waits for a table, all who want the same table wait too: so it waits for a moment only, lets
- * them pass and comes again. The claim is kept meanwhile, so that one process comes again and the others wait for it.
+ * Runs a migration with short waits for locks: behind a statement that waits for a table, everybody else who wants the
+ * table waits, too. So it waits for a moment, lets them pass and tries again. It keeps its claim, so other processes
+ * wait for it.
  */
 async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): Promise<void> {
   await tx.ask({ text: `set local lock_timeout = ${lockMilliseconds}` }, [])
@@ -75,7 +76,7 @@ async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): P
     }
     await tx.ask({ text: "rollback to savepoint before_migration" }, [])
     tellOfWait()
-    // Postgres sleeps, for it would end a session that is silent in the middle of a database transaction.
+    // Postgres itself sleeps: it would end a session that is silent inside a database transaction.
     await tx.ask({ text: `select pg_sleep(${pause})`, patience_milliseconds }, [])
   }
 }
@@ -99,7 +100,7 @@ export function migrationNames(): string[] {
     .sort()
 }
 
-/** Postgres may refuse one of two simultaneous `create table if not exists`; the loser finds the winner's table. */
+/** Postgres may refuse one of two simultaneous `create table if not exists`; then the table is there. */
 async function createLedger(db: Database): Promise<void> {
   const create = () =>
     db.transaction((tx) =>

@@ -18,7 +18,7 @@ type Keyset = { created_at: PgColumn; id: PgColumn }
 /** What the query of a list is given of its page. */
 export type GivenPage = { after_created_at?: Date; after_id?: string; rows: number }
 
-/** Lists the rows of a table that a condition leaves, a page at a time, the newest first. */
+/** Lists the rows of a table under a condition, a page at a time, newest first. */
 export function pagesOf<Table extends ListedTable, Values extends object>(
   table: Table,
   conditionOf: (given: Given<Values>) => SQL | undefined,
@@ -40,19 +40,19 @@ export function pagesOf<Table extends ListedTable, Values extends object>(
 
 type ListedTable = PgTable & Keyset & { $inferSelect: Position }
 
-/** One row more than the page has tells whether others follow. */
+/** Asks for one row more than the page, to know whether others follow. */
 export function givenPage({ limit, after }: Page): GivenPage {
   return { ...(after && { after_created_at: after.created_at, after_id: after.id }), rows: limit + 1 }
 }
 
-/** What follows a position. Compared as one pair, so that an index leads straight to it. */
+/** The rows after a position, compared as one pair, so that an index leads straight to it. */
 export function keysetAfter({ created_at, id }: Keyset, given: Given<GivenPage>): SQL | undefined {
   if (!given.after_created_at) return undefined
   const position = sql`(${sql.param(given.after_created_at, created_at)}, ${sql.param(given.after_id, id)})`
   return sql`(${created_at}, ${id}) < ${position}`
 }
 
-/** Equality that leads through no index, where another condition leads to fewer rows. */
+/** Equality that uses no index, where another condition leads to fewer rows. */
 export function equalUnindexed(column: PgColumn, value: SQLWrapper): SQL {
   return eq(unindexed(column), value)
 }
@@ -67,7 +67,7 @@ export function newestFirst(columns: Keyset): SQL[] {
   return [desc(columns.created_at), desc(columns.id)]
 }
 
-/** The page in rows that were asked for as `givenPage` says. */
+/** The page in rows that were asked for with `givenPage`. */
 export function pageOf<Row extends Position>(rows: Row[], limit: number): PageOf<Row> {
   return pageBy(rows, limit, (row) => row.id)
 }

@@ -28,9 +28,9 @@ import {
 } from "./postgres-errors.ts"
 
 /**
- * Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; those that are
- * read committed and arrive while others are under way share one commit. A connection on which a statement finds no
- * answer in time is given up: its server may be gone without a word.
+ * Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; read committed ones
+ * that arrive while others are under way share one commit. A connection that answers a statement too late is given up:
+ * its server may be gone.
  */
 export function openPostgres(url: string, patience_milliseconds = usualPatienceMilliseconds): Database {
   const pool = new pg.Pool({
@@ -38,7 +38,7 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
     max: 10,
     connectionTimeoutMillis: connectPatienceMilliseconds,
     query_timeout: patience_milliseconds,
-    // For statements that have longer.
+    // For statements that may take longer.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     maxLifetimeSeconds: 600,
@@ -89,16 +89,13 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
 
 const connectPatienceMilliseconds = 5_000
 
-/** Longer than any statement of a request or a worker takes; what takes longer says so itself. */
+/** Longer than any statement of a request or a worker; a slower statement says so itself. */
 const usualPatienceMilliseconds = 30_000
 
-/** A process that stands still in the middle of a work keeps rows from the others no longer than this. */
+/** A process that hangs inside a work keeps rows from the others no longer than this. */
 const silenceMilliseconds = 10_000
 
-/**
- * Settings are statements, since poolers refuse options of the start. A standby lags behind: what it shows may be over,
- * and is never looked at.
- */
+/** Settings are statements, as poolers refuse start-up options. A standby is refused: it lags behind. */
 async function beginSession(client: pg.ClientBase, patience_milliseconds: number): Promise<void> {
   const ask = (text: string) => {
     const question = { text, query_timeout: connectPatienceMilliseconds }
@@ -116,7 +113,7 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
     // Postgres 17 brought it.
     ask("select set_config(name, '0', false) from pg_settings where name = 'transaction_timeout'"),
     ask(`set idle_in_transaction_session_timeout = ${silenceMilliseconds}`),
-    // What is given up waits for nobody's rows any more.
+    // A statement that was given up must not go on waiting for rows.
     ask(`set client_connection_check_interval = ${Math.ceil(patience_milliseconds / 3)}`).catch(
       unlessUnknownHere,
     ),
@@ -124,14 +121,17 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
   if (rows[0].is_standby) throw new DatabaseUnavailable("Postgres is a standby here and takes no writes")
 }
 
-/** 22023, invalid parameter value: a server on Windows, which cannot see that a client has gone. */
+/** 22023, invalid parameter value: a server on Windows cannot see that a client has gone. */
 function unlessUnknownHere(error: unknown): void {
   if (codeOf(error) !== "22023") throw error
 }
 
 type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
 
-/** Work that lost twice goes on one at a time, so that those who want the same row do not defeat each other for ever. */
+/**
+ * Runs a work until it is committed. After two losses works run one at a time, so that those that want the same row do
+ * not defeat each other for ever.
+ */
 async function runUntilCommitted<T>(
   pool: pg.Pool,
   oneAtATime: Turnstile,
@@ -158,7 +158,7 @@ function createTurnstile(): Turnstile {
   }
 }
 
-/** Throws the driver's error; then nothing was committed, unless the connection was lost while committing. */
+/** Throws the driver's error; nothing was committed then, unless the connection was lost during the commit. */
 async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): Promise<T> {
   return await onConnection(pool, async (client, tx) => {
     const begun = sendAhead(client, `begin isolation level ${isolation.replace(" alone", "")}`)
@@ -172,9 +172,9 @@ async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): P
 }
 
 /**
- * Runs works that are read committed, up to 64 in one database transaction and interleaved, so that a round trip
- * carries a statement of each. When one throws after it wrote, or Postgres refuses a statement, nothing of the group
- * stands and each work runs by itself. One group is under way at a time: two could wait for each other's rows.
+ * Runs up to 64 read committed works in one database transaction, interleaved, so that one round trip carries a
+ * statement of each. If one throws after it wrote, or Postgres refuses a statement, the group is undone and each runs
+ * by itself. One group at a time: two could wait for each other's rows.
  */
 function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promise<T>) {
   let waiting: WaitingWork[] = []
@@ -187,7 +187,7 @@ function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promis
       const group = waiting.slice(0, groupSize)
       waiting = waiting.slice(groupSize)
       const ends = await commitTogether(pool, group)
-      // Each is awaited by its own caller; the next group need not wait for them.
+      // Each has its own caller; the next group need not wait for them.
       group.forEach((work, index) => {
         const ended = ends?.[index]
         if (ended) settleWork(work, ended, unavailable)
@@ -205,10 +205,10 @@ function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promis
 }
 
 const groupSize = 64
-/** A group holds the rows of many works, so it gives way where two processes wait for each other. */
+/** A group holds rows of many works, so it is the one to give way in a deadlock with another process. */
 const groupPatienceMilliseconds = 200
 
-/** How the works ended, committed; null when nothing of them stands and each must run by itself. */
+/** How the works ended, committed; null when all were undone and each must run by itself. */
 async function commitTogether(pool: pg.Pool, group: WaitingWork[]): Promise<Ended<unknown>[] | null> {
   try {
     return await onConnection(pool, async (client, tx) => {
@@ -223,16 +223,13 @@ async function commitTogether(pool: pg.Pool, group: WaitingWork[]): Promise<Ende
       return ends
     })
   } catch (error) {
-    // A commit that was under way when the connection was lost may stand: then nothing is done again.
+    // If the connection was lost during the commit, it may stand: then nothing is done again.
     if (isLost(error)) return group.map(() => ({ error, wrote: false }))
     return null
   }
 }
 
-/**
- * Runs `work` on a connection of its own, and rolls back what it leaves open when it throws. A connection that proves no
- * good is closed.
- */
+/** Runs `work` on its own connection, and rolls back when it throws. A broken connection is closed. */
 async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, tx: Queries) => Promise<T>,
@@ -276,13 +273,13 @@ function sendAhead(client: pg.PoolClient, text: string): Promise<unknown> {
   return answer
 }
 
-/** Postgres answers a commit after a failed statement, whose error a work kept to itself, by rolling back. */
+/** Postgres answers a commit with a rollback if a statement failed and the work hid its error. */
 async function commit(client: pg.PoolClient): Promise<void> {
   const ended = await client.query("commit")
   if (ended.command !== "COMMIT") throw new Error("a statement failed and its error was not passed on")
 }
 
-/** A connection has one `tx`, whatever database transaction is open on it. */
+/** The one `tx` of a connection, for all its database transactions. */
 function transactionOn(client: pg.PoolClient): Queries {
   const known = transactions.get(client)
   if (known) return known
@@ -293,7 +290,9 @@ function transactionOn(client: pg.PoolClient): Queries {
 
 const transactions = new WeakMap<pg.PoolClient, Queries>()
 
-/** The next statement says so and the pool replaces it; but without a listener it would end the process. */
+/**
+ * The next statement fails and the pool replaces the connection; without a listener the error would end the process.
+ */
 function ignoreBrokenConnection(): void {}
 
 function rowsOf(client: pg.PoolClient): RunStatement {
@@ -309,10 +308,10 @@ function rowsOf(client: pg.PoolClient): RunStatement {
   }
 }
 
-/** 25P02: a statement came after another one of its database transaction had failed, which is what counts. */
+/** 25P02: an earlier statement of the database transaction had failed, and that error counts. */
 const transactionAborted = "25P02"
 
-/** What the last failure of each connection's statements was. */
+/** The last failed statement's error, by connection. */
 const refusals = new WeakMap<object, unknown>()
 
 function causeOf(client: pg.PoolClient, error: unknown): unknown {

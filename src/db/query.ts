@@ -3,16 +3,15 @@ import { drizzle } from "drizzle-orm/pg-proxy"
 import type { Builder, Queries, Statement } from "./database.ts"
 
 /**
- * What a query is given when it is asked, by name: while it is built, each stands for a value that is not known. A list
- * is for `inArray`; it may be empty.
+ * A query's values by name: while it is built, placeholders stand for them. A list is for `inArray` and may be empty.
  */
 export type Given<Values> = {
   [Name in keyof Values]: Placeholder<Name & string, Values[Name]> & SQL<Values[Name]>
 }
 
 /**
- * A query, written with drizzle and built once for each set of names that it is given: one that is left out is
- * undefined in `build`, which can leave out a condition with it. Throws what the database throws.
+ * A query, written with drizzle and built once for each set of names given: a name that is left out is undefined in
+ * `build`, which can omit its condition. Throws what the database throws.
  */
 export function query<Values extends object, Row>(
   build: (db: Builder, given: Given<Values>) => PromiseLike<Row[]>,
@@ -45,7 +44,7 @@ type Compiled = {
 
 type RowMapper = (row: unknown[]) => object
 
-/** What the text depends on: the names, and how many places a list takes. */
+/** What a query's text depends on: the names, and how many places a list takes. */
 function shapeOf(values: AnyValues): string {
   let shape = ""
   for (const name in values) {
@@ -55,7 +54,7 @@ function shapeOf(values: AnyValues): string {
   return shape
 }
 
-/** Few numbers for lists of all lengths, each of which is a statement: the last one of a list is repeated. */
+/** Rounds up to a power of two, as each number of places is another statement; a list's last element is repeated. */
 function placesOf(list: unknown[]): number {
   return 2 ** Math.ceil(Math.log2(Math.max(list.length, 1)))
 }
@@ -98,8 +97,8 @@ type Field = { path: string[]; field: unknown }
 type Source = (values: AnyValues) => unknown
 
 /**
- * Writes what is the same each time into the text, and answers where what is left comes from. A status leads to the
- * index of its rows then, as no parameter does on SQLite.
+ * Writes constants into the text, and returns where the other values come from. So a status leads to the index of its
+ * rows; on SQLite a parameter would not.
  */
 function withConstants(
   queryString: string,
@@ -132,7 +131,7 @@ function sourceOf(param: unknown): Source {
   }
 }
 
-/** Of a list, in as many places as it has in the text: none is null, which nothing equals. */
+/** The elements of a list, one for each place; an empty list is a null, which nothing equals. */
 function elementsOf(name: string, list: unknown): Source[] | null {
   if (!Array.isArray(list)) return null
   return Array.from({ length: placesOf(list) }, (_place, index) => (values) => {
@@ -156,10 +155,10 @@ function plain(value: unknown): unknown {
 
 type Decode = (value: unknown) => unknown
 type Place = { name: string; decode: Decode | null }
-/** The columns of a row that stand directly in it (`name` null) or in one object of it. */
+/** The columns directly in a row (`name` null), or in one object of it. */
 type Part = { name: string | null; first: number; places: Place[]; mayBeAbsent: boolean }
 
-/** Rows as drizzle would make them: of a joined table that has no row, null instead of an object of nulls. */
+/** Makes rows as drizzle would: a joined table without a row is null, not an object of nulls. */
 function mapperOf(fields: Field[], present: Record<string, boolean> | undefined): RowMapper {
   const parts: Part[] = []
   fields.forEach(({ path, field }, index) => {
@@ -194,7 +193,7 @@ function isOfAbsentTable(field: unknown, present: Record<string, boolean> | unde
   return present !== undefined && is(field, Column) && !present[getTableName(field.table)]
 }
 
-/** Null where the driver's value is the value already. */
+/** Null where the driver's value needs no decoding. */
 function decoderOf(field: unknown): Decode | null {
   if (is(field, Column)) {
     if (field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null

@@ -16,14 +16,14 @@ import {
 } from "./database.ts"
 
 /**
- * SQLite in write-ahead mode, every commit on disk before it is answered. There is one writer, so every database
+ * SQLite in write-ahead mode, each commit on disk before it is answered. There is one writer, so every database
  * transaction is serializable; those that arrive in the same turn share one commit.
  */
 export function openSqlite(path: string): Database {
   const writer = connect(path)
   const reader = connect(path)
   reader.exec("pragma query_only = on")
-  // From here on a busy file is waited for without blocking the event loop.
+  // From here on, waiting for a busy file does not block the event loop.
   writer.exec("pragma busy_timeout = 0")
   const writes = statementsOf(writer)
   const reads = statementsOf(reader)
@@ -79,13 +79,13 @@ export function openSqlite(path: string): Database {
 
 const closedMessage = "the database is closed"
 const groupSize = 256
-/** 4 MB of log before it is carried into the file, for which everybody waits: ten times as much is 28 ms of waiting. */
+/** A checkpoint after 4 MB of log: everybody waits for it, and ten times as much takes 28 ms. */
 const checkpointPages = 1_000
 const busyPatienceMilliseconds = 5_000
 
 /**
- * Commits works together. Nearly always all of them succeed, so they run without savepoints; when one throws after
- * it wrote, the group runs again with a savepoint for each, and so do the next groups for as long as works throw.
+ * Commits works together. Nearly always all succeed, so they run without savepoints; when one throws after it wrote,
+ * the group runs again with a savepoint each, and so do the next groups while works throw.
  */
 function createGroupCommit(writer: Connection, tx: Queries): (group: WaitingWork[]) => Promise<void> {
   let isCalm = true
@@ -149,14 +149,14 @@ function mustBeUndone(ended: Ended<unknown>): boolean {
   return "error" in ended && ended.wrote
 }
 
-/** A disk that fails may refuse even this; then it is done before the next `begin`. */
+/** A failing disk may refuse even this; then it is done before the next `begin`. */
 function rollBack(writer: Connection): void {
   try {
     if (writer.inTransaction) writer.exec("rollback")
   } catch {}
 }
 
-/** Another process, such as the operator CLI, may be writing: waits without blocking this one's event loop. */
+/** Waits for another process that writes, such as the operator CLI, without blocking the event loop. */
 async function beginImmediate(writer: Connection): Promise<void> {
   const deadline = performance.now() + busyPatienceMilliseconds
   for (;;) {
@@ -186,7 +186,7 @@ function connect(path: string): Connection {
   }
 }
 
-/** Of several that open a new file at the same moment one switches, and the others are refused without a wait. */
+/** Of several processes that open a new file at once one switches; SQLite refuses the others without waiting. */
 function switchToWal(connection: Connection): void {
   const deadline = performance.now() + busyPatienceMilliseconds
   for (;;) {
@@ -231,10 +231,10 @@ function statementsOf(connection: Connection) {
 const mostOthers = 200
 
 /**
- * A parameter with a plus before it is the same value, but none that the planner looks at. It would look at a bare one
- * to see whether a partial index fits, and then compile the statement anew for each value that is bound
- * (sqlite.org/c3ref/prepare.html), which takes five times as long as a join of three tables. Only for what is built once:
- * there a status stands in the text and leads to the index of its rows; elsewhere it is a parameter, and has to be seen.
+ * Puts a plus before each parameter, which hides its value from the planner. Otherwise it looks whether a partial index
+ * fits and compiles the statement again for each bound value (sqlite.org/c3ref/prepare.html), five times the cost of a
+ * join of three tables. Only for queries built once, whose text holds their statuses; elsewhere a status is a parameter
+ * and must be seen.
  */
 export function withHiddenParameters(text: string): string {
   return text.replaceAll(/'[^']*'|\$\d+/g, (part) => (part.startsWith("'") ? part : `+${part}`))

@@ -1,12 +1,12 @@
 import type { Queries } from "./database.ts"
 import type { ChipRow, TapRow } from "./schema.ts"
 
-/** One database transaction at work: what asks it, when it happens, and the request that caused it. */
+/** One database transaction at work: how to query it, its time, and the request that caused it. */
 export type Turn = {
   readonly tx: Queries
   readonly at: Date
   readonly request_id: string | null
-  /** Tells the workers of a queue, once this is durable, that there is work. Losing the call costs a second. */
+  /** Tells a queue's workers, once this is durable, that there is work. A lost call costs a second. */
   readonly wake: (queue: string) => void
   /** Puts what happened into the feed of events, in this database transaction. */
   readonly tell: Tell
@@ -15,8 +15,8 @@ export type Turn = {
 export type Tell = (turn: Turn, news: News) => Promise<void>
 
 /**
- * What happened: an actor came from one state, null at its start, into another; a tap was recorded; a unit has another
- * owner; or the wire of a chip said for the first time that it was opened.
+ * What happened: an actor went from one state, null at its start, to another; a tap was recorded; a unit changed owner;
+ * or a chip's wire said for the first time that it was opened.
  */
 export type News = StepNews | TapNews | OwnerNews | TamperNews
 

@@ -6,10 +6,7 @@ import { transactionAttempts, transactions, units } from "../db/schema.ts"
 
 export type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
 
-/**
- * The serials of a collection that the chain has for chips and no unit has yet, by chip id, as after an older back-up was
- * restored.
- */
+/** By chip id, the serials that the chain has for chips and no unit has yet, as after a restored back-up. */
 export async function foundSerialsOf(
   queries: Queries,
   collectionId: string,
@@ -33,8 +30,8 @@ const serialsWithoutUnit = query((db, { collection_id, chip_ids }: Given<Asked>)
 })
 
 /**
- * The ids of those transactions, by their hashes, that are a lane's own: what they issued is issued again should a
- * reorganization undo it. Others may be forgotten ones, as after an older back-up was restored.
+ * Of transactions given by hash, the ids of those that are a lane's own: what they issued is issued again if a
+ * reorganization undoes it. Others may have been forgotten, as after a restored back-up.
  */
 export async function ownIssuances(
   queries: Queries,

@@ -12,7 +12,7 @@ import { watchRoles } from "./chain/check-roles.ts"
 import { openSignerAccounts } from "./chain/signers.ts"
 import { ensureLane } from "./lanes/leases.ts"
 
-/** The world of a process, opened: what its parts share and what only the workers need. */
+/** What a process has opened: what all its parts share, and what only workers need. */
 export type World = {
   context: Context
   chains: ReadonlyMap<number, ConnectedChain>
@@ -23,9 +23,8 @@ export type World = {
 }
 
 /**
- * Opens everything a configuration names, in order; the database is migrated. `tell` makes events of what happens: it
- * is handed in, for it shows resources, which stand above. Throws `DatabaseUnavailable`, or `StartError` where the
- * database was written with another secret.
+ * Opens everything a configuration names, and migrates the database. `tell` is handed in because it shows resources,
+ * which stand above. Throws `DatabaseUnavailable`, or `StartError` where the database was written with another secret.
  */
 export async function openWorld(config: Config, tell: Tell): Promise<World> {
   const world = await openUncheckedWorld(config, tell)
@@ -38,7 +37,7 @@ export async function openWorld(config: Config, tell: Tell): Promise<World> {
   return world
 }
 
-/** The same whatever the database was written with: for what has to be done after a secret was lost. */
+/** The same whatever secret the database was written with: for recovery after a secret was lost. */
 export async function openUncheckedWorld(config: Config, tell: Tell): Promise<World> {
   const log = createLog(config.log_level)
   const tracing = config.traces_url ? await createTracing(config.traces_url, log) : noTracing

@@ -1,6 +1,6 @@
 /**
- * Milliseconds until what is done every so often is done next. All that a process does so often falls together: it
- * sleeps in between, and each time it awakes costs more than what it awakes for.
+ * Milliseconds until the next beat of an interval. All intervals of a process beat together, so that it can sleep
+ * between: waking costs more than the work.
  */
 export function untilNextBeat(everyMilliseconds: number): number {
   return Math.ceil(everyMilliseconds - (performance.now() % everyMilliseconds))

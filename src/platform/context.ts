@@ -5,13 +5,13 @@ import type { Config } from "./config.ts"
 import type { Log } from "./log.ts"
 import type { Tracing } from "./tracing.ts"
 
-/** What functions need of the world around them; made once, in the composition root. */
+/** What functions need from the world around them; made once, in the composition root. */
 export type Context = {
   config: Config
   db: Database
-  /** The only clock that tells the time. It may be wrong, and be set right. */
+  /** The only clock for the time of day. It may be wrong, and be set right. */
   clock: () => Date
-  /** Milliseconds that only go on, whatever is done to the clock: how long something has been kept in memory. */
+  /** Milliseconds that never go back, whatever happens to the clock: for ages in memory. */
   steadyClock: () => number
   chains: Chains
   wake: (queue: string) => void
@@ -21,11 +21,11 @@ export type Context = {
   tell: Tell
   log: Log
   tracing: Tracing
-  /** The keys of this service that a chain does not know in their role, as they were found last. */
+  /** The keys of this service that lack their role on a chain, as last checked. */
   keyFaults: () => readonly KeyFault[]
 }
 
-/** `text` is one line for who can mend it. */
+/** `text`: one line for whoever can fix it. */
 export type KeyFault = {
   chain_id: number
   variable: "AUTHORIZER_KEY" | "SIGNER_KEYS" | "CHAINS"

@@ -1,6 +1,5 @@
 /**
- * The answer, if it comes in time; otherwise throws what `tooLate` says or makes. What was asked goes on unheard, and
- * its own failure is nobody's any more.
+ * The answer, if it comes in time; otherwise throws what `tooLate` says or makes. A late answer or failure is ignored.
  */
 export async function within<T>(
   answer: Promise<T>,

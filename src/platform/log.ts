@@ -14,8 +14,8 @@ export type Log = {
 type Fields = Record<string, unknown>
 
 /**
- * One JSON line for each event, to standard error; for people to read where that is a terminal. Fields are named by
- * the caller: never a request's body or headers.
+ * Logs one JSON line for each event to standard error, or readable lines to a terminal. The caller names the fields:
+ * never a request's body or headers.
  */
 export function createLog(level: LogLevel): Log {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" }
@@ -24,7 +24,9 @@ export function createLog(level: LogLevel): Log {
 
 const standardError = 2
 
-/** A pipe once more, so that no write waits for who reads it; where the system lets nobody do that, as it is. */
+/**
+ * Opens a pipe once more, non-blocking, so that no write waits for its reader; where that fails, it is used as it is.
+ */
 function openStandardError(): number {
   try {
     if (!fstatSync(standardError).isFIFO()) return standardError
@@ -34,7 +36,7 @@ function openStandardError(): number {
   }
 }
 
-/** Pino's numbers: what is graver has a greater one. */
+/** Pino's numbers: graver is greater. */
 const warnLevel = 40
 const errorLevel = 50
 const batchMilliseconds = 20
@@ -44,15 +46,15 @@ const muchMilliseconds = 500
 const exitMilliseconds = 5_000
 
 /**
- * Writes lines together, at most 20 ms late: one by one they would cost more than what they tell of. Errors are
- * written at once, and everything is before the process ends, unless it is killed. A reader who is slow is waited for
- * by errors, and once a megabyte is left to write; one who takes nothing for half a second, no more: what then comes
- * beyond a megabyte is left out, and counted.
+ * Writes lines in batches, at most 20 ms late; single writes would cost more than what they tell about. Errors are
+ * written at once, and everything before the process ends, unless it is killed. A slow reader is waited for by errors,
+ * and once a megabyte waits; a reader that takes nothing for half a second no more: then lines beyond a megabyte are
+ * dropped and counted.
  */
 function inBatches(file: number) {
   let text = ""
   let leftOut = 0
-  /** What the reader did not take: to try once more with each line would cost more the more that is. */
+  /** What the reader did not take; trying again with each line would cost too much. */
   let left = 0
   let isRead = true
   let timer: Timer | undefined
@@ -105,7 +107,7 @@ function inBatches(file: number) {
     flush(exitMilliseconds)
   })
   return {
-    /** Has pino say in `lastLevel` how grave a line is. */
+    /** Makes pino set `lastLevel` to each line's level. */
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string): void {
@@ -122,12 +124,12 @@ function lineOnLeftOut(lines: number): string {
   return `{"level":${warnLevel}${time},"message":"nobody read the log: ${lines} lines are left out here"}\n`
 }
 
-/** How many bytes the file took: none where its reader is slow or gone. */
+/** How many bytes the file took; none where its reader is slow or gone. */
 function writeSome(file: number, bytes: Buffer): number {
   try {
     return writeSync(file, bytes)
   } catch (error) {
-    // Nobody reads the log any more, and a log is no reason to end.
+    // Nobody reads the log any more, which is no reason to end.
     if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return bytes.length
     return 0
   }

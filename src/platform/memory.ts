@@ -1,8 +1,8 @@
 const GROWTH_BYTES = 2 * 1_024 * 1_024
 
 /**
- * Gives back what a page of rows has left behind, where it is much. Long work of commands asks for it after each page:
- * left to itself the collector lets a heap of 20 MB grow by 40 before it looks, and building statements by far more.
+ * Frees what a page of rows left behind, if it is much. Long commands call it after each page: left alone, the
+ * collector lets a heap of 20 MB grow by 40 before it runs, and by far more while statements are built.
  */
 export function collectGarbage(): void {
   if (process.memoryUsage.rss() < settledBytes + GROWTH_BYTES) return
@@ -10,5 +10,5 @@ export function collectGarbage(): void {
   settledBytes = process.memoryUsage.rss()
 }
 
-/** What the process held after the last time. */
+/** What the process held after the last collection. */
 let settledBytes = 0

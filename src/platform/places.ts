@@ -1,14 +1,17 @@
 import { within } from "./deadline.ts"
 
 /**
- * Places for what is under way at the same time. Nobody takes one who has as many already as are free: so the next one
- * finds some, and those who want as many as they can come to have equally many. One who is part of another, as an endpoint
- * of an organization, takes none once it has as many as that other one could still take.
+ * Limits what is under way at the same time, fairly. Nobody takes a place who already has as many as are free: so the
+ * next finds some, and greedy holders end up equal. A part of a holder, as an endpoint of an organization, takes none
+ * once it has as many as the whole could still take.
  */
 export type Places = {
-  /** Takes a place for the last of `holders`, who is part of those before; answers how to leave it, or null without room. */
+  /**
+   * Takes a place for the last of `holders`, which is part of those before. Returns how to leave it, or null without
+   * room.
+   */
   take(holders: string[]): Leave | null
-  /** The same as soon as there is room. Throws what `tooLate` makes after so many milliseconds. */
+  /** The same as soon as there is room. Throws what `tooLate` makes after the time. */
   enter(holders: string[], milliseconds: number, tooLate: () => Error): Promise<Leave>
 }
 
@@ -53,7 +56,7 @@ export function createPlaces(all: number): Places {
 }
 
 /**
- * How much of what Bun lets a process fetch at once is for whom; the rest is for all else. What is more waits inside Bun,
+ * The shares of the fetches that Bun allows a process at once; the rest is for all else. More would wait inside Bun,
  * behind everybody's, while its time runs.
  */
 export const shares = { chains: 1 / 2, webhooks: 3 / 8 }

@@ -6,8 +6,8 @@ import { type Config, isLoopback, isOnThisMachine } from "./config.ts"
 export type Resolve = (host: string) => Promise<string[]>
 
 /**
- * As the machine itself resolves names, IPv4 first; but not in the few threads of the process, where names whose server
- * says nothing would keep all others waiting.
+ * Resolves as the machine does, IPv4 first, but not on the process's few threads, where silent name servers would block
+ * all others.
  */
 export const resolveHost: Resolve = async (host) => {
   const found = await dns.lookup(host, { backend: "c-ares" })
@@ -20,9 +20,9 @@ export class AddressRefused extends Error {
 }
 
 /**
- * The addresses that a host of a URL stands for now, each of which may be connected to. One that is not routable on the
- * whole Internet (RFC 6890) refuses the host, for what a name says may change; those of this machine are taken where
- * `allowLoopback` says so. Throws `AddressRefused`, or what `resolve` throws.
+ * The addresses of a URL's host now, all of which may be connected to. One that is not publicly routable (RFC 6890)
+ * refuses the host, as a name's answers may change; loopback is accepted with `allowLoopback`. Throws `AddressRefused`,
+ * or what `resolve` throws.
  */
 export async function checkedAddresses(
   hostname: string,
@@ -37,14 +37,14 @@ export async function checkedAddresses(
 }
 
 /**
- * Whether a URL may lead to this machine: a plain one, where the service is on it, and the URL itself says so. A name
- * that merely leads here is somebody else's, who may have it lead wherever they like.
+ * Whether a URL may lead to this machine: a plain http one that says so itself, where the service runs locally. A name
+ * that merely resolves here is somebody else's to change.
  */
 export function mayBeLocal(config: Config, { protocol, hostname }: URL): boolean {
   return protocol === "http:" && isOnThisMachine(config) && isLoopback(hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** Of IPv6 only what is given out at all (2000::/3) is public, and of that not what stands for something else. */
+/** Of IPv6 only allocated addresses (2000::/3) are public, without those that stand for something else. */
 function isPublic(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
   const address = ipaddr.process(text)

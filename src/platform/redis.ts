@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis"
 import type { Log } from "./log.ts"
 
-/** A connection for questions: one that has no answer in time fails, and while Redis is away all fail at once. */
+/** A connection for questions: one without an answer in time fails, and all fail at once while Redis is away. */
 export function connectRedis(url: string, patienceMilliseconds: number): Redis {
   const impatience = {
     enableOfflineQueue: false,
@@ -13,7 +13,7 @@ export function connectRedis(url: string, patienceMilliseconds: number): Redis {
   return quiet(new (loadRedis())(url, { ...usual, ...impatience }))
 }
 
-/** A connection for whoever waits on Redis without end, as BullMQ's workers do. */
+/** A connection that waits for Redis without end, as BullMQ's workers do. */
 export function connectWaitingRedis(url: string): Redis {
   const patience = { maxRetriesPerRequest: null, socketTimeout: longSilenceMilliseconds }
   return quiet(new (loadRedis())(url, { ...usual, ...patience }))
@@ -28,7 +28,7 @@ function loadRedis() {
   return (require("ioredis") as typeof import("ioredis")).Redis
 }
 
-/** Logs once when Redis goes away, with what that means for the service, and once when it is back. */
+/** Logs once when Redis goes away, with the consequence, and once when it is back. */
 export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
   let isAway = false
   redis.on("error", (error) => {
@@ -41,11 +41,11 @@ export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
   })
 }
 
-/** Says, once a minute at the most, that a Redis refuses what it is asked, as one that is full or was demoted does. */
+/** Logs, at most once a minute, that Redis refuses commands, as a full or demoted one does. */
 export function sayWhenRefused(log: Log, steadyClock: () => number, consequence: string) {
   let said_at = Number.NEGATIVE_INFINITY
   return (error: unknown): void => {
-    // Silence has its own words.
+    // `sayWhenAway` logs silence.
     if (!(error instanceof Error) || error.name !== "ReplyError") return
     if (steadyClock() - said_at < 60_000) return
     said_at = steadyClock()
@@ -64,7 +64,7 @@ export function quiet<Emitter extends { on(event: "error", listener: () => void)
 const usual = {
   connectTimeout: 2_000,
   keepAlive: 5_000,
-  // One that was demoted keeps its connections, and takes no writes on them.
+  // A demoted server keeps its connections but takes no writes.
   reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   retryStrategy: (times: number) => Math.min(times * 100, 1_000),
 }

@@ -1,6 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto"
 
-/** What seals and opens: `current` does both; what was sealed under `previous`, before a rotation, still opens. */
+/**
+ * The service's secrets: `current` seals and opens; what was sealed under `previous`, before a rotation, still opens.
+ */
 export type Secret = { readonly current: string; readonly previous: string | null }
 
 /** Text that only this service can read again, as base64url of what `sealBytes` answers. */
@@ -77,7 +79,7 @@ export function resealBytes(
 export const SEAL_VERSION = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** By how many bytes what is sealed grows. */
+/** How many bytes sealing adds. */
 export const SEAL_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
 export class SealBroken extends Error {
@@ -98,6 +100,9 @@ export function derivedKey(secret: string, purpose: string): Buffer {
   return key
 }
 
-/** A process has two secrets at the most and a handful of purposes. Named by a digest: a secret that is gone is nowhere kept. */
+/**
+ * A process has at most two secrets and a handful of purposes. Named by a digest, so that a secret itself is kept
+ * nowhere.
+ */
 const lastKeys = new Map<string, Buffer>()
 const MOST_KEYS = 16

@@ -6,9 +6,8 @@ import { derivedKey, type Secret } from "./sealing.ts"
 import { StartError } from "./start-error.ts"
 
 /**
- * Holds a start to the secrets that the database says things are sealed under: this process must have all of them. Its
- * current one is one of them from then on. Of processes that bring different secrets to a new database at once, one
- * wins and the others are refused. Throws `StartError`.
+ * Refuses a start without the secrets that the database says things are sealed under, and registers the current one. Of
+ * processes that bring different secrets to a new database at once, one wins. Throws `StartError`.
  */
 export async function holdToKnownSecrets({ tx, at }: Turn, { current, previous }: Secret): Promise<void> {
   const mine = checkValueOf(current)
@@ -28,7 +27,7 @@ const wrongSecret =
 const stillNeeded =
   "an earlier secret is still needed: set it as SERVICE_SECRET_PREVIOUS until operator secrets rewrap has sealed all anew; if it is lost, see operator secrets adopt --help"
 
-/** From now on a start needs the current secret alone: nothing is sealed under another one, or it is lost. */
+/** From now on a start needs only the current secret: nothing is sealed under another, or it is lost. */
 export async function adoptSecret({ tx, at }: Turn, { current }: Secret): Promise<void> {
   const check_value = checkValueOf(current)
   await tx.delete(serviceSecrets).where(ne(serviceSecrets.check_value, check_value))
@@ -40,7 +39,7 @@ async function registeredSecrets(tx: Queries) {
   return await tx.select().from(serviceSecrets).orderBy(asc(serviceSecrets.number))
 }
 
-/** Tells a secret from another one and says nothing about it. */
+/** Tells secrets apart and reveals nothing about them. */
 function checkValueOf(secret: string): string {
   return derivedKey(secret, "check value").toString("base64url")
 }

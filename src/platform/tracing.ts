@@ -2,10 +2,10 @@ import type { SpanExporter } from "@opentelemetry/sdk-trace"
 import { within } from "./deadline.ts"
 import { type Log, loggable } from "./log.ts"
 
-/** Tells an OpenTelemetry collector what was done. Costs nothing where there is none. */
+/** Sends spans to an OpenTelemetry collector. Costs nothing where there is none. */
 export type Tracing = {
   record(span: FinishedSpan): void
-  /** Sends what is left, for as long as a stop can wait. */
+  /** Sends what is left, within the time that a stop has. */
   close(): Promise<void>
 }
 
@@ -15,7 +15,7 @@ export type FinishedSpan = {
   kind: "server" | "internal"
   /** When it began, by `performance.now()`: milliseconds since the process started. */
   since: number
-  /** Never a secret, nor anything that a caller wrote. */
+  /** Never a secret, nor a caller's own text. */
   attributes: Record<string, string | number | string[]>
   is_failed: boolean
   /** The header of that name (W3C Trace Context, section 3.2), which places the span in its caller's trace. */
@@ -25,8 +25,8 @@ export type FinishedSpan = {
 export const noTracing: Tracing = { record: () => {}, close: async () => {} }
 
 /**
- * Sends spans by OTLP over HTTP to `<url>/v1/traces`, a few seconds' worth at a time. When nobody takes them they are
- * dropped, and the log says so. The packages are only loaded here.
+ * Sends spans by OTLP over HTTP to `<url>/v1/traces`, a few seconds' worth at a time. Spans that are not accepted are
+ * dropped, and the log says so. The packages are loaded only here.
  */
 export async function createTracing(url: string, log: Log): Promise<Tracing> {
   const { ROOT_CONTEXT, SpanKind, SpanStatusCode, defaultTextMapGetter } = await import("@opentelemetry/api")
@@ -60,10 +60,13 @@ export async function createTracing(url: string, log: Log): Promise<Tracing> {
   }
 }
 
-/** A process has ten seconds to stop, most of which its last requests may need. */
+/** A process has ten seconds to stop, and its last requests may need most of them. */
 const stopPatienceMilliseconds = 1_000
 
-/** Says once when spans are not taken, and once when they are again. The collector's own words may hold anything. */
+/**
+ * Logs once when spans are not accepted, and once when they are again; not the collector's own words, which may hold
+ * anything.
+ */
 function saying(log: Log, exporter: SpanExporter): SpanExporter {
   let isTaken = true
   return {

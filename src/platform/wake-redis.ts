@@ -5,8 +5,8 @@ import { connectRedis, connectWaitingRedis, quiet, sayWhenAway, sayWhenRefused }
 import { createWakeUps, type WakeUps } from "./wake.ts"
 
 /**
- * Wake-ups between processes, over a BullMQ queue: whoever takes one off tells all processes that listen. While Redis
- * is away they are lost, which costs as long as the workers' own interval.
+ * Wake-ups between processes, over a BullMQ queue: whoever takes one tells all processes that listen. While Redis is
+ * away they are lost, and workers look at their own interval.
  */
 export function createRedisWakeUps(url: string, log: Log): WakeUps {
   const local = createWakeUps()
@@ -31,7 +31,7 @@ export const wakeUpQueue = { name: "wake-ups", prefix: "service-api" }
 
 type Closing = { close(): Promise<void> }
 
-/** Publishes one wake-up of a queue at once: those that come soon after it are one more, so that many cost as few. */
+/** Publishes a queue's wake-up at once; those that come soon after it become one more. */
 function startPublisher(url: string, log: Log) {
   const redis = connectRedis(url, 1_000)
   const consequence = "workers look for work by themselves"
@@ -82,7 +82,7 @@ function startPublisher(url: string, log: Log) {
 
 const restMilliseconds = 20
 
-/** At most one wake-up of a queue waits, and one more is kept while one is being given. */
+/** At most one wake-up of a queue waits, and one more is kept while one is delivered. */
 function jobOptions(queue: string) {
   return {
     deduplication: { id: queue.replaceAll(":", "-"), keepLastIfActive: true },
@@ -91,7 +91,7 @@ function jobOptions(queue: string) {
   }
 }
 
-/** Takes wake-ups off the queue, and hears of all that any process took off. Starts anew when BullMQ gives up. */
+/** Takes wake-ups off the queue, and hears of all that any process took. Restarts when BullMQ gives up. */
 function startListener(url: string, wake: (queue: string) => void): Closing {
   let closed = false
   let open: Closing | undefined
@@ -130,5 +130,5 @@ function startListener(url: string, wake: (queue: string) => void): Closing {
   }
 }
 
-/** A wake-up may be given twice, so a worker that died with one is no reason to fail it. */
+/** A wake-up may be delivered twice, so a dead worker is no reason to fail it. */
 const stalls = { lockDuration: 10_000, stalledInterval: 5_000, maxStalledCount: 10 }

@@ -1,8 +1,8 @@
-/** Wake-ups between those who make work and those who do it. They carry no truth: the database does. */
+/** Wake-ups from those who make work to those who do it. They carry no truth: the database does. */
 export type WakeUps = {
-  /** Says that a queue has work; answers at once and never fails. */
+  /** Says that a queue has work; returns at once and never fails. */
   wake(queue: string): void
-  /** Calls `callback` whenever the queue is woken, until the answered function is called. */
+  /** Calls `callback` whenever the queue is woken, until the returned function is called. */
   onWake(queue: string, callback: () => void): () => void
   close(): Promise<void>
 }

@@ -1,8 +1,8 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs"
 
 /**
- * Writes a file for its owner's eyes only, a part at a time: it appears at `path` when it is whole and on the disk, or
- * not at all. What an earlier try that was cut short left is written anew.
+ * Writes a file that only its owner can read, part by part: it appears at `path` when it is complete and on the disk,
+ * or not at all. A draft left by an earlier try is replaced.
  */
 export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
   const draft = `${path}.part`
@@ -41,7 +41,7 @@ export function makeWhole(path: string, make: (draft: string) => void): void {
   renameSync(draft, path)
 }
 
-/** So many characters are written at once. */
+/** How many characters are written at once. */
 const partCharacters = 65_536
 
 /** Texts as bytes, in parts that are worth writing. */

@@ -20,7 +20,7 @@ import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Job } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
 
-/** Deploys a collection's contract to the address it was promised, by the factory that it was promised with. */
+/** Deploys a collection's contract to its promised address, by the factory that it was promised with. */
 export const deployCollections: Job<"deployCollection"> = {
   async plan(chain, queries, [effect]) {
     const collection = await collectionOf(queries, effect)
@@ -39,7 +39,7 @@ export const deployCollections: Job<"deployCollection"> = {
       ? failure("collection.deployment_reverted", reason)
       : null,
 
-  /** Success is the factory's log, or code at the promised address, where an earlier transaction put it there. */
+  /** Success is the factory's log, or code at the promised address, if an earlier transaction put it there. */
   async results(chain, queries, { transaction, effects, receipt }) {
     return await Promise.all(
       effects.map(async (effect) => {
@@ -65,7 +65,7 @@ export const deployCollections: Job<"deployCollection"> = {
   },
 }
 
-/** Another factory would deploy the collection elsewhere, and a call of no contract at all would succeed. */
+/** Another factory would deploy elsewhere, and a call to an address without a contract would succeed. */
 async function requireFactory(chain: ConnectedChain, collection: CollectionRow): Promise<Address> {
   const { factory_address: named } = chain.config
   if (collection.factory_address === named) return named
@@ -96,9 +96,9 @@ function isDeployedBy({ logs }: TransactionReceipt, factory: Address, contract: 
 }
 
 /**
- * Whether the contract is there for as long as the transaction stays in its block: one that reverted counts on another,
- * which a reorganization above that block may undo. Asked by number: a provider that does not have the block yet refuses,
- * where its newest one would lack the code.
+ * Whether the contract is there for as long as the transaction stays in its block: a reverted one relies on another,
+ * which may be undone alone. Asked by block number: a provider that lacks the block then refuses, where its newest
+ * block would lack the code.
  */
 async function hasCode(
   chain: ConnectedChain,

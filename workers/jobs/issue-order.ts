@@ -5,10 +5,10 @@ import { type CollectionRow, effects } from "../../src/db/schema.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 import { heldSerials } from "./take-up-serials.ts"
 
-/** The most single units that are joined into one transaction; a bulk request has no more either. */
+/** The most single units joined into one transaction; a bulk request has no more either. */
 export const maxUnits = 100
 
-/** The first unit with its bulk request, or with the single ones that follow before the next bulk request. */
+/** The first unit with the rest of its bulk request, or with the single units before the next one. */
 export function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUnit">[] {
   const bulkPairingId = ofCollection[0]?.input.bulk_pairing_id
   const end = ofCollection.findIndex((effect) => effect.input.bulk_pairing_id !== bulkPairingId)
@@ -16,9 +16,9 @@ export function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUni
 }
 
 /**
- * Those of a batch that come before the first older unit which is missing in it: that one waits in another lane, to which
- * it was given while the collection was that lane's, and is still to be moved to this one. The collection is read before:
- * whoever takes serials back later makes this plan void.
+ * The part of a batch before the first older unit that is missing from it: that unit still waits in another lane, which
+ * had the collection before, and is yet to move here. Read after the collection: whoever takes serials back later voids
+ * this plan.
  */
 export async function withoutOvertaking(
   queries: Queries,
@@ -49,8 +49,8 @@ const inLine = query((db, { collection_id, limit }: Given<{ collection_id: strin
 )
 
 /**
- * Those of a batch whose serials nobody has. A unit has one of them where its issuance was confirmed before that of an
- * older transaction could be read, and a reorganization undid both: it is sent anew once what it builds on is there.
+ * The part of a batch before the first serial that a unit has already. That happens where its issuance was confirmed
+ * before an older one could be read and a reorganization undid both: it is sent anew once what it builds on is there.
  */
 export async function beforeHeldSerials(
   queries: Queries,

@@ -9,8 +9,8 @@ import type { Call } from "../../src/engine/jobs/job.ts"
 export const maxAtDesk = 20
 
 /**
- * Joins calls of several collections into one of the desk, as far as the desk would be let make them now: what is
- * refused is left for a call of its own, which says why. Null where the first is refused, or has none beside it.
+ * Joins calls to several collections into one call of the desk, as far as the desk may make them now; a refused call is
+ * left to go by itself, which tells why. Null where the first is refused, or none is left beside it.
  */
 export async function joinAtDesk<Name extends LaneEffect>(
   chain: ConnectedChain,
@@ -25,7 +25,7 @@ export async function joinAtDesk<Name extends LaneEffect>(
     members: joined.flatMap(({ call }) => call.members),
     to: first.desk,
     data: encodeRun(joined.map(({ call: { to, data } }) => ({ to, data }))),
-    // Each estimate has the costs of a whole transaction in it.
+    // Each estimate includes the cost of a whole transaction.
     gas: (joined.reduce((sum, { gas }) => sum + gas, 0n) * 5n) / 4n,
     async reserve(turn) {
       for (const { call } of joined) await call.reserve?.(turn)

@@ -4,8 +4,8 @@ import { reach } from "../../src/engine/chain/rpc.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 
 /**
- * Whether a reorganization took the contract away from what was tried before: a call of nobody succeeds and does
- * nothing, so it waits until the deployment is back. What was never tried is not asked about.
+ * Whether a reorganization removed the contract of work that was tried before: a call to an empty address succeeds and
+ * does nothing, so the work waits until the deployment is back. For work never tried, nothing is asked.
  */
 export async function isContractLost(
   { rpc }: Pick<ConnectedChain, "rpc">,

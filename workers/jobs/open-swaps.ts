@@ -7,8 +7,8 @@ import { chipReplacements, effects, transactions } from "../../src/db/schema.ts"
 type Swap = { unit_id: string; chip_id: string }
 
 /**
- * The swaps of some units that a reorganization may still undo. Their lanes bring them back then, so until they are
- * final another chip on chain stands against nothing.
+ * The swaps of some units that are not final. If a reorganization undoes one, its lane brings it back: until then
+ * another chip on chain proves nothing.
  */
 export async function openSwaps(queries: Queries, unit_ids: string[]): Promise<Swap[]> {
   return await openSwapsOf(queries, { unit_ids })

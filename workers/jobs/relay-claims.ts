@@ -63,7 +63,7 @@ export const relayClaims: Job<"relayClaim"> = {
     return claim ? await claimedBefore(chain, claim, 0n) : null
   },
 
-  /** Claimed is what the chain's `Transfer` out of custody says, in this transaction or an earlier one. */
+  /** A claim is the chain's `Transfer` out of custody, in this transaction or an earlier one. */
   async results(chain, queries, { effects, receipt }) {
     const claims = await claimsOf(queries, effects)
     const logs = parseEventLogs({ abi: collectionAbi, eventName: "Transfer", logs: receipt.logs })
@@ -76,7 +76,7 @@ export const relayClaims: Job<"relayClaim"> = {
         )
         if (here) return { output: { transaction_hash: receipt.transactionHash } }
         const token = { contract: claim.contract, serial: BigInt(claim.serial) }
-        // Still in custody, as after the chain lost the issuance for a while: nothing stands against the claim.
+        // Still in custody, as after the chain lost the issuance for a while: nothing prevents the claim.
         if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"
         // Whoever claimed it may have handed it over since.
         const earlier = await claimedBefore(chain, claim, receipt.blockNumber)
@@ -91,7 +91,7 @@ export const relayClaims: Job<"relayClaim"> = {
   },
 }
 
-/** As many of one contract as go into one call, and where there is a desk of so many contracts, the first one's first. */
+/** The claims for the next call: of one contract, or with a desk of several, the first one's first. */
 function nextOf(chain: ConnectedChain, claims: Claim[]): Claim[] {
   const groups = [...byContractOf(claims).values()]
   return groups
@@ -127,7 +127,7 @@ type Claim = {
   recipient: Address
 }
 
-/** Those that can be told: a claim whose unit has no serial is left out. */
+/** The claims whose units have serials. */
 async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Promise<Claim[]> {
   const rows = await tokensOf(queries, { unit_ids: effects.map(({ input }) => input.unit_id) })
   return effects.flatMap((effect) => {
@@ -155,14 +155,14 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
     .where(inArray(units.id, unit_ids)),
 )
 
-/** Those that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */
+/** Claims that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */
 async function reboundClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
   return await filterAll(claims, (claim) => hasOtherChip(chain, claim, "latest"))
 }
 
 /**
- * Those whose unit got its other chip for good, and not because a replacement is undone that comes back, and of which no
- * bytes are out that may claim it yet.
+ * Claims whose unit has its other chip for good: no replacement is undone that comes back, and no bytes are out that
+ * may still claim it.
  */
 async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound: Claim[]): Promise<Claim[]> {
   const awaited = await awaitedClaims(queries, rebound)
@@ -175,7 +175,7 @@ async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound
   return await filterAll(superseded, isOver)
 }
 
-/** Those that wait for a replacement which a reorganization has undone, and whose lane brings it back. */
+/** Claims that wait for a replacement that a reorganization undid and whose lane brings it back. */
 async function awaitedClaims(queries: Queries, rebound: Claim[]): Promise<Claim[]> {
   if (rebound.length === 0) return []
   const swaps = await openSwaps(
@@ -206,7 +206,7 @@ async function filterAll(claims: Claim[], ask: (claim: Claim) => Promise<boolean
   return claims.filter((_, index) => answers[index])
 }
 
-/** As after a back-up was restored from before a replacement, or where somebody else has a signer's key. */
+/** As after a restored back-up from before a replacement, or where somebody else has a signer's key. */
 function endOf(superseded: Claim[]): Write<"relayClaim"> {
   const unit_ids = superseded.map(({ effect }) => effect.input.unit_id)
   return {
@@ -234,7 +234,7 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
 async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) {
   const { contract, deployed_block, recipient, serial } = claim
   const newest_block = await newestSince(chain.headers, seen)
-  // Whoever it was claimed by: one recipient's claim would be looked for down to the deployment where it is another's.
+  // Any recipient: a search for one alone would go down to the deployment where it is another's.
   const args = { from: contract, tokenId: BigInt(serial) }
   const [log] = await searchCollectionLogs(
     chain,

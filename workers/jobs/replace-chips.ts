@@ -51,7 +51,9 @@ export const replaceChips: Job<"replaceChip"> = {
   mayPass: async (queries, effect, reason) =>
     reason === "ChipMismatch" && (await followsOpenSwap(queries, effect)),
 
-  /** Success is the contract's own word, in this transaction or an earlier one, or its state where it had nothing to do. */
+  /**
+   * Success is the contract's own event, here or in an earlier transaction, or its state where it had nothing to do.
+   */
   async results(chain, queries, { effects: swaps, receipt }) {
     return await Promise.all(
       swaps.map(async (effect): Promise<JobResult<"replaceChip">> => {
@@ -67,13 +69,13 @@ export const replaceChips: Job<"replaceChip"> = {
         if (isSwapped) return { output: { transaction_hash } }
         const now = await tokenSince(chain, token, receipt.blockNumber)
         const isAsBefore = now.chip_id === previous_chip_id
-        // What did it was sent before a back-up was restored, or came back with a reorganization, or somebody else
-        // sent it.
+        // It was done by something sent before a restored back-up, brought back by a reorganization, or sent by
+        // somebody else.
         const isDone = now.chip_id === chip_id && receipt.status === "success"
         const search = isDone ? swapIfTold : swapOf
         const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
         if (other) return { output: other.output }
-        // The token was issued for this very chip, or nobody who is asked has the logs of that time.
+        // The token was issued for this very chip, or no provider that is asked has logs that old.
         if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))
           return { output: { transaction_hash } }
         if (now.chip_id === chip_id) return "again"
@@ -81,10 +83,10 @@ export const replaceChips: Job<"replaceChip"> = {
           return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
             ? { error: failure("chip_replacement.locked", transaction_hash) }
             : "again"
-        // As after the chain lost the issuance, or the swap before this one, for a while: nothing stands against it.
+        // As after the chain lost the issuance, or the swap before this one, for a while: nothing prevents it.
         const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
         if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
-        // What was told of is lost only for a chip that is as deep: another swap may be undone alone.
+        // What was reported counts as lost only if the other chip is as deep: another swap may be undone alone.
         if (effect.status === "done" && !isAsBefore) {
           const then = await tokenAtDepth(chain, token, receipt.blockNumber)
           if (then === null || then.chip_id === previous_chip_id) return "again"
@@ -135,7 +137,7 @@ async function swapOf(
   return swap ? doneBy(swap) : null
 }
 
-/** The same; null also where nobody who is asked has the logs, who holds up nothing that is done. */
+/** The same; null also where no provider has the logs: what is done does not wait for them. */
 async function swapIfTold(...search: Parameters<typeof swapOf>) {
   try {
     return await swapOf(...search)
@@ -146,8 +148,8 @@ async function swapIfTold(...search: Parameters<typeof swapOf>) {
 }
 
 /**
- * Whether what bound a token to a chip stays for as long as a block that was seen, or for ever; at the confirmation depth,
- * where nodes have forgotten older states.
+ * Whether a token is bound to a chip for as long as a block that was seen stays, or for ever. Nodes that have forgotten
+ * older states are asked at the confirmation depth.
  */
 async function isBoundAsFinal(
   chain: ConnectedChain,
@@ -162,7 +164,7 @@ async function isBoundAsFinal(
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }
 
-/** The token as it is now, and not at a block below one that was seen. */
+/** The token as it is now, never at a block below one that was seen. */
 async function tokenSince(chain: ConnectedChain, token: Token, seen: bigint) {
   return await tokenAt(chain, token, await newestSince(chain.headers, seen))
 }

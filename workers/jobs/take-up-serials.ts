@@ -19,17 +19,16 @@ import { type FoundSerial, ownIssuances } from "../../src/engine/found-serials.t
 import type { Effect, Wait, Write } from "../../src/engine/jobs/job.ts"
 import { isContractLost } from "./lost-contract.ts"
 
-/** The most serials that are taken up at once; there may be more. */
+/** The most serials that are taken up at once. */
 const maxSerials = 100
-/** How many of them the chain is asked for at the same time. */
+/** How many of them are asked for at the same time. */
 const serialsAtOnce = 20
 
 /**
- * Takes up serials that the chain has issued and the database does not know, as after an older back-up was restored:
- * each with the chip it is bound to, so that it goes to the unit that this chip is paired to, and nobody is issued a
- * second one. Null where there are none; what waits for the collection waits on while they are above the confirmation
- * depth, or not final where others issued them, and what failed before also while the chain has lost the contract.
- * Nothing of the collection may be on its way.
+ * Takes up serials that the chain has issued and the database does not know, as after a restored back-up, with the
+ * chips they are bound to: each goes to the unit that has its chip, so that no unit is issued twice. Null where there
+ * are none. Waits while they are above the confirmation depth, or not final where others issued them; and for a
+ * contract that the chain has lost. Nothing of the collection may be on its way.
  */
 export async function takeUpSerials(
   chain: ConnectedChain,
@@ -67,7 +66,7 @@ export async function takeUpSerials(
   }
 }
 
-/** Gives units of a collection that have just got their serials the owners that the chain had for these before. */
+/** Gives units that just got their serials the owners that the chain already had for these. */
 export async function takeFoundOwners(
   turn: Turn,
   collectionId: string,
@@ -98,7 +97,7 @@ const ownersOf = query(
       .where(and(eq(foundOwners.collection_id, collection_id), inArray(foundOwners.serial, serials))),
 )
 
-/** Those of a collection's serials that units have. */
+/** The serials of a collection that units have. */
 export async function heldSerials(
   queries: Queries,
   collectionId: string,
@@ -117,7 +116,7 @@ const unitsWith = query(
 )
 
 /**
- * Whether serials stay for ever, or are issued again by our lanes: what others have issued is not, and then whatever was
+ * Whether issuances are final, or our lanes would repeat them. What others issued is not repeated, and whatever was
  * issued after it waits for it.
  */
 async function areKept(chain: ConnectedChain, queries: Queries, issuances: Issuance[]): Promise<boolean> {
@@ -141,7 +140,7 @@ async function readSerials(
   })
 }
 
-/** The chip a serial is bound to, which need not be the one it was issued with. */
+/** The chip a serial is bound to now, maybe not the one it was issued with. */
 async function chipOf(
   { rpc }: ConnectedChain,
   { address }: CollectionRow,
@@ -176,7 +175,7 @@ async function issuancesOf(
   )
 }
 
-/** How serials from the lowest on were issued, and maybe others. */
+/** How serials from the lowest on, and maybe others, were issued. */
 async function issuancesSince(
   chain: ConnectedChain,
   { id, address, deployed_block }: CollectionRow,
@@ -198,7 +197,7 @@ async function issuancesSince(
       }),
     )
   } catch (error) {
-    // Providers that refuse a range are no reason to hold up the other collections of the lane.
+    // Providers that refuse a range must not hold up the other collections of the lane.
     if (!(error instanceof ChainUnreachable)) throw error
     throw new Error(
       `the logs of collection ${id} cannot be read (${error.message}): where a range of blocks is refused, lower log_range_blocks of chain ${chain.chain_id} in CHAINS`,

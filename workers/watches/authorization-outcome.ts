@@ -15,8 +15,8 @@ import { type Move, ownerAt } from "./follow-owners.ts"
 import { type Changes, changesOf, moveOf } from "./ownership-changes.ts"
 
 /**
- * An open authorization. `last_error`: why nobody could tell what became of it, when it was asked about last. `holder`:
- * who has the token that it is for, null in custody.
+ * An open authorization. `last_error`: why its outcome was unknown when last asked. `holder`: who has its token, null
+ * in custody.
  */
 export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "last_error" | "due_at"> & {
   effect_id: string
@@ -25,8 +25,8 @@ export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "la
 }
 
 /**
- * Who asks a chain about authorizations, and looks no further than a block at the confirmation depth. `isAgreed`: whether
- * all providers say the same of that one.
+ * Asks a chain about authorizations, up to the block `deepest` at the confirmation depth. `isAgreed`: whether all
+ * providers agree on that block.
  */
 export type Asker = {
   context: Context
@@ -38,14 +38,14 @@ export type Asker = {
 /** Blocks that were read, up to one of this time, in seconds since 1970. */
 export type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
 
-/** `newest` is the token's last move, where that had to be searched for. */
+/** `newest` is the token's last move, where it had to be searched for. */
 type Ended = { is: "ended"; output: WatchAuthorizationOutput; newest: Move | null }
 export type Verdict = Ended | { is: "open" } | { is: "unknown"; because: string }
 
 /**
- * What became of an authorization by the end of some blocks; null where they say nothing of its token and nobody has to
- * be asked. One that nobody has used for a while is asked for once, because whoever made it may have been told of an older
- * state by a provider that was behind; and one of which nobody can tell, again and again.
+ * What became of an authorization by the end of some blocks; null where they say nothing of its token and nobody need
+ * be asked. One that stays unused is asked about once, as whoever made it may have read an older state; one of unknown
+ * outcome, again and again.
  */
 export async function judgeAuthorization(
   asker: Asker,
@@ -60,11 +60,11 @@ export async function judgeAuthorization(
   const isOver = timestamp > deadline
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
-    // The state is asked for by a block's number: whoever follows another fork would tell what is so on that one.
+    // The state is asked for by block number: a provider on another fork would answer for its own block.
     if (!(await asker.isAgreed())) return torn
     return await verdictByState(asker, watch, isOver)
   } catch (error) {
-    // What cannot be told of one token holds up no other.
+    // An unknown outcome of one token holds up no other.
     if (error instanceof ChainUnreachable) return { is: "unknown", because: error.message }
     throw error
   }
@@ -75,7 +75,7 @@ const torn: Verdict = {
   because: "not all providers say the same of the newest block that is deep enough",
 }
 
-/** Logs can be missing where a provider was behind, or be in blocks still to be read; the state of a token cannot. */
+/** Logs may be missing where a provider was behind, or be in blocks still unread; the state cannot. */
 async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Promise<Verdict> {
   const asked = watch.input
   const nonce = await nonceAt(asker, asked, asker.deepest)
@@ -84,7 +84,7 @@ async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Prom
     return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
   if (isOver) return ended({ outcome: "expired" })
   if (nonce < asked.authorization_nonce || (await isHolders(asker, watch))) return { is: "open" }
-  // The token has come to this nonce on another way, as on another fork: nobody can use it there.
+  // The token reached this nonce in another way, as on another fork: nobody can use the authorization.
   const final = least(await asker.chain.headers.finalHeight(), asker.deepest)
   if ((await nonceAt(asker, asked, final)) === nonce) return await supersededByLast(asker, asked)
   return { is: "unknown", because: "its unit belongs to somebody else, which is not final yet" }
@@ -114,8 +114,8 @@ function ended(output: WatchAuthorizationOutput, newest: Move | null = null): En
 }
 
 /**
- * What became of an authorization whose token changed its owner or chip, each time with its next nonce, found where
- * the first of these changes is.
+ * The outcome of an authorization whose token changed owner or chip since, each time with its next nonce: the first of
+ * these changes tells.
  */
 async function outcomeInLogs(
   asker: Asker,
@@ -143,8 +143,8 @@ const withoutLogs: Verdict = {
 }
 
 /**
- * Whether a change is at or after the one that took the authorization's nonce: where newer logs are missing, it is an
- * older one. Nodes that have forgotten so old a state cannot tell, and are believed to have all logs.
+ * Whether a change is at or after the one that took the authorization's nonce: where newer logs are missing, it is
+ * older. Nodes that have forgotten so old a state are trusted to have all logs.
  */
 async function isAfterNonce(
   { rpc }: ConnectedChain,
@@ -157,7 +157,7 @@ async function isAfterNonce(
   return nonce === null || nonce > asked.authorization_nonce
 }
 
-/** So many changes that moved the token's nonce, the newest first, and its last move. */
+/** The last changes that moved the token's nonce, newest first, and its last move. */
 async function nonceChanges(
   { context, chain, deepest }: Asker,
   asked: WatchAuthorizationInput,
@@ -172,7 +172,7 @@ async function nonceChanges(
   const serial = BigInt(asked.serial)
   const ofOwners = { address, event_name: "Transfer", args: { tokenId: serial } } as const
   const ofChips = { address, event_name: "ChipReplaced", args: { serial } } as const
-  // Both at once, range by range: a search for one of them alone ends at the deployment where there is none.
+  // Both together, range by range: a search for one kind alone goes down to the deployment where there is none.
   const changesIn = async (range: BlockRange) => {
     const [transfers, swaps] = await Promise.all([
       logsOf(chain, ofOwners, range),
@@ -194,7 +194,7 @@ async function nonceChanges(
   return { found: found.map(({ log }) => log), newest: found.find(({ move }) => move)?.move ?? null }
 }
 
-/** Providers that refuse to be searched are no reason to hold up other authorizations. */
+/** Providers that refuse a search must not hold up other authorizations. */
 function none(error: unknown): [] {
   if (error instanceof ChainUnreachable) return []
   throw error

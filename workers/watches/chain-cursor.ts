@@ -12,15 +12,15 @@ import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { isNewestMarkThere, markStretch, newestMark } from "./chain-marks.ts"
 
-/** Where a chain was last read, by whichever worker; null where it never was. */
+/** How far any worker has read a chain; null where none has. */
 export type Cursor = typeof chainCursors.$inferSelect | null
 
 /** How far a chain was read; `is_lost`: blocks above that are no longer part of it. */
 type LastRead = { block: bigint; is_lost: boolean }
 
 /**
- * The last block that was read and is still part of the chain; where that is lost, the newest mark that is. Of a chain
- * that was never read, the last block before its oldest collection.
+ * The last block that was read and is still part of the chain; if it was lost, the newest mark that is. For a chain
+ * never read, the last block before its oldest collection.
  */
 export async function lastRead(
   { db, log }: Context,
@@ -30,7 +30,7 @@ export async function lastRead(
 ): Promise<LastRead> {
   if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), is_lost: false }
   const { owners_block_number, owners_block_hash } = cursor
-  // A release that did not follow owners has read so far: its last results may be in blocks just below.
+  // An earlier release, which did not follow owners, has read this far: its last results may be just below.
   if (owners_block_number === null)
     return {
       block: most(BigInt(cursor.block_number) - BigInt(chain.config.finality_depth), -1n),
@@ -84,7 +84,7 @@ async function readSinceAsked(
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
 
-/** Whether the block by which owners were asked for last is part of the chain; also where none ever was. */
+/** Whether the block by which owners were last asked for is part of the chain; true where none ever was. */
 export async function isAskedThere(
   { headers }: ConnectedChain,
   cursor: Cursor,
@@ -96,8 +96,8 @@ export async function isAskedThere(
 }
 
 /**
- * Somebody else has read the chain since: what was seen before may be of blocks that are gone. `unread`: the block above
- * which it has to be looked again; null where nothing was found that would be missed.
+ * Another worker has read the chain since: what was seen may be of blocks that are gone. `unread`: the block above
+ * which to look again; null where nothing found would be missed.
  */
 export class ReadByAnother extends Error {
   constructor(readonly unread: bigint | null) {
@@ -108,15 +108,14 @@ export class ReadByAnother extends Error {
 /** How far a chain was read. */
 export const readUpTo = ["owners_block_number", "owners_block_hash"] as const
 
-/** By which block owners were asked for anew, or before it was read. */
+/** By which block owners were last asked for, or were found before it was read. */
 export const askedBy = ["asked_block_number", "asked_block_hash"] as const
 
-/** What of a cursor has to be as it was. */
+/** The columns of a cursor that must be unchanged. */
 export type Held = readonly (typeof readUpTo | typeof askedBy)[number][]
 
 /**
- * Throws `ReadByAnother` unless a chain's cursor still says of these what it said. Whoever asks next waits until the turn
- * is over.
+ * Throws `ReadByAnother` unless these columns of a chain's cursor are unchanged, and locks it until the turn is over.
  */
 export async function holdCursor(
   { tx }: Turn,
@@ -129,15 +128,15 @@ export async function holdCursor(
   if (what.some((each) => now?.[each] !== cursor?.[each])) throw new ReadByAnother(unread)
 }
 
-/** Where a chain was last read, as the database has it now. */
+/** The cursor of a chain, as the database has it now. */
 export async function readCursor(queries: Queries, chainId: number): Promise<Cursor> {
   const [cursor] = await cursorOf(queries, { chain_id: chainId })
   return cursor ?? null
 }
 
 /**
- * Notes by which block owners are asked for anew, before they are, or were found before it was read. Answers the cursor
- * as it is then.
+ * Notes the block by which owners are asked for, before they are, or were found before it was read. Returns the new
+ * cursor.
  */
 export async function noteOwnersAsked(
   { tx }: Turn,
@@ -169,8 +168,8 @@ export async function moveCursor(
 }
 
 /**
- * The last block in which nothing can have happened to a collection's tokens: there are some where no read has ever
- * succeeded, or where a back-up from that time was restored.
+ * The last block before anything can have happened to a collection's tokens: needed where no read has ever succeeded,
+ * or after a restored back-up from that time.
  */
 async function beforeCollections(queries: Queries, chain: ConnectedChain, deepest: bigint): Promise<bigint> {
   const { chain_id } = chain
@@ -185,13 +184,13 @@ async function beforeCollections(queries: Queries, chain: ConnectedChain, deepes
   return before.reduce(least)
 }
 
-/** How far apart the clocks of a chain and of whoever created a collection may be. */
+/** How far apart the clocks of a chain and of a collection's creator may be. */
 const mostClockSeconds = 600
 
-/** The last block below a height that is older than a moment, in seconds since 1970; -1 where none is. */
+/** The last block below a height that is older than a moment, in Unix seconds; -1 where none is. */
 async function lastBefore({ headers }: ConnectedChain, since: bigint, height: bigint): Promise<bigint> {
   const isOlder = async (block: bigint) => block < 0n || (await headers.at(block)).timestamp < since
-  // By ever longer steps first: no block is asked for that is much older than needed.
+  // By doubling steps first: no block much older than needed is asked for.
   let step = 1n
   while (!(await isOlder(height - step))) step *= 2n
   let [older, newer] = [height - step, height - step / 2n]
@@ -212,7 +211,7 @@ const firstDeployed = query((db, { chain_id }: Given<{ chain_id: number }>) =>
     .limit(1),
 )
 
-/** Of those whose deployment is not known here, though the chain may have it, and tokens too. */
+/** The first collection whose deployment is not known here, although the chain may have it, and tokens. */
 const firstPromised = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({ created_at: collections.created_at })
@@ -226,7 +225,7 @@ const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db.select().from(chainCursors).where(eq(chainCursors.chain_id, chain_id)),
 )
 
-/** Read by a write, which locks it: what only was read, Postgres lets another one change beside it. */
+/** A write that changes nothing, to lock the row: Postgres lets others change what was only read. */
 const takeCursor = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db.update(chainCursors).set({ chain_id }).where(eq(chainCursors.chain_id, chain_id)).returning(),
 )

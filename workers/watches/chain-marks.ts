@@ -5,12 +5,12 @@ import { type Given, query } from "../../src/db/query.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 
-/** A stretch that was read: after block `from` up to `number`, which has this hash. */
+/** Blocks that were read: after `from` up to `number`, which has this hash. */
 type Stretch = { from: bigint; number: bigint; hash: string }
 
 /**
- * The newest block up to which the chain was read and which is still part of it, `highest` or below; null where none is
- * known. Throws `ChainUnreachable`.
+ * The newest mark at `highest` or below that is still part of the chain; null where none is known. Throws
+ * `ChainUnreachable`.
  */
 export async function newestMark(
   queries: Queries,
@@ -38,8 +38,8 @@ export async function isNewestMarkThere(
 }
 
 /**
- * Marks the end of a stretch where it passes a multiple of the finality depth. Every second multiple is kept twice as
- * long, every fourth four times, and so on: as far back as any fork may be, there is a mark not much further back.
+ * Marks the end of a stretch that passes a multiple of the finality depth. Every second multiple is kept twice as long,
+ * every fourth four times, and so on: however far back a fork is, there is a mark not much further back.
  */
 export async function markStretch(
   { tx }: Turn,
@@ -53,7 +53,7 @@ export async function markStretch(
   await addMark(tx, { chain_id, number: at, hash, kept_until: at + 4 * passed })
 }
 
-/** The multiple of `unit` by the highest power of two that goes into a block above `from`, up to `to`; 0 where none does. */
+/** The multiple of `unit` by the highest power of two, above `from` and up to `to`; 0 where there is none. */
 function highestPassed(from: number, to: number, unit: number): number {
   const differing = Math.floor(Math.max(from, 0) / unit) ^ Math.floor(to / unit)
   return differing === 0 ? 0 : unit * 2 ** (31 - Math.clz32(differing))
@@ -67,7 +67,7 @@ const marksUpTo = query((db, { chain_id, highest }: Given<{ chain_id: number; hi
     .orderBy(desc(chainMarks.block_number)),
 )
 
-/** Those that are too old, and those of blocks that are read again. */
+/** Drops marks that are too old, and marks of blocks that are read again. */
 const dropMarks = query((db, { chain_id, number }: Given<{ chain_id: number; number: number }>) =>
   db
     .delete(chainMarks)

@@ -14,15 +14,15 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
 import { partsOf } from "../../src/platform/parts.ts"
 import { type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
 
-/** The collections of a chain whose tokens may change hands, by the lower-case addresses of their contracts. */
+/** A chain's collections whose tokens may change hands, by lower-case contract address. */
 export type Contracts = ReadonlyMap<string, { collection_id: string; address: Address }>
 
 /** A token that went from one address to another. */
 export type Move = { address: Address; serial: bigint; from: Address; to: Address; block_number: bigint }
 
 /**
- * Those of a chain. One that is still being deployed, or whose deployment had failed, has them, too, where an older
- * back-up was restored: by the time its deployment is found, the blocks in which they moved have been read.
+ * Those of a chain, even if their deployment is open or failed: after a restored back-up, the blocks in which their
+ * tokens moved are read before the deployment is found.
  */
 export async function contractsOn(queries: Queries, chainId: number): Promise<Contracts> {
   const rows = await contractsWithTokens(queries, { chain_id: chainId })
@@ -38,11 +38,11 @@ const contractsWithTokens = query((db, { chain_id }: Given<{ chain_id: number }>
     .where(eq(collections.chain_id, chain_id)),
 )
 
-/** Writes down who has the moved tokens now, in the order of the chain. */
+/** Records who has the moved tokens now, in the order of the chain. */
 export async function followMoves(turn: Turn, contracts: Contracts, moves: readonly Move[]): Promise<void> {
   for (const { address, serial, from, to, block_number } of moves) {
     const contract = contracts.get(lower(address))
-    // An issuance, after which the token is in custody: its own results tell of that.
+    // An issuance, which puts the token into custody: its own results tell of that.
     if (!contract || isAddressEqual(from, zeroAddress)) continue
     const seen = { owner: ownerIn(address, to), block_number: Number(block_number) }
     const token = { ...contract, serial: Number(serial) }
@@ -53,8 +53,9 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
 }
 
 /**
- * The unit is no longer in custody, by whatever way: its chip is locked, and nobody can claim it. It is back where the
- * chain has lost a claim that nobody here knows, as after a back-up was restored: no lane and no wallet brings it back.
+ * Records a unit's owner. A unit out of custody is claimed, in whatever way: its chip is locked. One back in custody is
+ * returned, where the chain lost a claim that nobody here knows, as after a restored back-up: no lane and no wallet
+ * brings it back.
  */
 export async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
   if (isOutdated(seen, unit)) return
@@ -85,9 +86,8 @@ const unitOfToken = query((db, { collection_id, serial }: Given<Token>) =>
 type Token = { collection_id: string; serial: number }
 
 /**
- * No unit has the serial yet, as after an older back-up was restored: whoever gets it has this owner. Custody is written
- * down, too, so that it is asked for anew where the block that says so is gone. `told_by`: the block whose word is not
- * good any more.
+ * Records the owner of a serial that no unit has yet, as after a restored back-up. Custody is recorded, too, so that it
+ * is asked for anew if its block is gone. `told_by`: the block whose word no longer counts.
  */
 async function noteFoundOwner(
   { tx, at }: Turn,
@@ -113,8 +113,8 @@ const foundOwnerOf = query((db, { collection_id, serial }: Given<Token>) =>
 )
 
 /**
- * After a reorganization: asks the chain for the owners that the blocks above `safe` had told of, since no log tells of
- * a move that is gone. Throws `ReadByAnother`, `ChainUnreachable`.
+ * After a reorganization, asks the chain for the owners that blocks above `safe` had told of: no log tells of a move
+ * that is gone. Throws `ReadByAnother`, `ChainUnreachable`.
  */
 export async function askOwnersAnew(
   context: Context,
@@ -140,14 +140,14 @@ export async function askOwnersAnew(
   }
 }
 
-/** What a block told that is gone is no more than a guess, however high it was; but not what was told since. */
+/** What a lost block told is only a guess, however high it was; what was told since is not. */
 function unlessGone(block: number | null | undefined, gone: number | null): number | null {
   return block == null || block === gone ? null : block
 }
 
 type DoubtfulToken = Token & { address: Address; told_by: number }
 
-/** Those whose owners blocks above `safe` have told of, whether a unit has their serial or none yet. */
+/** Tokens whose owners were told by blocks above `safe`, whether a unit has their serial or not. */
 async function doubtfulTokens(queries: Queries, chainId: number, safe: bigint): Promise<DoubtfulToken[]> {
   const token = { collection_id: collections.id, address: collections.address }
   const isOnChain = eq(collections.chain_id, chainId)
@@ -168,7 +168,7 @@ async function doubtfulTokens(queries: Queries, chainId: number, safe: bigint): 
 
 const atOnce = 20
 
-/** Null in custody, and while a reorganization has lost the issuance too. Throws `ChainUnreachable`. */
+/** Null in custody, and while the issuance is lost to a reorganization. Throws `ChainUnreachable`. */
 export async function ownerAt(
   { rpc }: ConnectedChain,
   address: Address,

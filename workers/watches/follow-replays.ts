@@ -5,9 +5,8 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
 import { keptSince } from "./reap-events.ts"
 
 /**
- * Queues what webhook endpoints are sent again, and has tried at once what waits for them, one step of each in turn, so
- * that none waits for the end of another's. Answers "more" where it has left something; where other workers were
- * quicker, they go on.
+ * Works on retries and replays of webhook endpoints, one step of each in turn, so that none waits for another's end.
+ * Answers "more" where something is left; where other workers were quicker, they go on.
  */
 export async function followReplays(context: Context): Promise<"more" | undefined> {
   const oldest = new Date(keptSince(context).getTime() + clearanceMilliseconds)
@@ -22,5 +21,8 @@ export async function followReplays(context: Context): Promise<"more" | undefine
   return isMore ? "more" : undefined
 }
 
-/** Whoever deletes what is too old may be at it, unseen, and by another clock: a row for what is gone would wait for ever. */
+/**
+ * Another process, with another clock, may be deleting old events unseen: a queued row for a deleted event would wait
+ * for ever.
+ */
 const clearanceMilliseconds = 60 * 60_000

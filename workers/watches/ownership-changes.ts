@@ -9,12 +9,12 @@ import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 import type { Move } from "./follow-owners.ts"
 
 /**
- * Blocks in a row that are read together; final ones cannot be replaced any more. Doubtful: before them, too, blocks may
- * have been read that are no longer part of the chain, as from a provider that followed another fork for long.
+ * Consecutive blocks that are read together. `is_doubtful`: earlier blocks that were read may no longer be part of the
+ * chain, as from a provider that followed another fork for long.
  */
 export type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
 
-/** Between which blocks they have to be: the one before them, null where that is not known, and the last of them. */
+/** The hashes of the block before them, null where that is unknown, and of the last of them. */
 type Between = { before: string | null; last: string }
 
 type OwnershipChange = {
@@ -26,8 +26,8 @@ type OwnershipChange = {
 }
 
 /**
- * What happened to the tokens of some contracts, in the order of the chain; null where final blocks have more of it than
- * providers answer at once: read fewer of them. Throws `ChainUnreachable`.
+ * What happened to the tokens of some contracts, in the order of the chain; null where final blocks have more than
+ * providers answer at once: then read fewer. Throws `ChainUnreachable`.
  */
 export async function readOwnershipChanges(
   chain: ConnectedChain,
@@ -37,7 +37,7 @@ export async function readOwnershipChanges(
 ): Promise<OwnershipChange[] | null> {
   const parts = chain.contracts_at_once.partsOf(addresses)
   if (!span.is_final) {
-    // By the hash of each block: a provider that follows another fork, or is behind, has no such block.
+    // By block hash: a provider that is behind or on another fork has no such block.
     const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
     if (between) requireTied(headers, between)
     return await changesIn(
@@ -53,7 +53,7 @@ export async function readOwnershipChanges(
   )
 }
 
-/** Who follows another fork has other blocks, and their logs. */
+/** A provider on another fork would have other blocks and logs. */
 function requireTied(headers: Header[], { before, last }: Between): void {
   let below = before
   for (const { number, hash, parent_hash } of headers) {
@@ -80,7 +80,7 @@ async function changesIn(
   return logs.flat().map(changeOf)
 }
 
-/** So that whoever has many collections keeps up with fast blocks, and asks no provider all at the same time. */
+/** Enough to keep up with fast blocks for many collections, without asking a provider everything at once. */
 const questionsAtOnce = 16
 
 function numbersIn({ first, last }: BlockRange): bigint[] {

@@ -5,8 +5,8 @@ import { query } from "../../src/db/query.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
 /**
- * Purges what was left of deleted webhook endpoints, one step of each in turn, and then themselves. Answers "more" where
- * it has left something; where other workers were quicker, they go on.
+ * Purges deleted webhook endpoints with all they left, one step of each in turn. Answers "more" where something is
+ * left; where other workers were quicker, they go on.
  */
 export async function reapEndpoints(context: Context): Promise<"more" | undefined> {
   let isMore = false

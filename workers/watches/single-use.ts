@@ -6,8 +6,8 @@ import { type Given, query } from "../../src/db/query.ts"
 import { claims, transfers } from "../../src/db/schema.ts"
 
 /**
- * What a claim or transfer is told of its authorization. Two that were asked for in the same moment can hold the same
- * one, which the contract lets through once: it is the first one's that is told so, and supersedes the other's.
+ * What a claim or transfer is told of its authorization. Two requested at the same moment may hold the same one, which
+ * the contract accepts once: the first to be told has used it, the other is superseded.
  */
 export async function singleUse(
   queries: Queries,

@@ -15,7 +15,10 @@ export type ToldUse = {
   transaction_hash: string
 }
 
-/** Those who were told that one of these authorizations was used, which blocks may have in another transaction now. */
+/**
+ * The claims and transfers that were told that they used one of these authorizations; blocks may have it in another
+ * transaction now.
+ */
 export async function toldUses(
   queries: Queries,
   { chain_id }: ConnectedChain,
@@ -59,7 +62,7 @@ function queryTold(table: typeof claims | typeof transfers, status: "claimed" | 
   )
 }
 
-/** What was told stays so, but of another transaction. */
+/** The outcome stays, in another transaction. */
 export async function restateUse({ tx, at }: Turn, id: string, transaction_hash: string): Promise<void> {
   const change = { transaction_hash, updated_at: at }
   await tx.update(claims).set(change).where(eq(claims.id, id))

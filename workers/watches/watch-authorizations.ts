@@ -41,16 +41,15 @@ import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } fro
 import { singleUse } from "./single-use.ts"
 import { restateUse, type ToldUse, toldUses } from "./told-uses.ts"
 
-/** How many blocks are read together while they may still be replaced: those of so many seconds, and no fewer than that. */
+/** How many blocks that may still be replaced are read together: those of this many seconds, but at least so many. */
 const secondsTogether = 2
 const leastTogether = 4
 
 /**
- * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles the
- * authorizations they used, outran or superseded. Authorizations are known by contract, serial and digest, never by
- * what a client reports. A use that a reorganization deeper than that has put into another transaction is told of that
- * one. Workers do so beside each other: what the one who comes second has found, it looks at again. Answers "idle"
- * where nothing is open and there was nothing to read.
+ * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles
+ * authorizations that were used, expired or superseded, by contract, serial and digest, never by what a client reports.
+ * Records the new transaction of a use that a deep reorganization moved. Workers run side by side: the second looks
+ * again at what it found. Answers "idle" where nothing is open and nothing was to be read.
  */
 export async function watchAuthorizations(
   context: Context,
@@ -70,10 +69,10 @@ export async function watchAuthorizations(
     }
 }
 
-/** Nobody is overtaken that often: another worker reads on once for each block. */
+/** Nobody is overtaken more often: another worker reads once for each block. */
 const mostAttempts = 4
 
-/** `unread`: the block above which it has to be read once more; null where what was read last says it. */
+/** `unread`: the block above which to read once more; null where the cursor says it. */
 async function readOn(
   context: Context,
   chain: ConnectedChain,
@@ -98,16 +97,16 @@ async function readOn(
   if (read.is_lost) cursor = await replaceLostOwners(asker, cursor, read.block)
   const watched = await openWatches(context, chain)
   const contracts = await contractsOn(context.db.read, chain.chain_id)
-  // Without a contract, nothing before now can matter.
+  // Without a contract, nothing earlier matters.
   const from = contracts.size === 0 ? deepest : since + 1n
 
-  // Asked for a range, a node that is behind may leave out what it does not have.
+  // For a range, a node that is behind may leave out what it does not have.
   const final = head - surelyHeld(chain.config) + 1n
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
     ...{ ...asker, checkpoint, contracts },
-    // Two who have both lost blocks would keep each other from asking for owners anew.
+    // Otherwise two workers that both lost blocks would keep each other from asking for owners anew.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
   }
@@ -142,8 +141,8 @@ async function replaceLostOwners(
 }
 
 /**
- * Notes by which block all owners were asked for anew. Where another worker asks by a later block of the same chain, that
- * one stays, so that neither keeps the other from it: it is gone wherever this one is. Throws `ReadByAnother`.
+ * Notes the block by which all owners were asked for. If another worker asks by a later block of the same chain, that
+ * one stays, so that neither stops the other: it is lost whenever this one is. Throws `ReadByAnother`.
  */
 async function noteAllAsked(
   context: Context,
@@ -169,11 +168,11 @@ type Round = Asker & {
   contracts: Contracts
   cursor: Cursor
   held: Held
-  /** What was read already, above which the cursor stays: where that is replaced, it has to be seen. Null where it is lost. */
+  /** Up to where blocks were read before: the cursor stays there until they are passed. Null where that is lost. */
   highest: bigint | null
 }
 
-/** Answers from where to go on: from the same block again where so many are more than providers answer at once. */
+/** Returns where to go on: at the same block again where there was more than providers answer at once. */
 async function readBlocks(
   round: Round,
   watched: Watch[],
@@ -242,7 +241,7 @@ async function findIn(round: Round, watched: readonly Watch[], span: Span): Prom
   }
 }
 
-/** Answers how the authorizations ended, and the cursor as it is then. Throws `ReadByAnother`. */
+/** Returns how the authorizations ended, and the new cursor. Throws `ReadByAnother`. */
 async function writeDown(
   turn: Turn,
   { chain, contracts, cursor, held, highest }: Round,
@@ -259,27 +258,27 @@ async function writeDown(
   }
   for (const { watch, note } of notes) await noteAsked(turn.tx, { effect_id: watch.effect_id, ...note })
   for (const { id, transaction_hash } of restated) await restateUse(turn, id, transaction_hash)
-  // After the results, so that what the blocks say stands.
+  // After the results, so that what the blocks say counts.
   await followMoves(turn, contracts, moves)
   const isNew = highest === null || last > highest
   const read = isNew ? await moveCursor(turn, chain, first - 1n, block) : cursor
-  // No mark and no cursor tells of a block that is gone before it was read.
+  // Neither mark nor cursor would tell if a block that is not read yet is replaced.
   return { ends, moved: is_ahead ? await noteOwnersAsked(turn, chain, asked) : read }
 }
 
 type Judged = { watch: Watch; verdict: Verdict }
 
-/** Those of which there is something to say. */
+/** Judges all; leaves out those with nothing to say. */
 async function judgeAll(asker: Asker, watched: readonly Watch[], seen: SeenInBlocks): Promise<Judged[]> {
   const judge = async (watch: Watch) => ({ watch, verdict: await judgeAuthorization(asker, watch, seen) })
   const judged = await someAtATime(watched, watchesAtOnce, judge)
   return judged.flatMap(({ watch, verdict }) => (verdict ? { watch, verdict } : []))
 }
 
-/** So that whoever has many is not asked about all of them at the same time. */
+/** So that a provider is not asked about many at the same time. */
 const watchesAtOnce = 20
 
-/** What was told of and is in another transaction now. */
+/** Uses that were reported and are in another transaction now. */
 function usedAnew(told: readonly ToldUse[], changes: Changes) {
   return told.flatMap((use) => {
     const found = changesOf(changes, use).find(({ digest }) => digest === use.authorization_digest)
@@ -290,7 +289,7 @@ function usedAnew(told: readonly ToldUse[], changes: Changes) {
 
 type Note = Pick<Watch, "attempts" | "last_error" | "due_at">
 
-/** What is to be known of an authorization that is still open by whoever looks next; null where nothing is new. */
+/** What the next look must know about an open authorization; null where nothing is new. */
 function noteOf({ attempts, last_error, due_at }: Watch, verdict: Verdict, now: Date): Note | null {
   if (verdict.is === "ended") return null
   if (verdict.is === "open")
@@ -318,7 +317,7 @@ async function openWatches(context: Context, chain: ConnectedChain): Promise<Wat
   return rows.map((row) => ({ ...row, input: row.input as WatchAuthorizationInput }))
 }
 
-/** One of them tells that there are some, which is asked far more often than there is a block to read. */
+/** Finds one: whether there are any is asked far more often than there is a block to read. */
 const someOpenIn = query((db, { queue }: Given<{ queue: string }>) =>
   db
     .select({ id: effects.id })

@@ -8,7 +8,7 @@ export type DueDelivery = { event: EventRow; line: string; attempts: number; las
 
 type Asked = { at: Date; limit: number }
 
-/** What is due at an endpoint, oldest first: of each line only the first, for the others wait for it. */
+/** What is due at an endpoint, oldest first: only the first of each line, as the others wait for it. */
 export async function dueDeliveries(
   queries: Queries,
   endpointId: string,
@@ -18,7 +18,7 @@ export async function dueDeliveries(
 }
 
 const firstsOfLines = query((db, { endpoint_id, at, limit }: Given<Asked & { endpoint_id: string }>) => {
-  // With its limit it is one look into an index for each, and never a join with all that waits.
+  // With its limit this is one index look-up each, never a join with all that waits.
   const first = sql`select queued.position from ${webhookQueue} queued where queued.endpoint_id = ${webhookQueue.endpoint_id}
     and queued.line = ${webhookQueue.line} order by queued.position limit 1`
   return db

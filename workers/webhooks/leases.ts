@@ -4,10 +4,10 @@ import { type Given, query } from "../../src/db/query.ts"
 import type { Turn } from "../../src/db/turn.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
-/** Longer than an attempt takes, so that what a holder has on its way is over before another one takes its place. */
+/** Longer than an attempt takes, so that a holder's attempts are over before another takes its place. */
 const endpointLeaseMilliseconds = 15_000
 
-/** An endpoint that is mine alone to send to, until a moment of the steady clock. */
+/** An endpoint that only I may send to, until a moment of the steady clock. */
 type HeldEndpoint = { endpoint_id: string; held_until: number }
 
 /** A clock that only goes on, in milliseconds. Those of machines differ, and jump. */
@@ -15,13 +15,13 @@ export type SteadyClock = () => number
 
 /** Takes endpoints for one worker, in the name of `owner`. */
 export function createEndpointLeases(context: Context, owner: string, steady: SteadyClock) {
-  /** The leases of others that were in the way, and since when each is as it was. */
+  /** Others' leases that were in the way, and since when each is unchanged. */
   let rivals = new Map<string, Rival>()
 
   return {
     /**
-     * Takes the enabled endpoints that have something due and that nobody holds, and keeps those I am at work on before
-     * their lease runs out. Only the holder of an endpoint sends to it.
+     * Takes the enabled endpoints that have something due and no holder, and renews those I am working on. Only the
+     * holder of an endpoint sends to it.
      */
     async take(busy: ReadonlyMap<string, { held_until: number }>): Promise<HeldEndpoint[]> {
       const asked = steady()
@@ -48,7 +48,7 @@ export function createEndpointLeases(context: Context, owner: string, steady: St
     },
   }
 
-  /** A lease is over once it was seen unrenewed for its time. */
+  /** A lease is over once it was seen unrenewed for its whole time. */
   function isFree({ id, lease_owner }: Lease): boolean {
     if (lease_owner === null || lease_owner === owner) return true
     const rival = rivals.get(id)
@@ -56,7 +56,7 @@ export function createEndpointLeases(context: Context, owner: string, steady: St
   }
 }
 
-/** So that a lease is renewed long before nothing more may be begun under it. */
+/** Renewed this long before its end, well before nothing more may be begun under it. */
 const renewedWithin = endpointLeaseMilliseconds - 2_500
 
 type Lease = { id: string; lease_owner: string | null; leased_until: Date | null }
@@ -82,14 +82,14 @@ const dueEndpoints = query((db, { at }: Given<{ at: Date }>) => {
     .where(
       and(
         eq(webhookEndpoints.status, "enabled"),
-        // Attempts are still to be counted from the first again.
+        // Not while its attempts are being reset.
         isNull(webhookEndpoints.retry_from),
         exists(due),
       ),
     )
 })
 
-/** Takes an endpoint whose lease is still as it was found; nothing where another one was quicker. */
+/** Takes an endpoint whose lease is unchanged; nothing where another worker was quicker. */
 async function takeLease(
   turn: Turn,
   owner: string,
@@ -132,7 +132,7 @@ function leaseEnd({ at }: Turn): Date {
   return new Date(at.getTime() + endpointLeaseMilliseconds)
 }
 
-/** Lets go of what is held, so that others need not wait for the end of the lease. */
+/** Releases all leases of an owner, so that others need not wait. */
 export async function leaveEndpoints(turn: Turn, owner: string): Promise<void> {
   await turn.tx
     .update(webhookEndpoints)

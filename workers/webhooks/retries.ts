@@ -2,7 +2,7 @@ const seconds = 1_000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 
-/** How long is waited after the first failed attempt, the second and so on. */
+/** The waits after the first failed attempt, the second and so on. */
 const waitsMilliseconds = [
   5 * seconds,
   5 * minutes,
@@ -16,8 +16,8 @@ const waitsMilliseconds = [
 ]
 
 /**
- * When an event is tried again after so many failed attempts, with up to a tenth more so that those who failed together
- * do not come back together; null when it was the last. `random` is from 0 to 1.
+ * When an event is tried again after this many failed attempts, with up to a tenth added so that those who failed
+ * together do not return together; null after the last. `random` is from 0 to 1.
  */
 export function nextAttemptAt(at: Date, failedAttempts: number, random: number): Date | null {
   const wait = waitsMilliseconds[failedAttempts - 1]

@@ -16,9 +16,9 @@ import { type Answer, sendWebhook } from "./send.ts"
 
 /** One endpoint's work, for as long as it has some and is held. */
 export type Round = {
-  /** Until when it is mine. */
+  /** Until when the lease is mine. */
   held_until: number
-  /** Says that there may be more to do. */
+  /** Looks for more to do. */
   look(): void
   /** Begins nothing more. */
   end(): void
@@ -30,20 +30,20 @@ type Means = {
   checkpoint: Checkpoint
   resolve: Resolve
   steady: SteadyClock
-  /** The endpoints of which the operator was told that nothing signs for them, for as long as that is so. */
+  /** The endpoints for which the operator was told that no secret signs, while that is so. */
   unsigned: Set<string>
-  /** For what is on its way to endpoints, of this process. */
+  /** Limits what this process has on its way to endpoints. */
   places: Places
   held_until: number
 }
 
-/** What is on its way to one endpoint at the same time, each of another line: more while it takes what it is sent. */
+/** How much is on its way to one endpoint at once, each of another line: more while it accepts. */
 const widthAtFirst = 16
 const greatestWidth = 256
 const foundAtOnce = 512
 const patienceMilliseconds = 10_000
 
-/** Starts to send what is due at one endpoint, and ends when nothing is, or when there is no place for any of it. */
+/** Sends what is due at one endpoint. Ends when nothing is, or when there is no place for it. */
 export function startRound(
   context: Context,
   endpointId: string,
@@ -51,7 +51,7 @@ export function startRound(
 ): Round {
   const onTheirWay = new Map<string, Promise<void>>()
   let attempted: Attempted[] = []
-  /** Firsts of their lines, found together: a line stays as it is while nothing of it is sent. */
+  /** The first events of their lines, found together: a line stays as it is while nothing of it is sent. */
   let found: DueDelivery[] = []
   let width = widthAtFirst
   let isEnding = false
@@ -83,7 +83,7 @@ export function startRound(
     const some = attempted
     attempted = []
     await inTurn(context, null, (turn) => recordOutcomes(turn, endpointId, some), "read committed")
-    // Not before: until then its event is still the first of its line.
+    // Only now: until it is recorded, an event is still the first of its line.
     for (const { delivery } of some) onTheirWay.delete(delivery.line)
     checkpoint("webhook.recorded", endpointId)
   }
@@ -134,7 +134,7 @@ const endpointOfId = query((db, { id }: Given<{ id: string }>) =>
 /** Where events go, and the secrets that sign them, the newest first. */
 type Address = { url: string; secrets: string[] }
 
-/** In one line, however often it is tried. */
+/** Logged once, however often it is tried. */
 function tellOfUnsigned({ log }: Context, endpoint_id: string, { secrets }: Address, unsigned: Set<string>) {
   if (secrets.length > 0) {
     unsigned.delete(endpoint_id)

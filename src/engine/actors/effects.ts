@@ -2,7 +2,7 @@ import type { AnyStateMachine, InputFrom, OutputFrom, StateMachine } from "xstat
 import { chainQueue, laneQueue } from "../../platform/queues.ts"
 import type { lifecycles, MachineName } from "./lifecycles.ts"
 
-/** The names of the effects that the machines invoke of lanes. */
+/** The names of the effects that machines invoke and lanes perform. */
 export type LaneEffect = Extract<Invoked, { logic: { queue: "lane" } }>["src"]
 
 /** What a machine asks an effect for. */
@@ -42,7 +42,7 @@ type ActorsOf<Machine> =
     ? Actors
     : never
 
-/** The queue in which an effect waits, as its machine declares it; under its own name where it declares none. */
+/** The queue of an effect: its lane's or its chain's, as the machine declares, else one by its own name. */
 export function queueOf(machine: AnyStateMachine, src: string, input: Record<string, unknown>): string {
   const logic = machine.implementations.actors[src]
   const queue = logic && "queue" in logic ? logic.queue : null

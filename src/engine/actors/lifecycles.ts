@@ -34,7 +34,7 @@ import type { Turn } from "../../db/turn.ts"
 import { usageCounts } from "../../db/usage-schema.ts"
 import { noteClaimed, noteTransferred } from "./owners.ts"
 
-/** The machines with what the runtime must know of each. An actor has the id of the row it governs. */
+/** The machines, with what the runtime must know about each. An actor has the id of the row it governs. */
 export const lifecycles = {
   "unit-token": lifecycle({ machine: unitTokenMachine, journalled: true, project: projectUnitToken }),
   "collection-contract": lifecycle({
@@ -72,18 +72,18 @@ export type MachineName = keyof typeof lifecycles
 
 export type Lifecycle<Machine extends AnyStateMachine = AnyStateMachine> = Definition<Machine> & {
   readonly migrations: readonly Migration[]
-  /** That of the snapshots which the machine stores now: one more than it has migrations. */
+  /** The version of the snapshots that the machine stores now: one more than it has migrations. */
   readonly version: number
 }
 
 type Definition<Machine extends AnyStateMachine> = {
   readonly machine: Machine
-  /** For stored snapshots that no longer fit the machine: from each of its versions to the next. */
+  /** For stored snapshots that no longer fit the machine, one from each version to the next. */
   readonly migrations?: readonly Migration[]
   readonly journalled: boolean
   /**
-   * What an actor was started with, as the row that it governs tells; null where there is no such row. Actors of such
-   * a machine are stored by their first event: before it they are what the machine makes of this.
+   * What an actor was started with, from the row that it governs; null where there is none. Such actors are stored by
+   * their first event; until then they are what the machine makes of this.
    */
   startOf?(queries: Queries, id: string): Promise<Start | null>
   /** Carries a stored snapshot into the rows that the API reads, in the same database transaction. */
@@ -92,7 +92,7 @@ type Definition<Machine extends AnyStateMachine> = {
 
 type Start = { organization_id: string; input: Record<string, unknown>; started_at: Date }
 
-/** Each migration of its snapshots makes another version of a machine. */
+/** A lifecycle, whose version counts its migrations. */
 export function lifecycle<Machine extends AnyStateMachine>(
   definition: Definition<Machine>,
 ): Lifecycle<Machine> {
@@ -118,7 +118,7 @@ async function projectUnitToken(
   turn: Turn,
   { id, status, state, context }: ProjectedActor<typeof unitTokenMachine>,
 ): Promise<void> {
-  // Until the chain has issued it, its row is as it was created.
+  // Until it is issued, its row stays as it was created.
   if (status === "pending") return
   const { serial } = context
   const claimed = state === "active.claimed"
@@ -128,7 +128,7 @@ async function projectUnitToken(
 
 type UnitChange = Pick<UnitRow, "id" | "token_status" | "serial" | "claimed"> & { issued_at: Date }
 
-/** From its issuance on it is in custody; what is known of its owner since stays. */
+/** Issuance puts a unit into custody; an owner known since then stays. */
 const updateUnit = query((db, { id, issued_at, ...changed }: Given<UnitChange>) =>
   db
     .update(units)
@@ -218,7 +218,7 @@ async function projectWebhookEndpoint(
   await turn.tx.update(webhookEndpoints).set(changed).where(eq(webhookEndpoints.id, id))
 }
 
-/** Paused, too, so that nothing is queued or sent any more, by the release before either. */
+/** Paused as well, so that nothing more is queued or sent, by the previous release either. */
 const deleted = {
   status: "paused",
   failure: null,
@@ -255,7 +255,7 @@ const retireChip = query((db, given: Given<{ chip_id: string; unit_id: string; a
     .where(and(eq(chips.chip_id, given.chip_id), eq(chips.unit_id, given.unit_id))),
 )
 
-/** A chip that a replacement reserved counts from then on. Where chips are counted at all, because a quota limits them. */
+/** Gives back the chip that a failed replacement had reserved, where a quota counts chips. */
 const giveBackChip = query((db, { unit_id }: Given<{ unit_id: string }>) =>
   db
     .update(usageCounts)
@@ -295,7 +295,7 @@ const updateSessionToken = query((db, { id, status }: Given<Pick<SessionTokenRow
   db.update(sessionTokens).set({ status }).where(eq(sessionTokens.id, id)),
 )
 
-/** What an ending changes in the row of a claim, a transfer, a chip replacement or a metadata refresh. */
+/** What an ending changes in the row of a claim, transfer, chip replacement or metadata refresh. */
 type Ended<Row extends ClaimRow | TransferRow | ChipReplacementRow | MetadataRefreshRow> = Pick<
   Row,
   "id" | "status" | "transaction_hash" | "failure" | "updated_at"

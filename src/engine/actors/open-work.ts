@@ -6,9 +6,8 @@ import type { Turn } from "../../db/turn.ts"
 import { ApiError } from "../../platform/errors.ts"
 
 /**
- * Does what a request of an organization asks for, and refuses with `rate_limit.exceeded` what would leave the
- * organization with more effects waiting for lanes, or for wallets to use what they were given, than it may have of
- * either. Requests that add no work are never refused.
+ * Does what an organization's request asks for, and refuses with `rate_limit.exceeded` what would leave it with more
+ * effects waiting for lanes, or for wallets, than it may have of either. Requests that add no work are never refused.
  */
 export type WithinOpenWork = <T>(
   turn: Turn,
@@ -16,7 +15,7 @@ export type WithinOpenWork = <T>(
   work: (turn: Turn) => Promise<T>,
 ) => Promise<T>
 
-/** `limit` effects of one organization may wait for lanes, and as many for wallets. */
+/** An organization may have `limit` effects waiting for lanes, and as many for wallets. */
 export function createOpenWorkLimit(limit: number): WithinOpenWork {
   const ceilings = [
     createCeiling(
@@ -46,7 +45,7 @@ export function createOpenWorkLimit(limit: number): WithinOpenWork {
 
 type RequireRoom = (turn: Turn, organizationId: string, woken: readonly string[]) => Promise<void>
 
-/** A ceiling for effects of queues that begin alike; `what` waits there, in the words of its error. */
+/** A ceiling for the effects in queues of a prefix; `what` names them in the error. */
 function createCeiling(
   limit: number,
   prefix: string,
@@ -68,14 +67,14 @@ function createCeiling(
   }
 }
 
-/** What may be added before it is counted anew. */
+/** How many effects may be added before they are counted again. */
 type Allowance = { since: Date; left: number }
 
 const allowedMilliseconds = 1_000
-/** A process takes no more of the room on trust than leaves as much for so many others. */
+/** Of the room, a process takes on trust only the part that leaves as much for this many others. */
 const sharers = 16
 
-/** What is taken up stays taken where the database transaction is undone: then it is counted sooner. */
+/** An allowance that was used stays used after a rollback: then it is only counted sooner. */
 function isAllowed(allowance: Allowance | undefined, at: Date, added: number): boolean {
   if (!allowance) return false
   const age = at.getTime() - allowance.since.getTime()
@@ -84,8 +83,8 @@ function isAllowed(allowance: Allowance | undefined, at: Date, added: number): b
   return true
 }
 
-// In the words of the indexes `effects_open_by_organization` and `effects_watched_by_organization`, which no parameter
-// may stand for.
+// Worded as the indexes `effects_open_by_organization` and `effects_watched_by_organization` are: with parameters they
+// would not be used.
 const waitingForLanes = query((db, given: Given<{ organization_id: string }>) =>
   openEffects(db, given, sql`${effects.queue} like 'lane:%'`),
 )

@@ -8,7 +8,7 @@ export type SeenOwner = { owner: string | null; block_number: number }
 
 type OwnedUnit = Pick<UnitRow, "id" | "owner" | "owner_block">
 
-/** Whether what is known of a unit's owner is from a later block. */
+/** Whether the known owner of a unit is from a later block. */
 export function isOutdated(
   { block_number }: SeenOwner,
   { owner_block }: Pick<OwnedUnit, "owner_block">,
@@ -16,7 +16,7 @@ export function isOutdated(
   return owner_block !== null && block_number < owner_block
 }
 
-/** Writes down what the chain says, unless something later is known. Answers whether the owner is another one. */
+/** Stores what the chain says, unless a later block is known. Returns whether the owner changed. */
 export async function noteOwner(turn: Turn, unit: OwnedUnit, seen: SeenOwner): Promise<boolean> {
   if (isOutdated(seen, unit)) return false
   const { id, owner: known } = unit
@@ -33,8 +33,8 @@ export async function noteOwner(turn: Turn, unit: OwnedUnit, seen: SeenOwner): P
 }
 
 /**
- * Writes down what a claim achieved. What the blocks themselves say comes before or after, and stays: this only takes
- * a unit out of custody.
+ * Stores what a claim achieved. It only takes a unit out of custody: what blocks themselves say comes before or after,
+ * and stays.
  */
 export async function noteClaimed(turn: Turn, unitId: string, recipient: string): Promise<void> {
   const change = { id: unitId, owner: recipient, ownership_updated_at: turn.at }
@@ -42,7 +42,7 @@ export async function noteClaimed(turn: Turn, unitId: string, recipient: string)
   if (changed) await turn.tell(turn, { new_owner_of: unitId })
 }
 
-/** The same of a transfer: only while the unit still is its sender's. */
+/** The same for a transfer, only while the unit still belongs to its sender. */
 export async function noteTransferred(
   turn: Turn,
   { unit_id, sender, recipient }: Pick<TransferRow, "unit_id" | "sender" | "recipient">,

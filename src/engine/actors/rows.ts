@@ -15,7 +15,7 @@ export const insertActor = query((db, row: Given<ActorRow>) => db.insert(actors)
 
 type Saved = Omit<ActorRow, "machine" | "organization_id" | "created_at"> & { seen_version: number }
 
-/** Compares the version before it sets: nothing is answered where somebody else came first. */
+/** Compare-and-set by version: returns nothing where somebody else was first. */
 export const saveActor = query((db, { id, seen_version, ...changed }: Given<Saved>) =>
   db
     .update(actors)
@@ -34,7 +34,7 @@ export const removeTimer = query((db, given: Given<Pick<TimerRow, "actor_id" | "
     .where(and(eq(actorTimers.actor_id, given.actor_id), eq(actorTimers.send_id, given.send_id))),
 )
 
-/** The timer that is due for the longest time. */
+/** The timer that has been due longest. */
 export const dueTimerOf = query((db, given: Given<{ actor_id: string; at: Date }>) =>
   db
     .select({ send_id: actorTimers.send_id, event: actorTimers.event })
@@ -55,7 +55,7 @@ export const openEffectOfId = query((db, { id }: Given<{ id: string }>) =>
 
 type Closed = Pick<EffectRow, "id" | "status" | "closed_at" | "last_error">
 
-/** Answers nothing where the effect was closed or cancelled before. */
+/** Returns nothing where the effect was closed or cancelled before. */
 export const closeEffect = query((db, { id, ...closed }: Given<Closed>) =>
   db
     .update(effects)

@@ -30,7 +30,7 @@ type StartActor = {
 
 type ActorState = { status: string; state: string }
 
-/** Starts an actor; the row it governs exists already, as the machine's first state has it, and has the same id. */
+/** Starts an actor. The row it governs, with the same id, already exists in the machine's first state. */
 export async function startActor(turn: Turn, actor: StartActor): Promise<ActorState> {
   const lifecycle: Lifecycle = lifecycles[actor.machine]
   const [snapshot, actions] = firstStep(lifecycle.machine, actor.input)
@@ -56,7 +56,7 @@ function firstRow(actor: StartActor, snapshot: AnyMachineSnapshot, at: Date): Ac
   }
 }
 
-/** An actor as it is stored or, while nothing has happened to it, as its machine starts it. */
+/** An actor as stored or, if nothing has happened to it yet, as its machine starts it. */
 export async function findActor(queries: Queries, id: string): Promise<ActorRow | null> {
   const [stored] = await actorOfId(queries, { id })
   if (stored) return stored
@@ -66,14 +66,14 @@ export async function findActor(queries: Queries, id: string): Promise<ActorRow 
   return firstRow(implied, firstStep(machine, implied.input)[0], implied.started_at)
 }
 
-/** Gives an actor its timers that are due; one that is not stored yet is stored first. */
+/** Fires an actor's due timers; stores the actor first if it is not stored yet. */
 export async function catchUp(turn: Turn, id: string): Promise<void> {
   const [stored] = await actorOfId(turn.tx, { id })
   if (!stored) await storeActor(turn, id)
   await fireDueTimers(turn, id)
 }
 
-/** Stores an actor as it was started. Does nothing where no row tells of one. */
+/** Stores an actor as it was started; does nothing where no row implies one. */
 async function storeActor(turn: Turn, id: string): Promise<void> {
   const implied = await impliedActor(turn.tx, id)
   if (implied) await startActor({ ...turn, at: implied.started_at }, implied)
@@ -81,7 +81,7 @@ async function storeActor(turn: Turn, id: string): Promise<void> {
 
 type ImpliedActor = StartActor & { started_at: Date }
 
-/** What an actor that is not stored was started with; null where there is none. */
+/** What an actor that is not stored was started with; null where no row implies one. */
 async function impliedActor(queries: Queries, id: string): Promise<ImpliedActor | null> {
   for (const [machine, lifecycle] of Object.entries(lifecycles) as [MachineName, Lifecycle][]) {
     const start = await lifecycle.startOf?.(queries, id)
@@ -91,8 +91,8 @@ async function impliedActor(queries: Queries, id: string): Promise<ImpliedActor 
 }
 
 /**
- * Gives one event to an actor, after any of its timers that are due. Answers whether the event changed
- * anything: a machine refuses what its state does not allow by ignoring it.
+ * Gives one event to an actor, after its due timers. `accepted`: whether it changed anything; a machine refuses an
+ * event by ignoring it.
  */
 export async function sendEvent(
   turn: Turn,
@@ -104,13 +104,13 @@ export async function sendEvent(
 }
 
 /**
- * Closes an open effect and gives its result to the actor, as a consequence of the request that caused the effect.
- * False when it was closed or cancelled before.
+ * Closes an open effect and gives its result to the actor, on behalf of the request that caused the effect. False when
+ * it was closed or cancelled before.
  */
 export async function settleEffect(turn: Turn, effectId: string, result: EffectResult): Promise<boolean> {
   const [owner] = await openEffectOfId(turn.tx, { id: effectId })
   if (!owner) return false
-  // A timer that is due may leave the state that waits for this result, which cancels the effect.
+  // A due timer may leave the state that waits for this result, which cancels the effect.
   await fireDueTimers(turn, owner.actor_id)
   const [effect] = await closeEffect(turn.tx, {
     id: effectId,
@@ -128,7 +128,7 @@ export async function settleEffect(turn: Turn, effectId: string, result: EffectR
 
 type EffectResult = { output: Record<string, unknown> } | { error: { code: string; message: string } }
 
-/** Gives an actor the timer events whose time has come, earliest first. */
+/** Fires an actor's due timers, earliest first. Returns how many. */
 export async function fireDueTimers(turn: Turn, actorId: string): Promise<number> {
   for (let fired = 0; ; fired++) {
     const [timer] = await dueTimerOf(turn.tx, { actor_id: actorId, at: turn.at })
@@ -141,17 +141,17 @@ export async function fireDueTimers(turn: Turn, actorId: string): Promise<number
 /** The journal's first entry, from which `replay` starts. */
 const initEvent = "xstate.init"
 
-/** The journal's entry for a snapshot that an older version of the machine had stored, with what became of it. */
+/** The journal's entry for a snapshot stored by an older version of the machine, after its migration. */
 const migrateEvent = "xstate.migrate"
 
-/** Runs a journal through its machine again and answers the snapshot that must be the stored one. */
+/** Replays a journal through its machine; the result must equal the stored snapshot. */
 export function replay(machineName: MachineName, journal: JournalEvent[]): unknown {
   const { machine }: Lifecycle = lifecycles[machineName]
   const last = replaySteps(machineName, journal).at(-1)
   return last && JSON.parse(JSON.stringify(machine.getPersistedSnapshot(last)))
 }
 
-/** The same, with the snapshot after each of the journal's entries; null before the last one that was migrated. */
+/** The same, with the snapshot after each entry; null before the last migration. */
 export function replaySteps(
   machineName: MachineName,
   journal: JournalEvent[],
@@ -189,7 +189,7 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
   const stored = currentSnapshot(lifecycle, row)
   const current = restore(machine, stored)
   const state = pathOf(current.value)
-  // XState would still take an event that the root of a finished machine has a transition for.
+  // XState would still handle an event that the root of a finished machine has a transition for.
   if (current.status !== "active") return { status: statusOf(current), state, accepted: false }
   const [next, actions] = nextStep(machine, current, event)
   if (next === current && actions.length === 0) return { status: statusOf(current), state, accepted: false }
@@ -230,7 +230,7 @@ async function recordStep(
   const state = pathOf(snapshot.value)
   await journal(turn, lifecycle, actor, event, state)
   for (const action of actions) await performAction(turn, lifecycle.machine, actor, action)
-  // The row that an actor governs is made as its machine starts.
+  // An actor's row is created in the machine's first state.
   if (actor.state !== null)
     await lifecycle.project(turn, { id: actor.id, status, state, context: snapshot.context }, sendEvent)
   if (state !== actor.state)
@@ -259,7 +259,7 @@ async function journal(
 
 type RequestedAction = { type: string; params?: unknown }
 
-/** What an idiomatic machine can ask of the outside, each turned into rows. */
+/** Turns into rows what an idiomatic machine asks of the outside. */
 async function performAction(
   turn: Turn,
   machine: AnyStateMachine,

@@ -7,7 +7,7 @@ import {
   type ExecutableActionsFrom,
 } from "xstate"
 
-/** What a machine becomes, and what it asks of the outside for that. */
+/** A machine's next snapshot, and what it asks of the outside. */
 type Step = [snapshot: AnyMachineSnapshot, actions: ExecutableActionsFrom<AnyStateMachine>[]]
 
 /** A machine's first snapshot for an input: XState's `initialTransition`. Pure. */
@@ -20,7 +20,10 @@ export function nextStep(machine: AnyStateMachine, snapshot: AnyMachineSnapshot,
   return step(machine, (scope) => machine.transition(snapshot, event, scope))
 }
 
-/** XState's own functions make an actor for each step, which takes longer than the step: here each machine has one. */
+/**
+ * XState's own functions create an actor for each step, which takes longer than the step itself: here each machine has
+ * one.
+ */
 function step(machine: AnyStateMachine, take: (scope: AnyActorScope) => AnyMachineSnapshot): Step {
   const actions: Step[1] = []
   const self = actorOf(machine)
@@ -40,7 +43,7 @@ function step(machine: AnyStateMachine, take: (scope: AnyActorScope) => AnyMachi
 
 const actors = new WeakMap<AnyStateMachine, ReturnType<typeof createActor<AnyStateMachine>>>()
 
-/** Never started: it only stands for whoever takes the step. */
+/** Never started: it only stands in as the actor that takes the step. */
 function actorOf(machine: AnyStateMachine) {
   const known = actors.get(machine)
   if (known) return known

@@ -3,8 +3,8 @@ import type { ActorRow } from "../../db/schema.ts"
 import type { Lifecycle } from "./lifecycles.ts"
 
 /**
- * An actor's stored snapshot as its machine reads it now, carried there from the version that stored it. Throws where
- * a newer release stored it.
+ * An actor's stored snapshot, migrated to the version that its machine reads now. Throws where a newer release stored
+ * it.
  */
 export function currentSnapshot({ machine, migrations, version }: Lifecycle, actor: ActorRow): unknown {
   const { id, machine_version, snapshot } = actor

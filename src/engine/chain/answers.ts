@@ -1,8 +1,8 @@
 import { partsOf } from "../../platform/parts.ts"
 
 /**
- * Asks one after the other until one answers: the next one as soon as one failed, or has been silent for so long, when
- * the answer of either is taken. An error that `isAnswer` is one, too. Throws the `mostTelling` error where all fail.
+ * Asks one after the other until one answers: the next as soon as one fails, or has been silent for too long; then the
+ * first to answer counts. An error that `isAnswer` counts, too. Throws the `mostTelling` error where all fail.
  */
 export function firstAnswer<T>(
   asks: (() => Promise<T>)[],
@@ -38,10 +38,7 @@ export function firstAnswer<T>(
   })
 }
 
-/**
- * What all answer, without those that are silent so long after the first answer. Throws the `mostTelling` error where all
- * fail.
- */
+/** All answers, without those that come too long after the first. Throws the `mostTelling` error where all fail. */
 export async function timelyAnswers<T>(
   asked: Promise<T>[],
   mostTelling: (errors: unknown[]) => unknown,
@@ -62,7 +59,7 @@ export async function timelyAnswers<T>(
   return answers.flatMap((answer) => (answer ? [answer.value] : []))
 }
 
-/** What is answered to each, in their order, where no more than so many are asked at the same time. Throws the first error. */
+/** The answers to each, in order, asking at most `atOnce` at the same time. Throws the first error. */
 export async function someAtATime<One, Answer>(
   all: readonly One[],
   atOnce: number,

@@ -7,11 +7,11 @@ import { type Rpc, reach } from "./rpc.ts"
 /** How long an authorization lasts. */
 export const authorizationSeconds = 30 * 60
 
-/** A chain, and who signs for it; null: nobody does. */
+/** A chain, and the address that signs for it; null where none does. */
 type Authorizing = { rpc: Rpc; chain_id: number; authorizer_address: Address | null }
 
 /**
- * When the collections of a factory stop taking what this service signs, by its newest block or the given one; null
+ * When the collections of a factory stop accepting what this service signs, at its newest block or the given one; null
  * where no end is set. Throws `ChainUnreachable`.
  */
 export async function authorizerEnd(
@@ -42,5 +42,5 @@ export async function authorizerEnd(
   return { at: isAddressEqual(previous, ours) ? new Date(Number(until) * 1_000) : before, text }
 }
 
-/** It takes nothing now. */
+/** It accepts nothing now. */
 const before = new Date(0)

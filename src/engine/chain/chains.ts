@@ -151,7 +151,7 @@ async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Add
 
 const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
 
-/** All at one block: who is asked for the one may lag behind who is asked for the other. */
+/** All at one block: the providers that answer may not all be as far. */
 async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const args = [BigInt(serial)] as const

@@ -83,7 +83,7 @@ async function askProvider(
 
 const timeoutMilliseconds = 3_000
 
-/** Addresses of providers hold keys, so they are known by their number. */
+/** Provider URLs may hold keys, so logs give their number. */
 function nameOf({ chain_id }: ChainConfig, index: number): string {
   return `number ${index + 1} of rpc_urls of chain ${chain_id}`
 }

@@ -10,7 +10,7 @@ import type { Generation } from "./generations.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
-/** A key of this service that may not do its work on a chain, by its address; null: the variable is unset. */
+/** A key of this service that lacks what it needs on a chain, by its address; null: the variable is unset. */
 type RoleFault = KeyFault & { address: Address | null }
 
 /** Compares the keys of this service with what the factory knows of them. Throws `ChainUnreachable`. */
@@ -26,7 +26,7 @@ export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
   return faults.filter((fault) => fault !== null)
 }
 
-/** An authorizer that was replaced is one as long as what it signs now is taken to its end. */
+/** A replaced authorizer is no fault while what it signs now is accepted until it expires. */
 async function authorizerFault(chain: ConnectedChain, generation: Generation): Promise<RoleFault | null> {
   const { authorizer_address: address, chain_id, config, rpc } = chain
   const end = await authorizerEnd(chain, { factory: config.factory_address, generation })
@@ -94,7 +94,7 @@ type RoleWatch = {
 const usualMilliseconds = 3_600_000
 const troubledMilliseconds = 60_000
 
-/** Begins with a first question. A fault is logged when it is found, and when it is mended. */
+/** Checks at once, then regularly. Logs a fault when it is found and when it is gone. */
 export function watchRoles(chains: ReadonlyMap<number, ConnectedChain>, log: Log): RoleWatch {
   const known = new Map<number, RoleFault[]>()
   let timer: Timer | undefined

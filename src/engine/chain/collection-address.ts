@@ -28,7 +28,7 @@ export function collectionAddress(generation: Generation, collection: NamedColle
   return getContractAddress({ opcode: "CREATE2", from: collection.factory, ...creation })
 }
 
-/** The factory's constructor makes the implementation first of all. */
+/** The implementation, which the factory's constructor deploys first. */
 export function implementationOf(factory: Address): Address {
   return getContractAddress({ from: factory, nonce: 1n })
 }

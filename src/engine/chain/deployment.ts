@@ -11,7 +11,7 @@ export type Parties = {
   authorizer: Address
   /** The accounts of `SIGNER_KEYS`, in order. */
   signers: readonly Address[]
-  /** What the addresses of metadata begin with; empty: nothing yet. */
+  /** The beginning of metadata URLs; empty: none yet. */
   metadata_base_url: string
 }
 
@@ -24,7 +24,7 @@ type Deployment = {
   desk_data: Hex
 }
 
-/** The two transactions that put a factory and its desk onto a chain, and where they will be. */
+/** The two transactions that deploy a factory and its desk, and the addresses they get. */
 export function planDeployment(parties: Parties): Deployment {
   const { deployer: from, authorizer } = parties
   const factory_address = getContractAddress({ from, nonce: 0n })

@@ -5,21 +5,21 @@ import { classifySendError, type SendVerdict } from "./send-errors.ts"
 
 export type Question = { method: string; params?: unknown }
 
-/** By which signed bytes are given to a pool. */
+/** Gives signed bytes to a pool. */
 export const sendMethod = "eth_sendRawTransaction"
 
-/** One JSON-RPC address. Answers with a result, or throws; `judge` says what of it is the chain's word. */
+/** One JSON-RPC address. Resolves with a result, or throws; `judge` says whether the error is the chain's word. */
 export type Endpoint = (question: Question) => Promise<unknown>
 
 /**
- * Asks without repeating, and gives up after the timeout, also on an answer that begins and never ends. Where too much
- * is asked of it already, it waits as long before it asks at all.
+ * Asks once, and gives up after the timeout, even on an answer that begins and never ends. Where too many questions
+ * wait already, it first waits for a place, at most as long again.
  */
 export function createEndpoint(url: string, timeoutMilliseconds: number, places: Places): Endpoint {
   const { request } = http(url, {
     retryCount: 0,
     ...endingAfter(timeoutMilliseconds),
-    // The client takes a JSON-RPC error for an answer whatever HTTP status it comes under.
+    // The client would take a JSON-RPC error for an answer under any HTTP status.
     async onFetchResponse(response) {
       if (response.ok) return
       const details = `HTTP ${response.status}: ${wordsOf(await response.text())}`
@@ -39,14 +39,14 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
   }
 }
 
-/** Options of a client that gives up after the timeout: its own ends with the headers of an answer. */
+/** Options that let a client give up after the timeout: its own timeout ends with the headers. */
 export function endingAfter(timeout: number) {
   const fetchFn = (input: string | URL | Request, init?: RequestInit) =>
     fetch(input, { ...init, signal: AbortSignal.timeout(timeout) })
   return { timeout, fetchFn }
 }
 
-/** What a provider says beside its HTTP status: the message of a JSON-RPC error, or the text as it is. */
+/** What a provider says with its HTTP status: the message of a JSON-RPC error, or the plain text. */
 function wordsOf(body: string): string {
   try {
     const { error } = JSON.parse(body)
@@ -57,10 +57,10 @@ function wordsOf(body: string): string {
 }
 
 /**
- * What a failure is worth. `answer`: the chain's word, that a call reverts or why a pool does not take a transaction.
- * `elsewhere`: the provider works and cannot say, which another one may. `unknown`: it does not know the method, or what
- * it is asked for with it, as old nodes do not. `limited`: it wants fewer requests.
- * `trouble`: everything else, as silence, an HTTP status of 400 or above, and words that nobody knows.
+ * What a failure means. `answer`: the chain's word, that a call reverts or why a pool refuses a transaction.
+ * `elsewhere`: the provider works but cannot say; another may. `unknown`: it does not know the method or a parameter,
+ * as old nodes do not. `limited`: it wants fewer requests. `trouble`: all else, such as silence, an HTTP status of 400
+ * or above, and unknown words.
  */
 type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 
@@ -83,9 +83,9 @@ export function judge(error: unknown, method?: string): Judgement {
 }
 
 /**
- * Of the errors of several providers, the one that says most of the question itself: that it is too much, or that it is not
- * known. Any other tells of the provider alone, and the first is as good as each: what one has forgotten, another one that
- * is busy may know.
+ * Of several providers' errors, the one that says most about the question: that it asks for too much, or is unknown.
+ * Any other says something about its provider alone, and the first is as good as any: what one has forgotten, a busy
+ * one may know.
  */
 export function mostTelling(errors: unknown[]): unknown {
   return (
@@ -95,7 +95,7 @@ export function mostTelling(errors: unknown[]): unknown {
   )
 }
 
-/** The same where all are asked, of whom one that does not know the question speaks for none of the others. */
+/** The same where all are asked: a provider that does not know the question does not speak for the others. */
 export function mostTellingOfAll(errors: unknown[]): unknown {
   return errors.find((error) => asksTooMuch(rawMessage(error))) ?? errors[0]
 }
@@ -111,8 +111,8 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
 }
 
 /**
- * Whether a node says, under the code of everything that fails, that it has no block of a name. Words of the moment say
- * nothing of the name.
+ * Whether a node says, under the code for any failure, that it has no block of that tag. Words about the moment say
+ * nothing about the tag.
  */
 function isUnknownTag(error: unknown, { params }: Question): boolean {
   const refusal = refusalOf(error)
@@ -130,7 +130,7 @@ function unknownTag(url: string, error: unknown): RpcRequestError {
   return new RpcRequestError({ body: {}, url, error: { code: noSuchBlock, message: rawMessage(error) } })
 }
 
-/** What a failure to send says of the transaction: nothing at all, unless the node itself spoke under a good status. */
+/** What a failed send says about the transaction: nothing, unless the node itself spoke under a good HTTP status. */
 export function verdictOf(error: unknown): SendVerdict {
   const said = rawMessage(error)
   if (judge(error, sendMethod) === "limited") return { outcome: "rate_limited", said }
@@ -139,8 +139,8 @@ export function verdictOf(error: unknown): SendVerdict {
 }
 
 /**
- * Whether a provider says that it does not answer so many blocks, or logs, at once, also under the code or status of a rate
- * limit; or the client that it reads no such answer, as of a node that sets no limit.
+ * Whether a provider says that it does not return so many blocks or logs at once, even under the code or status of a
+ * rate limit; or the client that the answer is too large to read.
  */
 export function saysTooMuch(words: string): boolean {
   return tooMuch.test(words)
@@ -164,7 +164,7 @@ function asksTooMuch(words: string): boolean {
 /** Of the engine API. */
 const noSuchBlock = -39_001
 
-/** No such method, no such parameters, a method that is not supported, and no such block, of EIP-1474 and that. */
+/** No such method, no such parameters, unsupported method (EIP-1474), and no such block. */
 const unknownCodes = [-32_601, -32_602, -32_004, noSuchBlock]
 
 /** "Limit exceeded" of EIP-1474, the HTTP status that some send as a code, and a provider's own code. */

@@ -5,8 +5,8 @@ import type { Providers } from "./providers.ts"
 import { reach } from "./rpc.ts"
 
 /**
- * What gas costs now: the block's own base fee, and the median of the tips that the providers advise, or of their gas
- * prices where they know no tips. A chain without EIP-1559 has a base fee of 0. Throws `ChainUnreachable`.
+ * What gas costs now: the block's base fee, and the median of the tips that providers suggest, or of their gas prices
+ * where they know no tips. A chain without EIP-1559 has a base fee of 0. Throws `ChainUnreachable`.
  */
 export async function readFeeMarket(providers: Providers, newest: Header): Promise<FeeMarket> {
   const base_fee_per_gas = newest.base_fee_per_gas ?? 0n

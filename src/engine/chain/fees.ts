@@ -4,10 +4,10 @@ import { least, most } from "./extremes.ts"
 /** What a transaction offers for a unit of gas, in wei (EIP-1559). */
 export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
 
-/** What gas costs now: the newest block's base fee, and what block producers are content with; wei per gas. */
+/** What gas costs now, in wei per gas: the newest block's base fee, and the tip that block producers accept. */
 export type FeeMarket = { base_fee_per_gas: bigint; priority_fee_per_gas: bigint }
 
-/** What is offered at the most, wei per gas, and what one transaction may cost at the most, wei. */
+/** The most that is offered, in wei per gas, and the most that one transaction may cost, in wei. */
 export type FeeLimits = Fees & { transaction_cost: bigint }
 
 /** The limits of a chain's settings. */
@@ -24,42 +24,39 @@ export function feeLimits(
   }
 }
 
-/**
- * The limits after a node found a cost too high: a tenth below it. Nodes have a cap of their own, which nothing but
- * their refusal tells.
- */
+/** The limits after a node found a cost too high: a tenth below it. A node's own cap shows only in its refusals. */
 export function limitsBelow(limits: FeeLimits, refusedCost: bigint): FeeLimits {
   return { ...limits, transaction_cost: least(limits.transaction_cost, (refusedCost * 9n) / 10n) }
 }
 
-/** The gas limit for a call that was estimated: a quarter more, for what it meets by the time it is mined. */
+/** The gas limit for an estimated call: a quarter more, as the state may change until it is mined. */
 export function gasFor(estimate: bigint): bigint {
   return (estimate * 5n) / 4n
 }
 
-/** What a transaction may cost at the most, in wei. */
+/** The most that a transaction may cost, in wei. */
 export function costOf(gas: bigint, { max_fee_per_gas }: Fees): bigint {
   return gas * max_fee_per_gas
 }
 
-/** The middle one of what providers say, the lower of two; one that is wrong, or lies, moves it little. Null of none. */
+/** The median, the lower of two middle ones: a provider that is wrong, or lies, moves it little. Null of none. */
 export function median(amounts: bigint[]): bigint | null {
   const sorted = amounts.toSorted((one, other) => (one < other ? -1 : one > other ? 1 : 0))
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? null
 }
 
-/** A base fee rises by an eighth at the most from block to block (EIP-1559); rounded up. */
+/** The base fee after full blocks: each raises it by an eighth at most (EIP-1559), rounded up. */
 export function baseFeeAfter(fullBlocks: number, baseFee: bigint): bigint {
   return Array.from({ length: fullBlocks }).reduce<bigint>((fee) => (fee * 9n + 7n) / 8n, baseFee)
 }
 
 const firstCoversBlocks = 2
-/** Six full blocks double the base fee: who comes late comes once. */
+/** Six full blocks double the base fee: so one replacement is usually enough. */
 const replacementCoversBlocks = 6
 
 /**
- * What is offered where no pool holds anything for the nonce, whatever was offered before: it covers two full blocks.
- * Within the limits, even where that is too little for now: it waits then for lower fees.
+ * The price of a nonce for which no pool holds anything: it covers two full blocks. Stays within the limits even where
+ * that is too little for now: then it waits for lower fees.
  */
 export function firstFees(gas: bigint, market: FeeMarket, limits: FeeLimits): Fees {
   const tip = least(market.priority_fee_per_gas, limits.max_priority_fee_per_gas)
@@ -69,9 +66,9 @@ export function firstFees(gas: bigint, market: FeeMarket, limits: FeeLimits): Fe
 }
 
 /**
- * What replaces an attempt that pools hold: a tenth more in both fields, which is what they ask for, and enough for
- * now and six full blocks where the limits allow that. Null where not even the tenth is allowed: the bytes that are
- * out stay in play. The tip has to rise whatever it is worth, so it may go to twice its limit.
+ * The price that replaces what pools hold: a tenth more in both fields, as they demand, and enough for now and six full
+ * blocks if the limits allow. Null where they do not even allow the tenth. The tip may reach twice its limit, as it
+ * must rise whatever it is worth.
  */
 export function replacementFees(held: Fees, gas: bigint, market: FeeMarket, limits: FeeLimits): Fees | null {
   const leastFee = tenthMore(held.max_fee_per_gas)
@@ -88,8 +85,8 @@ export function replacementFees(held: Fees, gas: bigint, market: FeeMarket, limi
 }
 
 /**
- * What may outbid something of an unknown price that a pool holds, where `refused` did not: a replacement of that, or,
- * at the limit, as much with a higher tip. Null where the limits allow neither.
+ * The price that may outbid what a pool holds at an unknown price, where `refused` did not: a replacement of that, or
+ * at the limit the same with a higher tip. Null where the limits allow neither.
  */
 export function outbiddingFees(
   refused: Fees,
@@ -105,7 +102,7 @@ export function outbiddingFees(
   return { max_fee_per_gas, max_priority_fee_per_gas: tip }
 }
 
-/** Whether every pool that holds the one would take the other instead. */
+/** Whether every pool that holds the one would accept the other in its place. */
 export function isReplacement(held: Fees, offered: Fees): boolean {
   return (
     offered.max_fee_per_gas >= tenthMore(held.max_fee_per_gas) &&
@@ -113,15 +110,15 @@ export function isReplacement(held: Fees, offered: Fees): boolean {
   )
 }
 
-/** Whether no block takes it before the base fee falls: what is to be raised at once, whatever its nonce. */
+/** Whether no block takes it until the base fee falls: then it is raised at once. */
 export function isPricedOut({ max_fee_per_gas }: Fees, { base_fee_per_gas }: FeeMarket): boolean {
   return max_fee_per_gas < base_fee_per_gas
 }
 
-/** The gas of a call that does the same for several: what it takes itself, and for each of them, above 0. */
+/** The gas of a batch call: a fixed part, and a part for each member, above 0. */
 type BatchGas = { fixed: bigint; each: bigint }
 
-/** For how many of those that wait one call stays within the limits, at these fees; 0 where it is too dear for one. */
+/** How many of the waiting fit into one call within the limits, at these fees; 0 where even one is too dear. */
 export function batchSize(
   waiting: number,
   gas: BatchGas,
@@ -133,12 +130,12 @@ export function batchSize(
   return Number(least(room / gas.each, BigInt(waiting)))
 }
 
-/** The highest price of gas at which so much of it stays within the limits. */
+/** The highest gas price at which this much gas stays within the limits. */
 function ceiling(gas: bigint, { max_fee_per_gas, transaction_cost }: FeeLimits): bigint {
   return gas === 0n ? max_fee_per_gas : least(max_fee_per_gas, transaction_cost / gas)
 }
 
-/** At least one wei more, too: a tenth of little is nothing. */
+/** At least one wei more: a tenth of very little is nothing. */
 function tenthMore(fee: bigint): bigint {
   return most((fee * 11n + 9n) / 10n, fee + 1n)
 }
@@ -147,7 +144,7 @@ function fromGwei(gwei: number): bigint {
   return scaled(gwei, 9)
 }
 
-/** As many of the smallest units as a number of the larger ones is, to twelve digits. */
+/** An amount in its smallest units, exact to twelve digits. */
 function scaled(amount: number, decimals: number): bigint {
   const [digits = "0", exponent = "0"] = amount.toExponential(11).split("e")
   const places = Number(exponent) - 11 + decimals

@@ -8,15 +8,18 @@ export type Generation = 1 | 2
 /** Who deployed a collection. */
 export type Origin = { factory: Address; generation: Generation }
 
-/** What a chain says of the generations of its contracts, each asked once. */
+/** The generations of a chain's contracts; each is asked for once. */
 export type Generations = {
-  /** That of the configured factory; while nobody has asked, what is presumed, or else the present one. */
+  /** That of the configured factory; until it was asked, the presumed one, by default the present. */
   known(): Generation
-  /** Says what is to be presumed of the configured factory until it is asked. */
+  /** Sets what is presumed of the configured factory until it is asked. */
   presume(generation: Generation): void
   /** Throws `ChainUnreachable`. */
   ofFactory(factory: Address): Promise<Generation>
-  /** Of a collection that an earlier factory may have deployed, or of a factory itself. Throws `ChainUnreachable`. */
+  /**
+   * The origin of a collection, which an earlier factory may have deployed, or of a factory itself. Throws
+   * `ChainUnreachable`.
+   */
   originOf(contract: Address): Promise<Origin>
 }
 

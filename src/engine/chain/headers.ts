@@ -15,46 +15,49 @@ export type Header = {
 
 /** The newest blocks of one chain, each tied to the one before it by its hash. */
 export type HeaderChain = {
-  /** Reads what is new and answers the newest block, a small part of a block's time old at the most. Throws `ChainUnreachable`. */
+  /**
+   * Reads what is new and returns the newest block, at most a fraction of a block's time old. Throws
+   * `ChainUnreachable`.
+   */
   follow(): Promise<Header>
   /**
-   * The same for those with nothing open: all of them together ask once in a block's time, and where no block comes
-   * less and less, down to once in eight. Throws `ChainUnreachable`.
+   * The same for callers with nothing open: together they ask once in a block's time, and ever less where no block
+   * comes, down to once in eight. Throws `ChainUnreachable`.
    */
   followIdly(): Promise<Header>
   /** The block at a height. Throws `ChainUnreachable`, also where the chain is not that high. */
   at(blockNumber: bigint): Promise<Header>
   /**
-   * The height of the newest final block, below zero where there is none: what the chain itself calls final where it
-   * is asked for that and does not lag behind for long, else the finality depth. Throws `ChainUnreachable`.
+   * The height of the newest final block, below zero where there is none: what the chain calls final, if it is asked
+   * for that and not far behind, else by the finality depth. Throws `ChainUnreachable`.
    */
   finalHeight(): Promise<bigint>
 }
 
 type Settings = Pick<ChainConfig, "finality_depth" | "block_time_seconds" | "use_finalized_tag">
 
-/** The newest blocks down to a height, and whether the one below is known to be theirs. */
+/** The newest blocks down to a height. `is_tied`: the block below is known to be their parent. */
 type Branch = { headers: Header[]; from: bigint; is_tied: boolean }
 
 /**
- * An older block, which nothing ties to the newest: a node on another fork may have told it. `since` and `asked_at` are
- * the newest blocks at which it was told first, and last, always the same.
+ * An older block that no chain of hashes ties to the newest: a node on another fork may have told it. `since` and
+ * `asked_at`: the newest blocks when it was first and last told, always the same.
  */
 type Untied = { header: Header; since: bigint; asked_at: bigint }
 
-/** How old the newest block may be that `follow` answers with: so much, or an eighth of a block's time. */
+/** How old a newest block `follow` may return: this, or an eighth of a block's time. */
 const freshMilliseconds = 250
-/** For how long a chain that stands still is not asked by those with nothing open: so much of the time since its block. */
+/** For how long a chain that stands still is not asked by idle callers: this share of the time since its block. */
 const stillShare = 1 / 4
 const mostStillBlocks = 8
 /** How often the chain is asked for its final block, in parts of the finality depth. */
 const finalStepsPerDepth = 16n
-/** How many blocks are walked back from the newest one: beyond, its branch is begun anew, as by a process that begins. */
+/** How many blocks are walked back from the newest; beyond, the branch is begun anew, as by a new process. */
 const mostWalkedBlocks = 64n
 /** How many of them are asked for at the same time. */
 const blocksAtOnce = 8
 
-/** Remembers the blocks down to twice the finality depth; a process that begins knows none. */
+/** Remembers blocks down to twice the finality depth; a new process knows none. */
 export function createHeaderChain(
   rpc: Rpc,
   settings: Settings,
@@ -65,12 +68,12 @@ export function createHeaderChain(
   const mostWalked = least(depth, mostWalkedBlocks)
   const finalStep = most(depth / finalStepsPerDepth, 1n)
   const blockMilliseconds = 1_000 * settings.block_time_seconds
-  /** From the lowest on without a gap. */
+  /** Without gaps from `lowest` on. */
   let known = new Map<bigint, Header>()
   let lowest = 0n
-  /** Read on the way to a newest block that is not tied yet: where a question fails, the next walk finds them here. */
+  /** Read on the way to a newest block that is not tied yet: if a question fails, the next walk finds them here. */
   let ahead = new Map<bigint, Header>()
-  /** Older ones, asked for by number, until blocks are replaced that may be theirs. */
+  /** Older blocks that were asked for by number; forgotten when the branch changes. */
   let untied = new Map<bigint, Untied>()
   let head: { header: Header; since: number; read_at: number } | null = null
   let tag: { height: bigint; asked_at: bigint } | null = null
@@ -114,7 +117,7 @@ export function createHeaderChain(
     for (const number of untied.keys()) if (number < newest.number - kept) untied.delete(number)
   }
 
-  /** Walks back until a known block; where that is too far away, or too many were replaced, nothing ties the branch. */
+  /** Walks back to a known block; where that is too far, or too many were replaced, the branch stays untied. */
   async function branchTo(newest: Header): Promise<Branch> {
     const headers = [newest]
     const highest = lowest + BigInt(known.size) - 1n
@@ -133,7 +136,7 @@ export function createHeaderChain(
     }
   }
 
-  /** Asks by number, so that none waits for the one above; the walk asks by hash for what is of another branch or missing. */
+  /** Asks by number, so that none waits for the one above; the walk then asks by hash for those of another branch. */
   async function readAhead(highest: bigint, newest: Header): Promise<void> {
     const missing: bigint[] = []
     for (let number = highest + 1n; number < newest.number; number += 1n)
@@ -169,7 +172,7 @@ export function createHeaderChain(
       const newest = head?.header.number
       if (newest === undefined) return await read(rpc, { blockNumber })
       if (blockNumber > newest) throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
-      // Another branch may be learnt while the answer is on its way: then it is kept by nobody.
+      // A new branch may replace `untied` while the answer is on its way: then it is not kept.
       const told = untied
       const before = told.get(blockNumber)
       if (before && holds(before, newest)) return before.header
@@ -182,29 +185,26 @@ export function createHeaderChain(
       const newest = await followWithin(blockMilliseconds)
       const height = await finalTag(newest)
       const byDepth = newest.number - depth + 1n
-      // Where finality stalls, or one provider invents it, the depth goes on deciding.
+      // If finality stalls, or a provider invents it, the depth decides.
       if (height === null || height < newest.number - kept) return byDepth
       return least(height, newest.number)
     },
   }
 }
 
-/**
- * A depth at which a block is final and each node has it, also one that is behind its fellows at the same address: blocks
- * may be final sooner than that.
- */
+/** A depth at which a block is final and every node has it, even one that is behind others at the same address. */
 export function surelyHeld({ finality_depth }: Pick<ChainConfig, "finality_depth">): bigint {
   return BigInt(Math.max(finality_depth, mostBlocksBehind))
 }
 
 const mostBlocksBehind = 12
 
-/** The newest block's number, and never one below a block that was seen: a provider that is behind may tell the newest. */
+/** The newest block's number, but never below a block that was seen: a provider that is behind may answer. */
 export async function newestSince({ follow }: Pick<HeaderChain, "follow">, seen: bigint): Promise<bigint> {
   return most((await follow()).number, seen)
 }
 
-/** The newest block that is deep enough to be told of, below zero where there is none; `seen` as in `newestSince`. */
+/** The newest block at the confirmation depth, below zero where there is none; `seen` as in `newestSince`. */
 export async function newestConfirmed(
   { headers, config }: { headers: HeaderChain; config: Pick<ChainConfig, "confirmation_depth"> },
   seen: bigint,
@@ -212,7 +212,7 @@ export async function newestConfirmed(
   return (await newestSince(headers, seen)) - BigInt(config.confirmation_depth) + 1n
 }
 
-/** For as long again as the same was told: what a node on another fork has told is soon asked for anew. */
+/** Trusted for as long again as it has been told the same: what a node on another fork told is soon asked anew. */
 function holds({ since, asked_at }: Untied, newest: bigint): boolean {
   return newest - asked_at <= asked_at - since
 }

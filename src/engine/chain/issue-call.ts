@@ -3,10 +3,10 @@ import { collectionAbi } from "./contracts.generated.ts"
 import { firstCollectionAbi } from "./first-contracts.generated.ts"
 import type { Generation } from "./generations.ts"
 
-/** What a call of `issue` issues: chips, by their ids, at serials from the first one on. */
+/** What a call of `issue` issues: chips, by id, at serials from `first` on. */
 type Issuance = { first: number; chip_ids: readonly string[] }
 
-/** The call of a collection of either generation. `asCode` is a matter of gas, of which the first had no choice. */
+/** The call for a collection of either generation. `asCode` only changes gas; the first generation had no choice. */
 export function encodeIssue(
   generation: Generation,
   { first, chip_ids }: Issuance,
@@ -25,7 +25,7 @@ export function encodeIssue(
   })
 }
 
-/** What `encodeIssue` was told, of either generation. Throws where the call is another one. */
+/** What `encodeIssue` encoded, for either generation. Throws on any other call. */
 export function decodeIssue(data: Hex): Issuance {
   const { functionName, args } = decodeFunctionData({ abi: [...collectionAbi, ...firstCollectionAbi], data })
   if (functionName !== "issue") throw new Error(`a call of ${functionName} issues nothing`)
@@ -37,7 +37,7 @@ export function decodeIssue(data: Hex): Issuance {
   return { first: Number(first), chip_ids }
 }
 
-/** The id of a chip that a contract has as a number. */
+/** A chip's id, from the number that contracts store. */
 export function chipIdOf(chip: number): string {
   return chip.toString(16).toUpperCase().padStart(10, "0")
 }

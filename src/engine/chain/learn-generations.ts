@@ -8,8 +8,8 @@ import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { ChainUnreachable } from "./rpc.ts"
 
 /**
- * Asks each chain's factory before addresses are promised in its name. One that does not answer is asked later: until
- * then it is taken for what its last collection says.
+ * Asks each chain's factory for its generation before addresses are promised in its name. One that does not answer is
+ * asked later; until then its newest collection decides.
  */
 export async function learnGenerations(queries: Queries, chains: Iterable<ConnectedChain>): Promise<void> {
   const unreachable = () => new ChainUnreachable("the chain did not answer in time")
@@ -26,7 +26,7 @@ export async function learnGenerations(queries: Queries, chains: Iterable<Connec
 
 const patienceMilliseconds = 3_000
 
-/** Whether the newest collection that may be the factory's is where one of the first generation deploys it. */
+/** Whether the newest collection that may be the factory's has the address that a first-generation factory gives. */
 async function hasDeployedAsFirst(queries: Queries, { config }: ConnectedChain): Promise<boolean> {
   const factory = config.factory_address
   const [newest] = await queries

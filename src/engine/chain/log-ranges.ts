@@ -6,14 +6,13 @@ import { ChainUnreachable, reach } from "./rpc.ts"
 /** Both ends are part of it. */
 export type BlockRange = { first: bigint; last: bigint }
 
-/** How many blocks of logs the providers of one chain answer at once: they say so only by refusing more. */
+/** How many blocks of logs a chain's providers answer at once; they say so only by refusing more. */
 export type LogRanges = {
-  /** For how many blocks to ask next, never more than `log_range_blocks`. */
+  /** How many blocks to ask for next, never more than `log_range_blocks`. */
   size(): bigint
   /**
-   * What is asked of a range of blocks; null where that is more than providers answer, as fewer blocks than the setting
-   * says, fewer logs than there are, or later than anybody waits: `size` is less then. Throws `ChainUnreachable`, also where
-   * one block is too much, or fewer blocks take too long, too.
+   * Asks about a range of blocks. Null where providers do not answer that much or that late, and `size` is smaller
+   * then. Throws `ChainUnreachable`, also where a single block is too much, or a smaller range is too slow, too.
    */
   ask<T>(range: BlockRange, question: (range: BlockRange) => Promise<T>): Promise<T | null>
 }
@@ -21,14 +20,14 @@ export type LogRanges = {
 /** Each answer to as many blocks as are asked for lets that grow by so much of it, one block at least. */
 export const growth = 8n
 
-/** The client's words, those of nodes, and the statuses of who stands before them: so many blocks may take too long to read. */
+/** Words of the client and of nodes, and statuses of proxies, that say that reading so many blocks took too long. */
 const tooSlow = /time(d )?-?out|took too long|http (504|524)/
 
-/** Begins with `log_range_blocks`; what is learnt of providers is kept while the process lives. */
+/** Begins with `log_range_blocks`; what it learns is kept while the process lives. */
 export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_range_blocks">): LogRanges {
   const widest = BigInt(log_range_blocks)
   let size = widest
-  /** Nothing was answered since something took too long. */
+  /** Whether nothing was answered since something took too long. */
   let wasSlow = false
 
   return {
@@ -38,7 +37,7 @@ export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_ran
       try {
         const answer = await reach(() => question(range))
         wasSlow = false
-        // Of those that were asked at the same time, one lets it grow, and none that a refusal has overtaken.
+        // Of ranges asked at the same time, one lets it grow, and none after a refusal.
         if (asked === size) size = least(size + most(size / growth, 1n), widest)
         return answer
       } catch (error) {
@@ -46,7 +45,7 @@ export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_ran
         const isTooMuch = saysTooMuch(error.message)
         const isSlow = !isTooMuch && tooSlow.test(error.message)
         if (!isTooMuch && !isSlow) throw error
-        // Of those that were asked at the same time, the first has found that out.
+        // Of ranges asked at the same time, the first has found that out.
         const isSilent = isSlow && wasSlow && asked === size
         wasSlow = isSlow
         size = least(size, asked / 2n)

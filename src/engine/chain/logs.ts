@@ -10,7 +10,7 @@ type CollectionSearch<Name extends CollectionEventName> = {
   address: Address
   /** Where the collection's logs begin; null where that is not known. */
   deployed_block: number | null
-  /** The block down from which is searched. */
+  /** The block from which the search goes down. */
   newest_block: bigint
   event_name: Name
   /** Values of the event's indexed fields. */
@@ -27,8 +27,8 @@ type CollectionLog<Name extends CollectionEventName> = GetContractEventsReturnTy
 const rangesAtOnce = 4n
 
 /**
- * Searches a collection's logs, newest first, down to its deployment, in ranges of blocks that providers take. Ends
- * as soon as what was found is enough, and may then have found more. Throws `ChainUnreachable`.
+ * Searches a collection's logs, newest first, down to its deployment, in ranges that providers answer. Ends once
+ * `isEnough`, and may have found more by then. Throws `ChainUnreachable`.
  */
 export async function searchCollectionLogs<Name extends CollectionEventName>(
   chain: Pick<ConnectedChain, "config" | "rpc" | "log_ranges">,
@@ -38,7 +38,7 @@ export async function searchCollectionLogs<Name extends CollectionEventName>(
   return await searchRanges(chain, search, (range) => logsOf(chain, search, range), isEnough)
 }
 
-/** The same for whatever is asked of a range of blocks, oldest first. */
+/** The same for any question about a range of blocks, which returns its logs oldest first. */
 export async function searchRanges<Log>(
   chain: Pick<ConnectedChain, "config" | "log_ranges">,
   search: { deployed_block: number | null; newest_block: bigint },
@@ -47,7 +47,7 @@ export async function searchRanges<Log>(
 ): Promise<Log[]> {
   const lowest = lowestBlock(chain, search)
   const found: Log[] = []
-  // Most is found in the newest range, and one question is enough to learn that it is too wide.
+  // Most is found in the newest range, and one question shows whether it is too wide.
   let atOnce = 1n
   for (let last = search.newest_block; last >= lowest; ) {
     const ranges = rangesDown({ first: lowest, last }, chain.log_ranges.size(), atOnce)
@@ -65,7 +65,7 @@ export async function searchRanges<Log>(
   return found
 }
 
-/** So many ranges of a size at the most, from the end of blocks down. */
+/** At most `count` ranges of a size, from the end of the blocks down. */
 function rangesDown({ first, last }: BlockRange, size: bigint, count: bigint): BlockRange[] {
   return Array.from({ length: Number(count) }, (_, index) => last - size * BigInt(index))
     .filter((each) => each >= first)
@@ -73,8 +73,7 @@ function rangesDown({ first, last }: BlockRange, size: bigint, count: bigint): B
 }
 
 /**
- * The lowest block that can have a log of a collection: a reorganization may have brought the deployment back some blocks
- * lower than it was confirmed.
+ * The lowest block that can have a collection's logs: a reorganization may have moved the deployment down some blocks.
  */
 export function lowestBlock(
   { config }: Pick<ConnectedChain, "config">,

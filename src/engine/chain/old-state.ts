@@ -1,8 +1,8 @@
 import { rawMessage, reach } from "./rpc.ts"
 
 /**
- * What a chain says of the state at an old block; null where the node that is asked has forgotten it, as most do beyond
- * the newest blocks. Throws as `reach` does, also where that node does not have the block yet.
+ * The state at an old block; null where the node has forgotten it, as most do beyond the newest blocks. Throws as
+ * `reach` does, also where the node does not have the block yet.
  */
 export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | null> {
   return await reach(async () => {

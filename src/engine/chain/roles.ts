@@ -1,14 +1,14 @@
 /** What a key may do, as the bits of contracts/Roles.sol. */
 const roleBits = { issue: 1, claim: 2, replace: 4, deploy: 8 } as const
-/** Set beside them while the service is paused. */
+/** Set besides while the service is paused. */
 export const pausedBit = 128
 
 export type Role = keyof typeof roleBits
 
-/** What a signer does: one key does everything; of several, each does its part. */
+/** What a signer does: a single key does everything; of several, each does a part. */
 export type Purpose = "issuance" | "ownership" | "all"
 
-/** The purpose of a key by its place in `SIGNER_KEYS`: the first half claims and replaces chips, the others deploy and issue. */
+/** The purpose of a key by its place in `SIGNER_KEYS`: the first half for ownership, the rest for issuance. */
 export function purposeAt(index: number, count: number): Purpose {
   if (count === 1) return "all"
   return index < Math.floor(count / 2) ? "ownership" : "issuance"

@@ -14,7 +14,7 @@ import { collectionAbi, deskAbi, factoryAbi } from "./contracts.generated.ts"
 import { firstCollectionAbi } from "./first-contracts.generated.ts"
 import { isRevertText } from "./send-errors.ts"
 
-/** Reads of one chain, over all its configured providers. */
+/** Reads one chain, over all its configured providers. */
 export type Rpc = PublicClient
 
 export function createRpc(chain: ChainConfig, transport: Transport): Rpc {
@@ -43,7 +43,7 @@ export class CallReverted extends Error {
   }
 }
 
-/** Asks the chain; answers, or throws `CallReverted` or `ChainUnreachable`, never with an RPC address in the text. */
+/** Asks the chain. Throws `CallReverted` or `ChainUnreachable`, never with an RPC address in the text. */
 export async function reach<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -63,7 +63,7 @@ export async function unlessReverted<T, U>(ask: () => Promise<T>, otherwise: U):
   }
 }
 
-/** What the node itself said, lower case and without addresses of providers; viem's own wording is not to be trusted. */
+/** What the node itself said, in lower case and without provider URLs; viem rewords it wrongly. */
 export function rawMessage(error: unknown): string {
   const innermost = error instanceof BaseError ? error.walk() : error
   if (innermost instanceof AbiDecodingZeroDataError) return noContract
@@ -84,14 +84,14 @@ export function wordsIn(data: unknown): string[] {
   return said.filter((each) => typeof each === "string" && each.includes(" "))
 }
 
-/** Whether a node says that a call reverts: by the code of geth and its kin, or in words. */
+/** Whether a node says that a call reverts, by the code of geth and its kin or in words. */
 export function isRevert(refusal: RpcRequestError): boolean {
   return refusal.code === revertCode || isRevertText(rawMessage(refusal))
 }
 
 const revertCode = 3
 
-/** The client takes every internal error of a node for a revert of the contract, so what the node said is asked. */
+/** The client takes every internal error of a node for a revert, so the node's own words decide. */
 function revertOf(error: unknown): CallReverted | null {
   if (!(error instanceof BaseError)) return null
   const refusal = error.walk((cause) => cause instanceof RpcRequestError)
@@ -101,7 +101,7 @@ function revertOf(error: unknown): CallReverted | null {
 
 const contractErrors = [...collectionAbi, ...factoryAbi, ...deskAbi, ...firstCollectionAbi] as const
 
-/** The name of the contracts' error in the bytes with which a call reverted. */
+/** The name of the contract error in the bytes that a call reverted with. */
 function reasonIn({ data }: RpcRequestError): string | null {
   const [bytes] = /0x[0-9a-f]*/i.exec(JSON.stringify(data) ?? "") ?? []
   if (!isHex(bytes)) return null

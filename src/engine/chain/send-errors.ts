@@ -19,13 +19,13 @@ export function isRevertText(text: string): boolean {
   return revertWords.test(text)
 }
 
-/** Classifies a node's own words, lower case. A revert text may quote any of the others, so it is looked at first. */
+/** Classifies a node's own words, in lower case. A revert text may quote any of the others, so reverts come first. */
 export function classifySendError(text: string): SendOutcome {
   const known = outcomes.find(([patterns]) => patterns.some((pattern) => pattern.test(text)))?.[1]
   return known ?? besideNonce(text) ?? "unclear"
 }
 
-/** Cosmos chains have one sentence for a nonce that is used and one that comes too early: the numbers in it say which. */
+/** Cosmos chains use one sentence for a used nonce and for an early one: its numbers decide. */
 function besideNonce(text: string): SendOutcome | null {
   const { got, expected } = (otherNonce.exec(text) ?? otherSequence.exec(text))?.groups ?? {}
   if (got === undefined || expected === undefined) return null
@@ -131,7 +131,7 @@ const outcomes: [RegExp[], SendOutcome][] = [
   ],
 ]
 
-/** The best verdict of several nodes on the same bytes comes first: one pool that has them is enough. */
+/** From the best verdict to the worst: one pool that has the bytes is enough. */
 const fromBest: SendOutcome[] = [
   "known",
   "nonce_low",
@@ -148,10 +148,10 @@ const fromBest: SendOutcome[] = [
   "no_answer",
 ]
 
-/** What became of one transaction's bytes, and the node's own words; null when it took them without any. */
+/** The outcome for one transaction's bytes, and the node's own words; null where it took them silently. */
 export type SendVerdict = { outcome: SendOutcome; said: string | null }
 
-/** What several nodes' verdicts on the same bytes come to; silence where there is none. */
+/** The best of several nodes' verdicts on the same bytes; `no_answer` of none. */
 export function bestVerdict(verdicts: SendVerdict[]): SendVerdict {
   const [best] = verdicts.toSorted(
     (one, other) => fromBest.indexOf(one.outcome) - fromBest.indexOf(other.outcome),

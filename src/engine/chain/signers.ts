@@ -12,7 +12,7 @@ export type Signer = {
   lane_id: string
   address: Address
   purpose: Purpose
-  /** Null where the key is not there any more. */
+  /** Null where the key is gone. */
   account: LocalAccount | null
 }
 
@@ -32,8 +32,8 @@ export function hasKeyOf({ signers }: { signers: readonly Signer[] }, laneId: st
 }
 
 /**
- * The accounts of `SIGNER_KEYS`, in order. A cloud's client is loaded only where a key names it, and asked once for
- * the key's address. Throws `StartError`, which does not hold a key.
+ * The accounts of `SIGNER_KEYS`, in order. A cloud client is loaded only if a key needs it, and asked once for the
+ * key's address. Throws `StartError`, which never holds a key.
  */
 export async function openSignerAccounts(keys: SignerKey[]): Promise<LocalAccount[]> {
   const accounts = await Promise.all(keys.map((key, index) => openAccount(key, index + 1)))

@@ -5,8 +5,8 @@ import { chipIdOf } from "./issue-call.ts"
 import { reach } from "./rpc.ts"
 
 /**
- * A token at a block: the chip it is bound to, and its owner, null until the claim. Both of one block, for who is asked
- * for the one may lag behind who is asked for the other. Throws as `reach` does, also where it was not issued by then.
+ * A token at a block: its chip, and its owner, null until the claim. Both at one block, as providers may not be equally
+ * far. Throws as `reach` does, also where the token was not issued by then.
  */
 export async function tokenAt(
   { rpc }: Pick<ConnectedChain, "rpc">,

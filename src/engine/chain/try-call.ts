@@ -4,8 +4,8 @@ import { unlessUnknown } from "./endpoint.ts"
 import { CallReverted, reach } from "./rpc.ts"
 
 /**
- * What a call would do at the newest block, or at the one that an old node takes itself: the gas it needs, or how it
- * reverts. Throws `ChainUnreachable`.
+ * What a call would do at the newest block: the gas it needs, or how it reverts. Old nodes choose the block themselves.
+ * Throws `ChainUnreachable`.
  */
 export async function tryCall(
   chain: ConnectedChain,

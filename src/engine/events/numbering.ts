@@ -7,10 +7,9 @@ import { type Context, inTurn } from "../../platform/context.ts"
 import { queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
 
 /**
- * Gives the events that were committed without a position the next ones, in the order in which they happened. Positions
- * are given by one at a time and only to what everybody can see, so a reader that has passed a position has missed
- * nothing before it, however late a database transaction commits. In the same database transaction they are queued for
- * the webhook endpoints that ask for them. For one organization's events, or all. Answers how many got one.
+ * Gives committed events their positions in the feed, in the order in which they happened, and queues them for the
+ * webhook endpoints that ask for them. One process at a time gives positions, and only to what everybody can see: so a
+ * reader past a position has missed nothing before it. For one organization, or all. Returns how many.
  */
 export async function numberEvents(context: Context, organizationId: string | null): Promise<number> {
   const { db } = context
@@ -26,15 +25,15 @@ export async function numberEvents(context: Context, organizationId: string | nu
       return await number()
     })
     numbered += some
-    // All that was there when it began has its position; whoever goes on telling is not waited for.
+    // All events that were there at the beginning have positions; later ones are not waited for.
     if (some < limit) return numbered
   }
 }
 
-/** Each step reads all that has no position, so that there are few steps where there is much. */
+/** Each step reads all events without a position, so the steps grow where there are many. */
 const [leastAtOnce, mostAtOnce] = [500, 8_000]
 
-/** Whether a position was given already, as after a process of an earlier release set the feed back. */
+/** Whether a position was already given, as after a process of an earlier release set the feed back. */
 function isTaken(error: unknown): boolean {
   return ["23505", "SQLITE_CONSTRAINT_UNIQUE"].includes(codeOf(driverError(error)))
 }
@@ -59,7 +58,7 @@ function unnumbered({ organization_id }: Given<Asked>): SQL | undefined {
 }
 
 async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: number }): Promise<number> {
-  // Whoever waited for this row sees all that was committed while it waited: it reads what is committed.
+  // Under read committed, whoever waited for this row sees all that was committed meanwhile.
   const [feed] = await lockFeed(turn.tx, {})
   if (!feed) throw new Error("the table event_feeds has lost its row")
   const { last_position: after } = feed
@@ -89,7 +88,7 @@ const moveFeed = query((db, { after, until }: Given<{ after: number; until: numb
     .returning({ name: eventFeeds.name }),
 )
 
-// What depends on another commit was begun after it: the ids of transactions say so, those of clocks do not.
+// What depends on another commit began after it: transaction ids show that order, clocks do not.
 const numberOldest = {
   postgres: numberBy(sql`age(${events}.xmin) desc, ${events.id}`),
   // The sign keeps SQLite from reading the whole table in the order of its rows.

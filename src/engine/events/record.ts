@@ -11,7 +11,7 @@ type NewEvent = Pick<
   "organization_id" | "unit_id" | "collection_id" | "is_test" | "data" | "endpoint_id"
 > & { type: EventType }
 
-/** Writes an event in the database transaction of what it tells. */
+/** Writes an event in the database transaction of what it tells about. */
 export async function recordEvent(turn: Turn, event: NewEvent): Promise<EventRow> {
   const row = { ...event, id: newId(), position: null, created_at: turn.at }
   await insertEvent(turn.tx, row)

@@ -9,8 +9,8 @@ export function newSigningSecret(): string {
 }
 
 /**
- * The secrets of an endpoint with a new one before them; those that were valid still sign for a day. Throws
- * `rate_limit.exceeded` where as many sign already as may: each makes every delivery's header longer.
+ * An endpoint's secrets with a new one in front; those that were valid sign for another day. Throws
+ * `rate_limit.exceeded` where too many sign: each makes every delivery's header longer.
  */
 export function withNewSecret(
   serviceSecret: Secret,
@@ -29,7 +29,7 @@ export function withNewSecret(
   return [{ sealed: seal(serviceSecret, purpose, endpointId, added), expires_at: null }, ...others]
 }
 
-/** The secrets that sign now, the newest first; none where the service's secret that sealed them is lost. */
+/** The secrets that sign now, newest first; none where the service's own secret that sealed them is lost. */
 export function signingSecrets(
   serviceSecret: Secret,
   endpointId: string,
@@ -42,8 +42,8 @@ export function signingSecrets(
 }
 
 /**
- * The same secrets, those that open under the service's current one; null where they are already. Throws `SealBroken`
- * where none opens.
+ * The same secrets, resealed under the service's current one; null where they are already. Throws `SealBroken` where
+ * none opens.
  */
 export function resealSigningSecrets(
   serviceSecret: Secret,

@@ -8,7 +8,7 @@ import { webhooksQueue } from "../../platform/queues.ts"
 /** Positions of the feed, the first exclusive. */
 type Span = { after: number; until: number }
 
-/** Queues the events that have just got these positions for every endpoint that asks for them. */
+/** Queues the events that just got these positions for every endpoint that asks for them. */
 export async function queueForEndpoints(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
   const asking = await askingAmong(turn.tx, { organization_ids: organizationIds })
   await Promise.all(
@@ -31,8 +31,8 @@ const askingAmong = query((db, { organization_ids }: Given<{ organization_ids: s
 )
 
 /**
- * Queues these events for endpoints that were paused since the ones before: those which happened before that. They wait as
- * all does that was queued by then. A pause has no position yet where it came while these were given theirs.
+ * Queues events that happened before an endpoint was paused but are numbered only now: they wait like everything queued
+ * by then. The pause itself may have no position yet.
  */
 export async function queueBeforePauses(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
   const asked = { organization_ids: organizationIds, ...span }
@@ -81,14 +81,14 @@ type Wanted = Span & {
   /** For endpoints of this status alone. */
   status?: string
   since?: Date
-  /** Given where it does not matter which types an endpoint asks for. */
+  /** Set where the types an endpoint asks for do not matter. */
   of_any_type?: true
 }
 
-/** Before every clock's now: a process whose clock is ahead must not make the others wait. */
+/** Before any clock's now: a process whose clock is ahead must not make the others wait. */
 export const dueAtOnce = new Date(0)
 
-/** Those that wait for an endpoint already are left as they are. */
+/** Events that already wait for an endpoint are left as they are. */
 async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
   const queued = await insertQueued(turn.tx, { ...wanted, due_at: dueAtOnce })
   if (queued.length > 0) turn.wake(webhooksQueue)
@@ -96,13 +96,16 @@ async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
 
 const lineOf = sql`coalesce(${events.unit_id}, ${events.collection_id}, ${events.id})`
 
-/** What is new waits with the last of its line, found without reading the others: nobody looks at it before it can go. */
+/**
+ * A new event is due together with the last of its line, found without reading the others: so nobody looks at it before
+ * it can go.
+ */
 const whenLineIsDue = sql`select waiting.due_at from ${webhookQueue} waiting
   where waiting.endpoint_id = ${webhookEndpoints.id} and waiting.line = ${lineOf}
   order by waiting.position desc limit 1`
 
 const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
-  // Beside a column of times Postgres knows what the parameter is, which a cast would spoil on SQLite.
+  // Next to a time column Postgres knows the type of the parameter; a cast would spoil it on SQLite.
   const timeOf = (at: unknown) => sql`coalesce(${at}, ${events.created_at})`
   return db
     .insert(webhookQueue)
@@ -140,20 +143,20 @@ const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
 
 const types = sql`cast(${webhookEndpoints.event_types} as text)`
 
-/** A test is for one endpoint alone, whatever types it asks for. */
+/** A test event is for one endpoint, whatever types it asks for. */
 const isWanted: SQL = sql`case when ${events.endpoint_id} is not null then ${events.endpoint_id} = ${webhookEndpoints.id}
   else ${webhookEndpoints.event_types} is null or replace(${types}, '"' || ${events.type} || '"', '') <> ${types} end`
 
 const rowsAtOnce = 500
 
-/** The endpoints that are sent again what they were told before. */
+/** The endpoints with a replay under way. */
 export const replayingEndpoints = query((db) =>
   db.select().from(webhookEndpoints).where(isNotNull(webhookEndpoints.replay_from)),
 )
 
 /**
- * Queues some of what an endpoint is sent again, nothing from before `oldest`, unless another worker was quicker or it was
- * asked for anew since the endpoint was read. Answers whether there may be more.
+ * Queues a part of an endpoint's replay, nothing older than `oldest`, unless another worker was quicker or a new replay
+ * was asked for. Returns whether there may be more.
  */
 export async function queueReplayStep(
   turn: Turn,

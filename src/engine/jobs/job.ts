@@ -8,36 +8,36 @@ import type { ConnectedChain } from "../chain/chains.ts"
 
 /** How effects of one kind become transactions, and what a transaction's receipt means for them. */
 export type Job<Name extends LaneEffect = LaneEffect> = {
-  /** What comes next of what waits, oldest first: the first effect and whichever others go with it. */
+  /** Plans the next step for the first waiting effect and those that go with it; `waiting` is oldest first. */
   plan(
     chain: ConnectedChain,
     queries: Queries,
     waiting: [Effect<Name>, ...Effect<Name>[]],
   ): Promise<Plan<Name>>
-  /** What it is called when the call reverts with an error that no waiting mends; null where waiting may. */
+  /** The failure for a revert that no waiting mends; null where waiting may. */
   refusal(reason: string): EffectFailure | null
-  /** What did it before, where the chain refuses to have it done once more; null where nothing did. */
+  /** What did the work before, if the chain refuses to do it again; null where nothing did. */
   earlier?(chain: ConnectedChain, queries: Queries, effect: Effect<Name>): Promise<Earlier<Name> | null>
   /**
-   * Whether an error may come of what is not final yet, which a node that is behind does not have, or of another effect of
-   * the same call.
+   * Whether an error may pass, because of what is not final yet, which a node that is behind lacks, or because of
+   * another effect of the same call.
    */
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
-  /** Why what would succeed must not be sent now; null where nothing speaks against it. */
+  /** Why a call that would succeed must not be sent now; null where it may. */
   hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
-  /** Whether what lost its nonce before it did anything is looked at once more, and not sent as it is. */
+  /** Set where effects whose transaction lost its nonce are planned anew, not sent as they were. */
   plansAnew?: true
-  /** Judges a receipt at the confirmation depth: a result for each effect, in the order of the effects. */
+  /** Judges a receipt at the confirmation depth: one result for each effect, in order. */
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>
   /** What the results change besides the effects' own actors, in the same database transaction. */
   afterwards?(turn: Turn, mined: Mined<Name>, results: JobResult<Name>[]): Promise<void>
-  /** The same of effects that have ended because the chain refuses to have them sent. */
+  /** The same for effects that failed because the chain refuses them. */
   afterRefusal?(turn: Turn, ended: Effect<Name>[]): Promise<void>
-  /** Shows the transaction that holds a given result now, after a reorganization put it into another one. */
+  /** Records another transaction for a result that was given, after a reorganization moved it there. */
   restate?(turn: Turn, effect: Effect<Name>, transactionHash: string): Promise<void>
-  /** Effects of one line keep their order: one that is put off holds up those after it. */
+  /** Effects of one line keep their order: one that is put off holds up the rest. */
   lineOf?(effect: Effect<Name>): string
-  /** The event that an effect's actor is given once the transaction is on its way. */
+  /** The event that tells an effect's actor that its transaction is on its way. */
   submittedEvent?: string
 }
 
@@ -52,7 +52,7 @@ export function doneBy(log: { transactionHash: string; blockNumber: bigint }) {
 /** A job for every effect that a machine asks of a lane. */
 export type Jobs = { [Name in LaneEffect]: Job<Name> }
 
-/** The kind of a transaction that does nothing but use up its nonce, which no effect asked for. */
+/** The kind of a transaction that only uses up its nonce, which no effect asked for. */
 export const useUpNonce = "useUpNonce"
 
 const usingUp: Job = {
@@ -72,7 +72,7 @@ function isLaneEffect(jobs: Jobs, name: string): name is LaneEffect {
   return Object.hasOwn(jobs, name)
 }
 
-/** An effect's row; its input is what its machine gave. */
+/** An effect's row, with its input typed as its machine declares. */
 export type Effect<Name extends LaneEffect = LaneEffect> = Omit<EffectRow, "src" | "input"> & {
   src: Name
   input: InputOf<Name>
@@ -90,39 +90,39 @@ export type Call<Name extends LaneEffect = LaneEffect> = {
   members: Effect<Name>[]
   to: Address
   data: Hex
-  /** Enough gas where the call cannot be simulated, because an earlier one to the same contract is on its way. */
+  /** Gas for when the call cannot be simulated, as an earlier one to the same contract is on its way. */
   gas: bigint
-  /** Takes what the call counts on, in the database transaction that gives it its nonce. */
+  /** Reserves what the call relies on, in the database transaction that gives it its nonce. */
   reserve?(turn: Turn): Promise<void>
 }
 
 /** Effects that must wait for what is on its way. */
 export type Wait<Name extends LaneEffect = LaneEffect> = { do: "wait"; effects: Effect<Name>[] }
 
-/** What is written down instead of a call, in one database transaction; then what waits is planned anew. */
+/** What is written instead of a call, in one database transaction; then the rest is planned anew. */
 export type Write<Name extends LaneEffect = LaneEffect> = {
   do: "write"
-  /** The effects that this closes. Without any, it must change what is planned next. */
+  /** The effects that this closes. With none, it must change what is planned next. */
   taken: Effect<Name>[]
   write(turn: Turn): Promise<void>
   /** A line for the operator's log. */
   warning: [fields: Record<string, unknown>, message: string] | null
 }
 
-/** A transaction's effects with the receipt that tells what became of them. */
+/** A transaction and its effects, with the receipt that decides them. */
 export type Mined<Name extends LaneEffect = LaneEffect> = {
   transaction: TransactionRow
   effects: Effect<Name>[]
   receipt: TransactionReceipt
 }
 
-/** `again`: it achieved nothing, though nothing on chain stands against it, and is to be planned anew. */
+/** `again`: it achieved nothing, though nothing on chain prevents it, and is to be planned anew. */
 export type JobResult<Name extends LaneEffect = LaneEffect> =
   | { output: OutputOf<Name> }
   | { error: EffectFailure }
   | "again"
 
-/** How often anything is planned that achieves nothing for a reason that nobody knows. */
+/** How often work is planned that achieves nothing for an unknown reason. */
 export const maxPlans = 5
 
 export function isOutput<Name extends LaneEffect>(

@@ -6,8 +6,8 @@ import { transactions } from "../../db/schema.ts"
 import { runSelector, singleCallsIn } from "../chain/desk.ts"
 
 /**
- * Whether bytes that make a call, or one of those in it, are in a block that is not final, whatever they achieved there: a
- * reorganization may put them where they do. They may be another lane's, from which the call has moved here.
+ * Whether bytes that make a call, or one of the calls in it, are in a block that is not final, whatever came of them: a
+ * reorganization may put them where they succeed. They may be of another lane, from which the work moved here.
  */
 export async function isSentBefore(
   queries: Queries,
@@ -18,7 +18,7 @@ export async function isSentBefore(
     const sent = await settledCalls(queries, { chain_id, to })
     const words = data.slice(10).match(/.{1,64}/g) ?? []
     const isIn = (before: (typeof sent)[number]) =>
-      // Whatever makes the call has each word of it: to take the others apart takes long.
+      // Bytes that make the call contain each of its words: decoding the others would take long.
       words.every((word) => before.call.includes(word)) &&
       singleCallsIn({ to: before.to, data: before.call }).some((each) => each.to === to && each.data === data)
     if (sent.some(isIn)) return true
@@ -26,7 +26,7 @@ export async function isSentBefore(
   return false
 }
 
-/** Of those whose results were given and that are not final. */
+/** Of transactions whose results were given and that are not final. */
 const settledCalls = query((db, { chain_id, to }: Given<{ chain_id: number; to: string }>) =>
   db
     .select({ to: transactions.to, call: transactions.call })

@@ -7,18 +7,18 @@ import { noteFinalBlock } from "./leases.ts"
 import type { BlockPlace } from "./look.ts"
 
 /**
- * Whether the block that was final, which the lane's row knows through whatever restart, is another one now: then the
- * lane must halt. Where not all providers say so, nothing can be done before they do.
+ * Compares the last block known as final, which the lane's row keeps across restarts, with the chain: if it was
+ * replaced, the lane must halt. Until all providers say so, nothing is decided.
  */
 export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<Findings> {
   const { final_block_number: number, final_block_hash } = row
   const { finality_depth } = lane.chain.config
-  // The depth may have been raised since.
+  // The finality depth may have been raised since.
   if (number === null || number > Number(lane.head) - finality_depth + 1) return nothing
   const seen = await lane.chain.headers.at(BigInt(number)).catch(() => null)
   if (seen?.hash === final_block_hash) return nothing
   const hashes = await hashesOf(lane, number)
-  // Also where nobody serves a block that is so old.
+  // Also true where no provider serves a block that old.
   if (hashes.every((hash) => hash === final_block_hash)) return nothing
   const isBeyondDoubt = isFromAll(lane, hashes) && !hashes.includes(final_block_hash as Hex)
   if (!isBeyondDoubt) return disagreement(lane, `block ${number}`)
@@ -26,7 +26,7 @@ export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<F
   return { ...nothing, halt }
 }
 
-/** Remembers what is final now, a few times in as many blocks as it takes, where all providers agree on it. */
+/** Remembers the newest final block, where all providers agree on it; sixteen times per finality depth is enough. */
 export async function followFinalBlock(lane: HeldLane, known: number | null): Promise<void> {
   const { finality_depth } = lane.chain.config
   const number = Number(lane.head) - finality_depth + 1
@@ -40,7 +40,7 @@ export async function followFinalBlock(lane: HeldLane, known: number | null): Pr
 
 const stepsPerDepth = 16
 
-/** Whether no reorganization replaces a block any more. */
+/** Whether a block is final: no reorganization replaces it. */
 export async function isFinal(
   { chain }: HeldLane,
   { block_number }: Pick<BlockPlace, "block_number">,
@@ -48,18 +48,18 @@ export async function isFinal(
   return BigInt(block_number) <= (await chain.headers.finalHeight())
 }
 
-/** What the providers say that have the block. */
+/** The block's hash, from each provider that has it. */
 async function hashesOf({ chain }: HeldLane, number: number): Promise<Hex[]> {
   const hashes = await reach(() => chain.providers.blockHashes(BigInt(number)))
   return hashes.filter((hash) => hash !== null)
 }
 
-/** A provider that is silent may be the one that is right, as long as it is not gone for good. */
+/** Whether every provider answered, except those that are gone for good: a silent one may be the one that is right. */
 export function isFromAll({ chain }: HeldLane, answers: readonly unknown[]): boolean {
   return answers.length >= chain.providers.voices()
 }
 
-/** That providers disagree, or are silent where all are needed. */
+/** Providers disagree, or some are silent where all are needed. */
 export function disagreement({ chain }: HeldLane, about: string): Findings {
   return {
     ...noticed(

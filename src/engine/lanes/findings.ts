@@ -6,17 +6,17 @@ import { ChainUnreachable } from "../chain/rpc.ts"
 import type { HeldLane } from "./held-lane.ts"
 import { LeaseLost } from "./leases.ts"
 
-/** What a step of a lane's round found. The round joins what its steps answer, and acts on it. */
+/** What a step of a lane's round found. The round joins its steps' findings and acts on them. */
 export type Findings = {
-  /** Why the lane must stop until a person has looked at it; what is on its way is still watched. */
+  /** Why the lane must stop until a person has looked at it. What is on its way is still watched. */
   readonly halt: string | null
-  /** Why nothing new is sent in this round, though nothing is wrong with what is on its way. */
+  /** Why nothing new is sent in this round, although nothing is wrong with what is on its way. */
   readonly pause: string | null
   /** What a person should know of this round, most important first. */
   readonly notices: readonly string[]
   /** The least that a node found too much for one transaction, in wei. */
   readonly refused_cost: bigint | null
-  /** The first thing that could not be asked or done: the next round tries it again. */
+  /** The first thing that failed; the next round tries it again. */
   readonly failure: Error | null
 }
 
@@ -27,7 +27,7 @@ export function noticed(notice: string): Findings {
   return { ...nothing, notices: [notice] }
 }
 
-/** Of several reasons the first one counts. */
+/** Joins findings; of several reasons the first counts. */
 export function join(...found: Findings[]): Findings {
   return found.reduce(
     (sum, each) => ({
@@ -46,7 +46,7 @@ function lesser(one: bigint | null, other: bigint | null): bigint | null {
   return least(one, other)
 }
 
-/** Does a step's work for one transaction: what goes wrong with it stops no other one. */
+/** Does a step's work for one transaction. A failure stops no other transaction. */
 export async function attempt(
   lane: HeldLane,
   transaction: TransactionRow,
@@ -59,7 +59,7 @@ export async function attempt(
   }
 }
 
-/** What is wrong with one transaction, as far as it is not the lane or the database that was lost, which is thrown. */
+/** What went wrong with one transaction. Throws the error where it means that the lane or the database was lost. */
 export function failed({ context }: HeldLane, { nonce, kind }: TransactionRow, error: unknown): Findings {
   if (error instanceof LeaseLost || error instanceof DatabaseUnavailable) throw error
   const { error: said } = loggable(error)

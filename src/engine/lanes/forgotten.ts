@@ -10,10 +10,10 @@ import { noteOutlived } from "./leases.ts"
 import { pendingNonces } from "./nonces.ts"
 
 /**
- * After a back-up was restored, pools may have transactions of which nothing is known here. The lane has left out every
- * nonce that one of them can have; what no block takes of these is used up by nothing, and nothing new is sent until all
- * are used in a block that is final. So nothing is done again while it may yet be done by what was forgotten. Without
- * its key a lane can use up nothing: it waits until pools have had nothing of it for as many blocks.
+ * After a back-up is restored, pools may hold transactions that nobody here knows. The lane has skipped every nonce
+ * they can have. It fills those that no block takes with empty transactions, and sends nothing new until all of them
+ * are used in a final block; so nothing is done twice. A lane without its key cannot fill any: it waits until the pools
+ * have held nothing of it for as many blocks.
  */
 export async function outliveForgotten(
   lane: HeldLane,
@@ -34,13 +34,13 @@ export async function outliveForgotten(
     const filled = await fillHoles(lane, { nonce: next_nonce, created_at: restored_at })
     return { ...filled, pause }
   } catch (error) {
-    // What is known of the others counts all the same.
+    // The pause holds even if the chain cannot be asked.
     if (!(error instanceof ChainUnreachable)) throw error
     return { ...nothing, pause, failure: error }
   }
 }
 
-/** Why nothing new may be sent on the chain: what one lane's forgotten transactions do, another's would do again. */
+/** Why nothing new may be sent on the chain: another lane would repeat what one lane's forgotten transactions do. */
 export async function whyToWaitForForgotten({ context, chain }: HeldLane): Promise<string | null> {
   const [restored] = await restoredOn(context.db.read, { chain_id: chain.chain_id })
   if (!restored) return null
@@ -63,7 +63,7 @@ function waitsForPools(address: string): string {
   return `a back-up was restored: nothing new is sent before all that pools have of ${address}, whose key is not in SIGNER_KEYS, is final, or forgotten for as long; it goes on by itself, sooner with the key`
 }
 
-/** Whether the nonces below were used in a block that is final now and was there ever since. */
+/** Whether all nonces below were used in a block that is final now and has stayed in the chain since. */
 async function areAllUsed(lane: HeldLane, below: number, memory: LaneMemory): Promise<boolean> {
   const { head, used_nonces, chain } = lane
   const seen = used_nonces < below ? null : memory.all_used

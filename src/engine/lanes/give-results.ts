@@ -23,7 +23,7 @@ import {
 } from "./transactions.ts"
 import { spellMilliseconds, urgencyOf } from "./turns.ts"
 
-/** What was seen of transactions for which somebody waits, the most urgent first, and of the others. */
+/** Splits what was seen: transactions that somebody waits for, most urgent first, and the others. */
 export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] {
   const place = ({ transaction }: Seen) => urgencyOf(transaction.kind)
   const isLast = (each: Seen) => place(each) >= urgencyOf("deployCollection")
@@ -32,8 +32,8 @@ export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] 
 }
 
 /**
- * Gives the results of what is deep enough, in order, for a spell. What has been deep enough for long comes last: it
- * waits for its end, as what reverted does, and is judged anew at each block.
+ * Gives the results of transactions that are deep enough, for a limited time. Those that have been deep enough for long
+ * come last: they wait for finality, as reverted ones do, and are judged anew at each block.
  */
 export async function giveResults(
   lane: HeldLane,
@@ -60,7 +60,7 @@ export async function giveResults(
   return { findings: join(...found), is_done: true }
 }
 
-/** A round at each block sees everything that is due within ten, or within ten seconds where they pass faster. */
+/** Rounds see everything within ten blocks of its being due, or within ten seconds where blocks are faster. */
 function lateBlocks({ block_time_seconds }: ChainConfig): number {
   return Math.max(10, Math.ceil(10 / block_time_seconds))
 }
@@ -74,11 +74,11 @@ async function confirm(
   const since = performance.now()
   const { place } = sighting
   const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
-  // It waits for that, and nobody would hear of it.
+  // Without a receipt it would wait silently.
   if (!receipt && (await isFinal(lane, place))) return withoutReceipt(transaction, place)
   if (receipt?.blockHash !== place.block_hash) return nothing
   const block = { number: BigInt(place.block_number), hash: place.block_hash }
-  // One of the providers is wrong: the next round asks again.
+  // A provider is wrong: the next round asks again.
   if (!(await isAgreedOn(lane.chain, block))) return disagreement(lane, `block ${block.number}`)
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
@@ -114,8 +114,8 @@ async function confirm(
 }
 
 /**
- * A call that reverted is judged by what it would do now. What only wanted a role, gas or what came after it is done
- * again, a few times; only what the contract refuses whenever it is asked has failed.
+ * Judges a reverted call by what it would do now. One that lacked a role, gas or what came before it is tried again, a
+ * few times. Only what the contract refuses whenever it is asked has failed.
  */
 async function judgeReverted(
   lane: HeldLane,
@@ -139,8 +139,8 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
 }
 
 /**
- * Whether no reorganization can change any more what came of a transaction that achieved nothing: what fails for good
- * may yet succeed, and the other transaction by which something is done may be undone, which nothing here would see.
+ * Whether the outcome of a transaction that achieved nothing is final. What failed may yet succeed, and the other
+ * transaction that did the work may yet be undone, unseen.
  */
 async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   if (results.every((result) => result === "again")) return true
@@ -148,7 +148,7 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
   return await areOthersAsFinal(lane, place, results)
 }
 
-/** Whether what came of it holds for as long as its block is there, or for ever. */
+/** Whether the outcome stands for as long as its block is in the chain, or for ever. */
 async function isSettled(
   lane: HeldLane,
   place: BlockPlace,
@@ -161,8 +161,8 @@ async function isSettled(
 }
 
 /**
- * Whether they are lost also by what is final: who came before them may be newer than their own block, and be undone
- * alone. A node that has forgotten so old a state stands against nothing.
+ * Whether final blocks show them lost, too: whoever came first may be in a newer block, which may be undone alone. A
+ * node that has forgotten so old a state does not count against it.
  */
 async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promise<boolean> {
   const job = jobFor(lane.jobs, mined.transaction.kind)
@@ -175,8 +175,8 @@ async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promi
 }
 
 /**
- * Whether no reorganization undoes what other transactions have done in the place of this one, unless it takes this one
- * out, too. Nothing else watches those: until then it is judged anew at each block.
+ * Whether other transactions that did the work of this one are undone only together with it. Nothing else watches them:
+ * until then this one is judged anew at each block.
  */
 async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   const hashes = new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))
@@ -185,7 +185,7 @@ async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobR
     const receipt = await receiptOf(lane, hash as Hex)
     const other = receipt ? placeOf(receipt) : null
     if (other && (await isCanonicalBefore(lane, other, place))) continue
-    // What a node forgets is old, but what it has not seen yet is not.
+    // A node has forgotten only what is old; it may also not have seen it yet.
     if (!(await isFinal(lane, other ?? place))) return false
   }
   return true
@@ -196,12 +196,12 @@ async function isCanonicalBefore(lane: HeldLane, one: BlockPlace, other: BlockPl
   return await isCanonical(lane, one.block_number, one.block_hash)
 }
 
-/** Where it was seen, without what tells that it is still there: it is looked at anew at each block. */
+/** Where it was seen, without its block hash: so it is looked at anew at each block. */
 function unsettled(place: BlockPlace): Omit<BlockPlace, "block_hash"> & { block_hash: null } {
   return { ...place, block_hash: null }
 }
 
-/** It was lost and is in a block again, where it must achieve once more what it did. */
+/** It was lost, and is in a block again: it must achieve there what it did before. */
 async function takeBack(
   lane: HeldLane,
   transaction: WatchedTransaction,
@@ -235,7 +235,7 @@ function tellLostOf(lane: HeldLane, mined: Mined, results: JobResult[]): void {
 
 type Lost = { actor_id: string; reason: string }
 
-/** What was told of as done before a reorganization, and is not after it, as somebody else came first. */
+/** What was reported as done, and after a reorganization is not, because somebody else came first. */
 function lostOf({ effects }: Mined, results: JobResult[]): Lost[] {
   return effects.flatMap(({ status, actor_id }, index) => {
     const result = results[index]
@@ -244,8 +244,8 @@ function lostOf({ effects }: Mined, results: JobResult[]): Lost[] {
 }
 
 /**
- * Whether something that was done has to be done again, and can be: not what somebody else came before, nor what older
- * bytes have done that a reorganization brought back.
+ * Whether something done was undone and can be done again: not if somebody else came first, or if older bytes that a
+ * reorganization brought back have done it.
  */
 function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
   const isReverted = receipt.status === "reverted"
@@ -255,7 +255,7 @@ function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
   })
 }
 
-/** What was done stays done, but maybe by another transaction than it was said to be. */
+/** What was done stays done, though maybe by another transaction than reported. */
 async function restate(turn: Turn, job: Job, { effects }: Mined, results: JobResult[]): Promise<void> {
   for (const [index, effect] of effects.entries()) {
     const result = results[index]

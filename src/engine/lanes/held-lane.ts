@@ -7,7 +7,7 @@ import type { Jobs } from "../jobs/job.ts"
 import type { Claimant, Lease, Rival } from "./leases.ts"
 import type { Checkpoint } from "./step.ts"
 
-/** One signer on one chain: who sends, and for whom in this process. */
+/** One signer on one chain, with what it needs in this process. */
 export type Lane = {
   readonly context: Context
   readonly chain: ConnectedChain
@@ -18,7 +18,7 @@ export type Lane = {
   readonly memory: LaneMemory
 }
 
-/** What a lane keeps between its rounds; losing it costs a few questions to the chain. */
+/** What a lane remembers between rounds; losing it costs a few questions to the chain. */
 export type LaneMemory = {
   /** The newest block at which everything on its way was looked at. */
   seen_head?: bigint
@@ -26,21 +26,21 @@ export type LaneMemory = {
   is_right_chain?: boolean
   /** Who held the lane when this process last wanted it. */
   rival?: Rival
-  /** The block at which all nonces were used that what a restored back-up has forgotten may have. */
+  /** The block at which all nonces were used that transactions forgotten by a restored back-up may have. */
   all_used?: { number: bigint; hash: string }
   /** The least that a node found too much for one transaction, in wei, and the block at which it said so. */
   refused_cost?: { cost: bigint; at: bigint }
 }
 
-/** A lane that is held, at a block. Nothing of it changes within a round: what a step finds, it answers. */
+/** A lane while it is held, at one block. It does not change within a round: steps return what they find. */
 export type HeldLane = Readonly<Omit<Lane, "claimant" | "memory">> & {
   readonly lease: Lease
   readonly head: bigint
-  /** Transactions of the signer that the chain's newest block knows: the nonces below it are used. */
+  /** The signer's transaction count at the newest block: the nonces below it are used. */
   readonly used_nonces: number
-  /** What gas costs at the block; asked for by the first step that has to know. Throws `ChainUnreachable`. */
+  /** What gas costs at the block, asked for only when needed. Throws `ChainUnreachable`. */
   readonly market: () => Promise<FeeMarket>
-  /** What may be offered and spent: the chain's settings, or what its nodes let pass where that is less. */
+  /** What may be offered and spent: the chain's settings, or less where its nodes accept only that. */
   readonly limits: FeeLimits
 }
 

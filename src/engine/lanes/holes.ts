@@ -9,10 +9,10 @@ import { allocateFiller, type WatchedTransaction } from "./transactions.ts"
 import { maxInFlight } from "./turns.ts"
 
 /**
- * Uses up nonces that no block took and that nothing here is to use: they were left out for what the pools had of this
- * signer, as after a back-up was restored, and it fell out of them or is too cheap; or a reorganization undid what
- * somebody else had used them for. Nothing after them can be mined. `lowest` is the first that this lane waits for. The
- * empty transactions are sent like any others, from the next round on.
+ * Fills unused nonces below `lowest`, the first one the lane waits for: nothing after them can be mined. They were
+ * skipped because pools held unknown transactions that then disappeared or are too cheap, as after a restored back-up;
+ * or a reorganization undid what somebody else used them for. The next round sends the empty transactions like any
+ * others.
  */
 export async function fillHoles(
   lane: HeldLane,
@@ -45,7 +45,7 @@ export async function fillHoles(
   return noticed(why)
 }
 
-/** Nonces that no transaction of the lane has, but for one that lost it to another of which nothing is known. */
+/** Nonces that no transaction of the lane has, apart from those it lost to an unknown one. */
 async function holesIn(
   queries: Queries,
   laneId: string,

@@ -30,8 +30,8 @@ import { handOn } from "./without-key.ts"
 
 /**
  * One round of a lane: what is on its way is watched, confirmed and sent again; then waiting effects become
- * transactions. May be cut off anywhere and run again: each step finds what the one before it stored. Answers "idle"
- * where nothing is open.
+ * transactions. It may be interrupted anywhere and run again: each step finds what the one before stored. Returns
+ * "idle" where nothing is open.
  */
 export async function tickLane(lane: Lane): Promise<"idle" | "at work"> {
   const leased = await takeOver(lane)
@@ -42,14 +42,14 @@ export async function tickLane(lane: Lane): Promise<"idle" | "at work"> {
     return await runRound(lane, leased)
   } finally {
     stopRenewing()
-    // Whoever has the key comes first.
+    // A process that has the key comes first.
     if (lane.signer.account === null) await inLane(lane, (turn) => releaseLease(turn, leased.lease))
   }
 }
 
 /**
- * Gives the lane back at the end, so that its next holder need not wait for the lease to run out; which it does where the
- * database is away.
+ * Gives the lane back, so that the next holder need not wait until the lease runs out, as it does where the database is
+ * away.
  */
 export async function leaveLane(lane: Lane): Promise<void> {
   const { lane_id } = lane.signer
@@ -68,7 +68,7 @@ export async function leaveLane(lane: Lane): Promise<void> {
 
 async function takeOver({ context, signer, claimant, memory }: Lane): Promise<LeasedLane | null> {
   const { lane_id } = signer
-  // Each round looks; a database transaction is for those who have something to write.
+  // Reads first: only writing needs a database transaction.
   const { mine, rival } = await sightLane(context.db.read, lane_id, claimant, context.clock(), memory.rival)
   if (rival) memory.rival = rival
   if (mine || rival) return mine
@@ -77,7 +77,9 @@ async function takeOver({ context, signer, claimant, memory }: Lane): Promise<Le
   return leased
 }
 
-/** A round may take longer than a lease where providers are slow: nobody need begin it anew for that, up to a time. */
+/**
+ * Renews the lease while a round runs: with slow providers a round may take longer than one lease. Stops after a limit.
+ */
 function keepLease(lane: Lane, lease: Lease): () => void {
   const since = performance.now()
   const renew = () => {
@@ -89,7 +91,7 @@ function keepLease(lane: Lane, lease: Lease): () => void {
   return () => clearInterval(timer)
 }
 
-/** The leases that one round may take. */
+/** How many leases a round may last. */
 const maxLeases = 10
 
 async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" | "at work"> {
@@ -104,8 +106,7 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   const held = await hold(lane, lease)
   const { looked, outlived, before, isHalted } = await watchTransactions(held, row, memory)
 
-  // What is waited for most is not kept back by what is sent. The results of the rest come last: the pool is full
-  // meanwhile.
+  // What people wait for does not wait for the sending. The other results come last, while the pool is full.
   const [soon, later] = byUrgency(looked?.seen ?? [])
   const first = await giveResults(held, soon)
   const maySend = !isHalted && before.pause === null && lane.signer.account !== null
@@ -118,19 +119,19 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
 
   const found = join(before, sent, given)
   rememberCost(lane, held.head, found)
-  // What is in the way of what was forgotten was said by the round that looked.
+  // The round that looked has said what is in the way of outliving what was forgotten.
   const isNews = looked !== null || (!outlived.pause && (found.pause !== null || row.status === "paused"))
   if (isNews && !isHalted) await noteStatus(held, row, found)
-  // A provider that fails to take something new does not keep back the results of what it took.
+  // A provider that fails on something new does not hold back results of what it took.
   if (sent.failure) throw sent.failure
   return "at work"
 }
 
-/** Looks after what is on its way, and halts the lane where something is wrong that only a person can mend. */
+/** Looks after what is on its way, and halts the lane where only a person can help. */
 async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemory) {
   const compared = await compareWithChain(lane, row)
   if (compared.failure) {
-    // What keeps the round from going on is for the operator to see, too.
+    // The operator must see what keeps the round from going on.
     await noteStatus(lane, row, compared)
     throw compared.failure
   }
@@ -147,7 +148,7 @@ async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemor
   return { looked, outlived, before, isHalted: wasHalted || before.halt !== null }
 }
 
-/** Says, too, what is in the way of outliving what was forgotten, which nobody else waits for. */
+/** Adds what is in the way of outliving what was forgotten, which nothing else reports. */
 function inTheWay(outlived: Findings, { notices: [first] }: Findings): Findings {
   if (outlived.pause === null || first === undefined) return outlived
   return { ...outlived, pause: `${outlived.pause}; in the way now: ${first}` }
@@ -157,7 +158,7 @@ async function fillBelow(lane: HeldLane, { lowest_open: lowest }: Looked): Promi
   return lowest ? await attempt(lane, lowest, () => fillHoles(lane, lowest)) : nothing
 }
 
-/** A lane that is held up has to say so when it is no more; one without its nonces takes them from the chain. */
+/** Whether the lane has nothing to report: it is not held up, and has its nonces. */
 function isWell({ status, reason, next_nonce, restored_at }: LaneRow): boolean {
   return (
     next_nonce !== null &&
@@ -183,7 +184,9 @@ async function hold(
   return { context, chain, signer, jobs, checkpoint, lease, head, used_nonces, market, limits }
 }
 
-/** A node's cap is tried again after some blocks: it may have been raised, or have been another trouble. */
+/**
+ * A node's cap is forgotten after some blocks: it may have been raised, or the refusal may have meant something else.
+ */
 const forgottenAfterBlocks = 50n
 
 function limitsNow({ config }: ConnectedChain, { refused_cost }: LaneMemory, head: bigint): FeeLimits {
@@ -208,7 +211,7 @@ function goneProviders({ chain_id, providers }: ConnectedChain): Findings {
   return { ...nothing, notices }
 }
 
-/** Another chain would use up nonces, and a call to an address without a contract succeeds and does nothing. */
+/** On another chain nonces would be wasted, and a call to an address without a contract succeeds and does nothing. */
 async function requireRightChain({ chain, memory }: Lane): Promise<void> {
   if (memory.is_right_chain) return
   const { chain_id } = chain
@@ -231,7 +234,7 @@ async function requireDesk({ chain_id, config, generations, rpc }: ConnectedChai
     )
 }
 
-/** Stops the lane; what is on its way is still watched. */
+/** Halts the lane. What is on its way is still watched. */
 async function halt(lane: HeldLane, reason: string): Promise<void> {
   // Another chain at the address has other blocks and nonces, and says nothing of this one.
   await requireOwnChain(lane.chain)
@@ -239,7 +242,7 @@ async function halt(lane: HeldLane, reason: string): Promise<void> {
   await inLane(lane, (turn) => haltLane(turn, lane.lease, reason))
 }
 
-/** Says in the lane's row, for the operator, how this round went; only when it went otherwise than the one before. */
+/** Notes in the lane's row, for the operator, how this round went, if it differs from the one before. */
 async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: Findings): Promise<void> {
   const { lane_id } = lane.lease
   const status = pause === null ? "open" : "paused"
@@ -252,7 +255,7 @@ async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: F
   else lane.context.log.info({ lane_id }, "the lane gets on again")
 }
 
-/** What a paused lane lacks follows the prices, block after block: other figures are no news for the log. */
+/** What a paused lane lacks changes with the prices, block after block: other figures are no news for the log. */
 function wordsOf(reason: string | null): string | null {
   return reason?.replaceAll(/\d[\d.]*/g, "0") ?? null
 }

@@ -5,7 +5,7 @@ import { type LaneRow, lanes } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import type { Signer } from "../chain/signers.ts"
 
-/** How long a holder that went silent keeps its lane. */
+/** How long a silent holder keeps its lane. */
 export const leaseMilliseconds = 10_000
 
 /** The right to send for a lane, until it runs out or somebody else takes it over. */
@@ -19,10 +19,10 @@ export type Lease = {
 /** Who wants a lane. */
 export type Claimant = { readonly owner: string; readonly lease_milliseconds: number }
 
-/** What a claimant last saw of a lane's holder, and since when by its own steady clock. */
+/** What a claimant last saw of the holder, and since when by its own steady clock. */
 export type Rival = { readonly mark: string; readonly since_milliseconds: number }
 
-/** Makes sure there is a lane for a signer. */
+/** Creates the lane of a signer where it is missing. */
 export async function ensureLane(turn: Turn, chainId: number, signer: Signer): Promise<void> {
   const { lane_id: id, address, purpose } = signer
   await insertLane(turn.tx, { id, chain_id: chainId, address, purpose, created_at: turn.at })
@@ -38,8 +38,8 @@ const insertLane = query((db, lane: Given<NewLane>) =>
 )
 
 /**
- * Takes or renews a lane's lease; null while somebody else holds it. A holder's lease is over when its time has
- * passed, or when the claimant has seen it, as its rival, unrenewed for that long: clocks of machines differ.
+ * Takes or renews a lane's lease; null while somebody else holds it. A holder loses it when its time has passed, or
+ * when the claimant has seen it unrenewed for that long: machines' clocks differ.
  */
 export async function takeLease(
   turn: Turn,
@@ -70,8 +70,8 @@ const changeHolder = query((db, { id, seen_epoch, owner, epoch, leased_until }: 
 )
 
 /**
- * Looks who holds a lane, without a database transaction: `mine` is my lease while it is young, `rival` somebody else's
- * that is not over, the one seen before while that one renews nothing. Neither: the lane has to be taken, or renewed.
+ * Looks who holds a lane, without a database transaction. `mine`: my lease, while it is young. `rival`: somebody else's
+ * valid lease, as it was first seen unrenewed. Neither: the lease must be taken or renewed.
  */
 export async function sightLane(
   queries: Queries,
@@ -106,7 +106,7 @@ function isOver({ leased_until }: LaneRow, at: Date): boolean {
   return leased_until === null || leased_until < at
 }
 
-/** So that a round that begins with it renews it in time; not what was leased by a clock that was set back since. */
+/** Young enough that a round starting now renews it in time. A lease from before the clock was set back is not. */
 function isYoung({ leased_until }: LaneRow, at: Date, milliseconds: number): boolean {
   const left = (leased_until?.getTime() ?? 0) - at.getTime()
   return left > (milliseconds * 2) / 3 && left <= milliseconds
@@ -121,7 +121,7 @@ function markOf({ lease_epoch, leased_until }: LaneRow): string {
   return `${lease_epoch} ${leased_until?.getTime()}`
 }
 
-/** A lease with the lane's row as it was when it was taken. */
+/** A lease, with the lane's row at the time it was taken. */
 export type LeasedLane = { lease: Lease; row: LaneRow }
 
 /** Gives a lease back, so that the next holder need not wait. */
@@ -142,7 +142,7 @@ function heldBy(lease: Held | Given<Held>) {
   )
 }
 
-/** Renews the lease, or throws `LeaseLost`: whatever else this database transaction did is then rolled back. */
+/** Renews the lease. Throws `LeaseLost`, which rolls back everything else in this database transaction. */
 export async function assertLease(turn: Turn, lease: Lease): Promise<void> {
   const leased_until = new Date(turn.at.getTime() + lease.milliseconds)
   const { lane_id, owner, epoch } = lease
@@ -160,7 +160,7 @@ export class LeaseLost extends Error {
   override name = "LeaseLost"
 }
 
-/** Sets the next nonce of a lane that has none: it never sent anything, or a person told it to ask the chain. */
+/** Sets the next nonce of a lane that has none: a new one, or one that a person told to ask the chain. */
 export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx
@@ -169,7 +169,10 @@ export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promi
     .where(and(heldBy(lease), isNull(lanes.next_nonce)))
 }
 
-/** Nothing that a restored back-up has forgotten can be mined any more, unless a person has said so anew meanwhile. */
+/**
+ * Notes that nothing forgotten by a restored back-up can be mined any more, unless a person restored one again
+ * meanwhile.
+ */
 export async function noteOutlived(turn: Turn, lease: Lease, nextNonce: number): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx
@@ -191,7 +194,7 @@ const setFinalBlock = query((db, { number, hash, ...held }: Given<Held & FinalBl
   db.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(held)),
 )
 
-/** Takes the lane's next nonce, which is not given out again once anything was signed for it. */
+/** Takes the lane's next nonce, which is never given out again once something was signed for it. */
 export async function takeNonce(turn: Turn, lease: Lease): Promise<number> {
   await assertLease(turn, lease)
   const { lane_id, owner, epoch } = lease
@@ -208,13 +211,13 @@ const advanceNonce = query((db, held: Given<Held>) =>
     .returning({ next_nonce: lanes.next_nonce }),
 )
 
-/** Stops a lane until a person has looked at it; `reason` says what to do next. */
+/** Halts a lane until a person has looked at it; `reason` says what to do. */
 export async function haltLane(turn: Turn, lease: Lease, reason: string): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx.update(lanes).set({ status: "halted", reason }).where(heldBy(lease))
 }
 
-/** Says why a lane does not get on, or that it does; a halted lane stays halted. */
+/** Notes why a lane is held up, or that it is not. A halted lane stays halted. */
 export async function setLaneStatus(
   turn: Turn,
   lease: Lease,

@@ -15,9 +15,9 @@ import {
   type WatchedTransaction,
 } from "./transactions.ts"
 
-/** What a round learnt of a lane's transactions. */
+/** What a round learnt about a lane's transactions. */
 export type Looked = {
-  /** By nonce; a question that failed teaches nothing about its transaction and stops no other one. */
+  /** By nonce. A question that failed says nothing about its transaction, and stops no other. */
   readonly seen: readonly Seen[]
   readonly lowest_open: WatchedTransaction | undefined
   readonly findings: Findings
@@ -28,10 +28,10 @@ export type Seen = { readonly transaction: WatchedTransaction; readonly mined: S
 /** Where a transaction is in the chain that the lane follows. */
 export type BlockPlace = { hash: string; block_number: number; block_hash: string }
 
-/** The same, with the receipt where it was asked for to find that out. */
+/** The same, with the receipt where finding it needed one. */
 export type Sighting = { place: BlockPlace; receipt: TransactionReceipt | null }
 
-/** Asks the chain where everything is that is not final, and notes what was mined, lost and is final now. */
+/** Asks the chain where all transactions are that are not final, and notes which are mined, lost or final now. */
 export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
   const { read } = lane.context.db
   const open = await openTransactions(read, lane.lease.lane_id)
@@ -45,14 +45,17 @@ export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
     else failures.push(failed(lane, transaction, place?.reason))
   }
   await noteMined(lane, seen)
-  // What has its nonce in a block, and no effect, may wait for what is behind a hole.
+  // A transaction whose nonce is used without effect may wait for what is behind a hole.
   const lowest_open = watched.find(
     ({ block_hash, nonce }) => block_hash === null && nonce >= lane.used_nonces,
   )
   return { seen, lowest_open, findings: join(...failures) }
 }
 
-/** Those whose results were given, and whose block was replaced or is not settled yet; those that are deep enough end here. */
+/**
+ * Transactions whose results were given and whose block was replaced or is not settled yet. Those that are deep enough
+ * become final here.
+ */
 async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   const { read } = lane.context.db
   const settled = await settledTransactions(read, lane.lease.lane_id)
@@ -67,7 +70,7 @@ async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   return lost
 }
 
-/** A process that begins has to ask for the block of each. */
+/** A new process has to ask for the block of each. */
 const settledAtOnce = 20
 
 async function isInPlace(lane: HeldLane, { block_number, block_hash }: SettledTransaction): Promise<boolean> {
@@ -91,7 +94,7 @@ async function noteMined(lane: HeldLane, seen: Seen[]): Promise<void> {
   for (const { transaction } of news) lane.checkpoint("mined", transaction.kind)
 }
 
-/** The block that holds whichever attempt was mined, whatever was answered of the others. Null proves nothing. */
+/** Where any of its attempts was mined, whatever pools answered to the others. Null proves nothing. */
 async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promise<Sighting | null> {
   const { hash, block_number, block_hash } = transaction
   if (hash && block_hash !== null && block_number !== null) {
@@ -113,8 +116,8 @@ async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promi
 }
 
 /**
- * Where its results were given before they were settled, in a block that is final by now: nodes forget the receipts of
- * those. One whose block was replaced since has to be seen in another one: it may have no effect there.
+ * Where it is, in a block that is final by now, if its results were given before they were settled: nodes forget such
+ * receipts. If its block was replaced since, it must be seen in another one, where it may have no effect.
  */
 async function finalPlace(
   lane: HeldLane,

@@ -7,8 +7,8 @@ import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
 import { assertLease, type Lease } from "./leases.ts"
 
 /**
- * What of the work that waits in a lane is this lane's, by the keys there are now; the rest moves to whose it is, as
- * after keys were added or changed places. What is on its way stays: the other lane waits for it where order matters.
+ * The part of the waiting work that is this lane's, by the present keys. The rest moves to its own lane, as after keys
+ * were added or swapped. What is on its way stays; where order matters, the other lane waits for it.
  */
 export async function keepOwn(lane: HeldLane, waiting: Effect[]): Promise<Effect[]> {
   const { lane_id } = lane.lease
@@ -17,14 +17,14 @@ export async function keepOwn(lane: HeldLane, waiting: Effect[]): Promise<Effect
   return byLane.get(lane_id) ?? []
 }
 
-/** The lane that does an effect, by the keys there are now. */
+/** The lane that an effect belongs to, by the present keys. */
 export function laneOf(chain: ConnectedChain, { input }: Effect): string {
   return "collection_id" in input
     ? chain.issuanceLaneId(input.collection_id)
     : chain.ownershipLaneId(input.unit_id)
 }
 
-/** Lets effects that have no transaction wait for another lane, to which their collections are bound from now on. */
+/** Moves effects that have no transaction, and their collections, to another lane. */
 export async function moveTo(
   lane: Pick<Lane, "context">,
   lease: Lease,

@@ -15,24 +15,24 @@ import {
 import { leastTipIn } from "../chain/send-errors.ts"
 import { dearest, feesOf, gasOf, isSignedFor } from "./attempts.ts"
 
-/** What is known of a nonce that no block has used. */
+/** What is known about a nonce that no block has used. */
 type OpenNonce = {
   /** All attempts, the last one last; at least one. */
   attempts: AttemptRow[]
-  /** Whether its nonce is to be used up by nothing. */
+  /** Whether the nonce is to be used up by an empty transaction. */
   is_given_up: boolean
   /** The gas that the next attempt of the wanted kind needs. */
   gas: bigint
-  /** Whether a pool has had the last attempt for so long that it is too cheap for more than this moment. */
+  /** Whether a pool has held the last attempt so long that its price is too low for more than this moment. */
   is_waiting_long: boolean
 }
 
-/** `keep`: a better offer is wanted, and the limits do not allow it. */
+/** `keep`: a higher price is wanted, but the limits do not allow it. */
 type Move = { do: "resend" | "keep"; attempt: AttemptRow } | { do: "offer"; fees: Fees }
 
 /**
- * What is sent next for a nonce: the same bytes, unless a node said in words that are known that they are too cheap,
- * too dear or too small, or no block takes them at the present base fee.
+ * What is sent next for a nonce: the same bytes, unless a node said in known words that they are too cheap, too dear or
+ * have too little gas, or no block takes them at the present base fee.
  */
 export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits): Move {
   const { attempts, is_given_up, gas, is_waiting_long } = open
@@ -49,7 +49,7 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
     return { do: "offer", fees }
   }
 
-  // What gives the nonce up has to replace whatever may be in a pool, whether one said so or not.
+  // A cancel has to replace whatever may be in a pool, whether a pool said so or not.
   if (!last) return offer(raised(dearest(attempts) as AttemptRow, limits), held)
   if (gasOf(last) !== gas) return offer(priced(limits), held ?? last)
   switch (last.last_outcome) {
@@ -66,7 +66,8 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
         return offer(priced(limits, { ...market, priority_fee_per_gas }), last)
       }
       const refused = dearest(attempts) as AttemptRow
-      // What a pool holds is ours, or nobody here knows its price: it would know ours again, or this would have replaced it.
+      // If the pool holds something of unknown price, it is not ours: it would know ours again, or this would have
+      // replaced it.
       const isOurs = held && held.last_outcome !== "underpriced"
       const isUnknown = !isOurs || isReplacement(feesOf(held), feesOf(refused))
       return isUnknown
@@ -82,7 +83,7 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
   }
   const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
   if (isTooCheap) {
-    // What went out before it may be minable now, and be what the pools have forgotten.
+    // An earlier attempt may be minable now, and the pools may have forgotten it.
     const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
     const before = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
     if (before && before.last_outcome !== "fee_too_low" && !is_waiting_long)
@@ -98,8 +99,8 @@ function leastTipWithin({ max_priority_fee_per_gas }: FeeLimits, { last_error }:
 }
 
 /**
- * What a pool holds keeps its nonce in play, and what a node refused for now is the one that a block takes: the one that
- * went out less often.
+ * Of the attempt that a pool holds, which keeps the nonce in play, and the one that a node refused for now, which a
+ * block would take: the one that was sent less often.
  */
 function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
   return held && held.send_count < refused.send_count ? held : refused

@@ -5,13 +5,14 @@ import { reach } from "../chain/rpc.ts"
 import type { HeldLane } from "./held-lane.ts"
 import type { WatchedTransaction } from "./transactions.ts"
 
-/** What used a transaction's nonce though no provider has a receipt for it; `hash` is null where no node can tell. */
+/**
+ * What used a transaction's nonce although no provider has a receipt of ours; `hash` is null where no node can tell.
+ */
 export type NonceUse = { hash: Hex | null; is_ours: boolean }
 
 /**
- * What used a transaction's nonce, where that is beyond doubt: at depth, in the eyes of every provider, and none of them
- * has a receipt of ours; else null. Nodes behind one address do not all know the same, so that what used it may be ours
- * all the same.
+ * What used a transaction's nonce, where that is beyond doubt: at depth, according to every provider, and none has a
+ * receipt of ours; else null. It may still be ours, as nodes behind one address do not all know the same.
  */
 export async function findUse(lane: HeldLane, transaction: WatchedTransaction): Promise<NonceUse | null> {
   const { nonce, attempts } = transaction
@@ -22,7 +23,7 @@ export async function findUse(lane: HeldLane, transaction: WatchedTransaction): 
   const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
   if (usedAtDepth <= nonce) return null
   const { askAll, voices } = lane.chain.providers
-  // Who is behind the block that used it has no receipt either. Not every node knows older blocks' counts.
+  // A provider that is behind has no receipt either. Not every node knows counts of older blocks.
   const counts = await askAll({ method: "eth_getTransactionCount", params: [address, "latest"] })
   if (counts.length < voices() || counts.some((count) => Number(count) <= nonce)) return null
   for (const { hash } of attempts) {
@@ -35,7 +36,7 @@ export async function findUse(lane: HeldLane, transaction: WatchedTransaction): 
   return user && { hash: user, is_ours: attempts.some(({ hash }) => hash === user) }
 }
 
-/** The block that used a nonce, as the given one or one before it did; null where no node knows counts that old. */
+/** The block that used a nonce, at or before `latest`; null where no node knows counts that old. */
 async function blockThatUsed(
   { chain, signer: { address } }: HeldLane,
   nonce: number,
@@ -44,7 +45,7 @@ async function blockThatUsed(
   const isUsedAt = async (blockNumber: bigint) =>
     blockNumber >= 0n && (await chain.rpc.getTransactionCount({ address, blockNumber })) > nonce
   const usedIn = await unlessForgotten(() => firstThatHolds(isUsedAt, latest))
-  // Nothing was sent before the first block: such a node has forgotten, and gives its newest count instead.
+  // Block 0 has no transactions: this node has forgotten, and answers with its newest count.
   return usedIn === 0n ? null : usedIn
 }
 
@@ -57,8 +58,8 @@ async function userIn({ chain, signer }: HeldLane, nonce: number, blockNumber: b
 }
 
 /**
- * Whether a transaction uses an account's nonce: as its sender, or by an authorization of EIP-7702 that it carries, of
- * which a block may hold some that nobody signed.
+ * Whether a transaction uses an account's nonce: as its sender, or by an EIP-7702 authorization that it carries. A
+ * block may hold some with invalid signatures.
  */
 async function uses(transaction: Transaction, account: Address, nonce: number): Promise<boolean> {
   if (transaction.nonce === nonce && isAddressEqual(transaction.from, account)) return true
@@ -69,7 +70,10 @@ async function uses(transaction: Transaction, account: Address, nonce: number): 
   return signers.some((signer) => signer !== null && isAddressEqual(signer, account))
 }
 
-/** The first number from which on something holds, as it does at `known`: back by ever longer steps, then by halves. */
+/**
+ * The first number from which something holds, as it does at `known`: searched backwards in doubling steps, then by
+ * halves.
+ */
 async function firstThatHolds(holds: (number: bigint) => Promise<boolean>, known: bigint): Promise<bigint> {
   let high = known
   let low = known - 1n

@@ -26,8 +26,8 @@ import { maxInFlight } from "./turns.ts"
 import { goOnWithoutNonce } from "./without-nonce.ts"
 
 /**
- * Compares what chain and database know of a signer's nonces and of the blocks that are final. Whatever cannot be,
- * halts the lane until a person has told it, by `operator retry`, to take its nonces from the chain again.
+ * Compares what chain and database know of a signer's nonces and of final blocks. If they contradict each other, the
+ * lane halts until a person tells it, by `operator retry`, to take its nonces from the chain again.
  */
 export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Findings> {
   if (row.next_nonce === null) {
@@ -59,7 +59,7 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
   if (lost.length === 0) return nothing
   const had = used + lost.length
-  // One provider that has stopped long ago has lost as many, too.
+  // A single provider that stopped long ago has lost as many, too.
   const counts = await countsAt(lane, Math.max(...lost.map(({ block_number }) => block_number ?? 0)))
   if (counts.length > 0 && counts.every((count) => count >= had))
     return { ...nothing, failure: new ChainUnreachable(`a node of chain ${chain.chain_id} is behind`) }
@@ -70,8 +70,8 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
 }
 
 /**
- * How many transactions of the signer each provider has in a block and those before it: where blocks are final at once,
- * one that is a block behind would have fewer in its newest. In the newest ones where that state is forgotten, or where the
+ * How many of the signer's transactions each provider has up to a block: where blocks are final at once, a provider one
+ * block behind would have fewer in its newest. Counts at the newest blocks where that state is forgotten, or where the
  * chain ends far below.
  */
 async function countsAt({ chain, signer, head }: HeldLane, blockNumber: number): Promise<number[]> {
@@ -85,8 +85,8 @@ async function countsAt({ chain, signer, head }: HeldLane, blockNumber: number):
 
 /**
  * Takes the lane's nonces from the chain: at its first start, and when a person said so. What the chain lost is sent
- * again, what lost its nonce to somebody else gets a new one, also where its results were given before. After a back-up
- * was restored, as many nonces are left out as may have been on their way.
+ * again; what lost its nonce to somebody else gets a new one, even if its results were given before. After a restored
+ * back-up, as many nonces are skipped as may have been on their way.
  */
 async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
   const { lane_id } = lane.signer
@@ -116,14 +116,14 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
   })
 }
 
-/** The nonces after those that pools hold; none where no provider counts what its pool has. */
+/** The nonce after those that each pool holds; none where no provider counts its pool. */
 export async function pendingNonces({ chain, signer }: HeldLane): Promise<number[]> {
   const question = { method: "eth_getTransactionCount", params: [signer.address, "pending"] }
   const counts = await reach(() => unlessUnknown(chain.providers.askAll(question), () => []))
   return counts.map(Number)
 }
 
-/** What no block holds, of all that is not final, and whose nonce somebody else used. */
+/** Transactions that are not final and in no block, whose nonce somebody else used. */
 async function usedByOthers(lane: HeldLane): Promise<WatchedTransaction[]> {
   const { read } = lane.context.db
   const { lane_id } = lane.signer
@@ -137,7 +137,7 @@ async function usedByOthers(lane: HeldLane): Promise<WatchedTransaction[]> {
   return used
 }
 
-/** Those that something was done by, of transactions whose results were given; others reverted or were cancelled. */
+/** Of transactions whose results were given, those that achieved something; others reverted or were cancelled. */
 async function whichAchieved(queries: Queries, given: TransactionRow[]): Promise<Set<string>> {
   const achieved = new Set<string>()
   for (const { id } of given)
@@ -145,5 +145,5 @@ async function whichAchieved(queries: Queries, given: TransactionRow[]): Promise
   return achieved
 }
 
-/** A transaction that no block holds, and that is due to be sent at once. */
+/** The columns of a transaction that is in no block and is to be sent at once. */
 export const nowhere = { hash: null, block_number: null, block_hash: null, sent_block: null }

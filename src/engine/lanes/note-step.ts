@@ -2,7 +2,7 @@ import type { TransactionRow } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
 import type { Effect } from "../jobs/job.ts"
 
-/** Tells, in a log line and a span, what became of a transaction and which requests asked for it. */
+/** Notes in the log and in a span what became of a transaction, and which requests asked for it. */
 export function noteStep(
   context: Context,
   step: { name: "allocate" | "confirm"; since: number; outcome: string },
@@ -24,7 +24,7 @@ export function traceSend(
   noteSpan(context, `${kind}.send`, since, { lane_id, transaction_id: id, kind, nonce, outcome })
 }
 
-/** What a chain's blocks said of an authorization. */
+/** Notes what a chain's blocks said of an authorization. */
 export function noteSettled(
   context: Context,
   since: number,

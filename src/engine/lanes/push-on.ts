@@ -19,7 +19,7 @@ import { isGivenUp, updateTransaction, type WatchedTransaction } from "./transac
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
 
-/** Sends what no block holds: for the first time, again, or at another price. */
+/** Sends what is in no block: for the first time, again, or at another price. */
 export async function pushOnTransactions(lane: HeldLane, { seen, lowest_open }: Looked): Promise<Findings> {
   const found: Findings[] = []
   const gap = gapBelow(seen.filter(({ mined }) => mined === null).map(({ transaction }) => transaction))
@@ -46,13 +46,13 @@ async function sendNew(lane: HeldLane, transaction: WatchedTransaction): Promise
   )
 }
 
-/** The highest nonce of which a pool says that one below it is missing: all of these go out again at once. */
+/** The highest nonce that a pool refused because an earlier one is missing: all below it are sent again at once. */
 function gapBelow(unmined: WatchedTransaction[]): number {
   const early = unmined.filter(({ attempts }) => attempts.at(-1)?.last_outcome === "nonce_high")
   return Math.max(-1, ...early.map(({ nonce }) => nonce))
 }
 
-/** A reorganization threw it out: the results that were given stand, and the same bytes bring it back. */
+/** A reorganization threw it out. Results that were given stand, and the same bytes bring it back. */
 async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
   if (transaction.block_hash === null) return transaction
   const { nonce, hash, block_number } = transaction
@@ -68,7 +68,7 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
 
 type Place = { is_lowest: boolean; is_missed: boolean }
 
-/** A transaction that is not mined does not rest: the same bytes go out again, or others where those cannot be mined. */
+/** Sends a transaction that is not mined: the same bytes again, or others where those cannot be mined. */
 async function pushOn(
   lane: HeldLane,
   transaction: WatchedTransaction,
@@ -100,14 +100,14 @@ async function pushOn(
     const lack = await lackOf(lane, last, costOf(gas, move.fees))
     return lack ?? (await sendOffer(lane, planned, { kind, gas, fees: move.fees }))
   }
-  // Where the limits do not allow more, the bytes that are out stay in play, and a person is told.
+  // Where the limits allow no more, the bytes that are out stay in play, and a person is told.
   const capped = move.do === "keep" ? atHighestFee(transaction) : nothing
   if (!isDue) return capped
   const lack = await lackOf(lane, last, costOf(gasOf(move.attempt), feesOf(move.attempt)))
   return join(capped, lack ?? (await sendAttempt(lane, transaction, move.attempt)))
 }
 
-/** A key that is gone gives nothing up and offers no better price, and what was built on it waits for it. */
+/** What only the missing key could do: cancel, or raise the price. What comes after it waits. */
 async function needOfKey(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   if (!isGivenUp(transaction) || lastWanted(transaction)) return await tooCheapForGood(lane, transaction)
   return noticed(
@@ -130,7 +130,7 @@ function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
   return transaction.attempts.findLast(({ is_cancel }) => is_cancel === isGivenUp(transaction))
 }
 
-/** What only uses up a nonce is small, and others wait for it. */
+/** What only uses up a nonce is cheap, and others wait for it. */
 function limitsFor({ limits }: HeldLane, transaction: WatchedTransaction): FeeLimits {
   if (!onlyUsesUp(transaction)) return limits
   return { ...limits, max_fee_per_gas: 2n * limits.max_fee_per_gas }
@@ -140,7 +140,10 @@ function onlyUsesUp(transaction: WatchedTransaction): boolean {
   return isGivenUp(transaction) || transaction.kind === useUpNonce
 }
 
-/** An empty transaction's gas; twice the last one's where a node found that too low, which the estimate may not know. */
+/**
+ * The gas of an empty transaction; twice the last one's where a node found that too low, which the estimate may not
+ * know.
+ */
 async function gasToGiveUp(lane: HeldLane, last: AttemptRow | undefined): Promise<bigint> {
   if (!last) return await emptyGas(lane)
   if (last.last_outcome !== "gas_too_low") return gasOf(last)
@@ -149,7 +152,7 @@ async function gasToGiveUp(lane: HeldLane, last: AttemptRow | undefined): Promis
 
 /**
  * Where a node found the gas limit too low, as after costs outside the call have risen, the same content gets what it
- * takes now; twice as much where that cannot be told, because what goes before it is not mined yet.
+ * needs now; twice as much where that is unknown, because what precedes it is not mined yet.
  */
 async function withEnoughGas(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
   const last = transaction.attempts.findLast(({ is_cancel }) => !is_cancel)
@@ -163,7 +166,7 @@ async function withEnoughGas(lane: HeldLane, transaction: WatchedTransaction): P
   return { ...transaction, gas }
 }
 
-/** Why it is not sent, where a node said that it cannot be paid for and the account has no more than that now. */
+/** Why it is not sent: a node said that it cannot be paid for, and the account has no more now. */
 async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint): Promise<Findings | null> {
   if (last?.last_outcome !== "no_funds") return null
   const { address } = lane.signer
@@ -173,7 +176,7 @@ async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint
   return { ...nothing, pause }
 }
 
-/** It is mined, and its receipt comes once whoever is asked for it knows that block. */
+/** It is mined, and its receipt comes once a provider knows that block. */
 export function withoutReceipt(
   { nonce, kind }: WatchedTransaction,
   { hash }: { hash: string | null },

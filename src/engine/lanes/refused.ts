@@ -7,8 +7,8 @@ import { isSentBefore } from "../jobs/sent-before.ts"
 import type { HeldLane } from "./held-lane.ts"
 
 /**
- * Whether what a contract refuses now is refused for good: so deep that no reorganization of fewer blocks than the
- * confirmation depth changes that, and by none of its bytes that are out already, which one may put elsewhere.
+ * Whether what a contract refuses now is refused for good: at the confirmation depth, too, and no bytes that make this
+ * call are out, which a reorganization may put where they succeed.
  */
 export async function isRefusedAtDepth(lane: HeldLane, job: Job, call: ContractCall): Promise<boolean> {
   if (await isSentBefore(lane.context.db.read, lane.chain.chain_id, call)) return false
@@ -16,13 +16,13 @@ export async function isRefusedAtDepth(lane: HeldLane, job: Job, call: ContractC
   try {
     return await isRefusedAt(lane, job, call, confirmed)
   } catch (error) {
-    // A node that is behind, or tells of no older state: it is tried again, and holds up no other one.
+    // A node that is behind or knows no older state: it is tried again, and holds up nothing else.
     if (error instanceof ChainUnreachable) return false
     throw error
   }
 }
 
-/** Whether a contract refuses a call for good at a block; a node that has forgotten so old a state stands against nothing. */
+/** Whether a contract refuses a call for good at a block. A node that has forgotten so old a state counts as no. */
 export async function isRefusedAt(
   { chain, signer }: HeldLane,
   job: Job,

@@ -13,10 +13,9 @@ import { updateTransaction, type WatchedTransaction } from "./transactions.ts"
 import { goOnWithoutNonce } from "./without-nonce.ts"
 
 /**
- * After a reorganization it was mined again without effect, because what it builds on came back later, or its cancel
- * was mined instead: the same content is sent with a new nonce, as soon as it can succeed. Where somebody else came
- * before it on the new fork, as a claim does before a chip replacement, that is never; it ends once no further
- * reorganization can change that.
+ * After a reorganization it was mined without effect, because what it builds on came back later, or its cancel was
+ * mined instead. The same content is sent with a new nonce as soon as it can succeed. If somebody else came first on
+ * the new fork, it never can; it ends once that is final.
  */
 export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: BlockPlace): Promise<Findings> {
   const { transaction, effects } = mined
@@ -32,13 +31,13 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
   if (!isThere) return waitsUntil(mined, `${to} has its contract again`)
   const hold = await jobFor(lane.jobs, transaction.kind).hold?.(lane.chain, lane.context.db.read, effects)
   if (hold) return waitsUntil(mined, hold)
-  // What it meets now may take more than what it met at first.
+  // It may need more gas than at first.
   const gas = Math.max(transaction.gas, Number(gasFor(verdict)))
   await moveContent(lane, { ...transaction, gas }, place)
   return nothing
 }
 
-/** What stands against it may yet pass. */
+/** What prevents it may yet pass. */
 export function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
   return noticed(
     `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`,
@@ -54,7 +53,7 @@ async function isOverForGood(
   const job = jobFor(lane.jobs, transaction.kind)
   if (job.refusal(reason) === null || !(await isFinal(lane, place))) return false
   for (const effect of effects) if (await job.mayPass?.(lane.context.db.read, effect, reason)) return false
-  // What came before it may be newer than its own block, and be undone alone.
+  // Whoever came first may be in a newer block, which may be undone alone.
   const call = { to: transaction.to as Address, data: transaction.call as Hex }
   return await isRefusedAt(lane, job, call, await lane.chain.headers.finalHeight())
 }
@@ -73,7 +72,7 @@ async function giveUp(
   tellLost(lane, mined, { actor_ids: mined.effects.map(({ actor_id }) => actor_id), reason })
 }
 
-/** What was told of it stays, as nobody is told twice how something ended; the operator hears that the chain differs. */
+/** What was reported stays, as nobody is told twice how something ended. The operator hears that the chain differs. */
 export function tellLost(
   { context, lease }: HeldLane,
   { transaction: { kind, nonce } }: Mined,
@@ -86,8 +85,8 @@ export function tellLost(
 }
 
 /**
- * Its nonce is used and nothing achieved: the same content goes out with a new nonce and today's fees, unless its job
- * looks at it once more. It is the same so that the bytes of the old one, should a reorganization bring them back, achieve what is asked and nothing else.
+ * Its nonce is used and nothing achieved. The same content goes out with a new nonce and today's fees, unless its job
+ * plans it anew: should a reorganization bring the old bytes back, they achieve what is asked and nothing else.
  */
 export async function moveContent(
   lane: HeldLane,

@@ -51,8 +51,8 @@ import {
 } from "./turns.ts"
 
 /**
- * Turns waiting effects into transactions, one organization after the other, as long as the pool holds them and the money
- * lasts, for about a quarter of a block's time.
+ * Turns waiting effects into transactions, organizations taking turns, while the pool has room and the money lasts, for
+ * about a quarter of a block's time.
  */
 export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
   const found: Findings[] = []
@@ -60,19 +60,19 @@ export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
     for await (const each of sendOneByOne(lane)) found.push(each)
   } catch (error) {
     if (!(error instanceof ChainUnreachable)) throw error
-    // What was found before counts all the same.
+    // Earlier findings count all the same.
     const notice = `nothing new can be sent on chain ${lane.chain.chain_id}: ${error.message}`
     found.push({ ...noticed(notice), failure: error })
   }
   return join(...found)
 }
 
-/** Answers what each transaction finds; the last one may say why there are no more. */
+/** Yields the findings of each transaction; the last may say why there are no more. */
 async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   const open = await openTransactions(lane.context.db.read, lane.lease.lane_id)
   const inFlight = open.filter(isInFlight)
   if (inFlight.length >= maxInFlight) return
-  // What was mined meanwhile has its results given in the next round, which goes on with what is left.
+  // After that the next round comes, which gives the results of what was mined meanwhile.
   const deadline = performance.now() + spellMilliseconds(lane.chain.config)
   const passed = new Set<string>()
   const ownWork = async () => await keepOwn(lane, await waitingWork(lane))
@@ -108,7 +108,7 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   }
 }
 
-/** Transactions after which it is looked who has come meanwhile: to plan and send a window takes its time. */
+/** After so many transactions it looks for new work: planning and sending a whole window takes time. */
 const lookUpAfter = 4
 
 function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: bigint): string {
@@ -118,10 +118,10 @@ function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: big
 
 type Planned = { taken: Set<string>; call: Call | null; pause: string | null }
 
-/** The contracts that something is on its way to, by this lane and by others. */
+/** The contracts that transactions on their way call, by this lane and by others. */
 type Busy = { here: Set<string>; elsewhere: Set<string> }
 
-/** What comes next; an effect that cannot be planned is put off, so that it stops nobody else. */
+/** Plans what comes next. An effect that cannot be planned is put off, so that it stops nobody else. */
 async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: Busy): Promise<Planned> {
   const [first] = sameKind
   const job = jobFor(lane.jobs, first.src)
@@ -131,10 +131,10 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
     if (call.do === "wait") return { ...none, taken: idsOf(call.effects) }
     if (call.do === "write") {
       const written = await writeDown(lane, call)
-      // Where more is to be written before a call can be planned, the round goes on without the line.
+      // The write alone may not be enough to plan a call: the round goes on without this line.
       return written.length === 0 ? none : { ...none, taken: idsOf(written) }
     }
-    // What keeps an order goes by one lane at a time.
+    // Work that keeps an order uses one lane at a time.
     if (job.lineOf && callsIn(call).some(({ to }) => busy.elsewhere.has(to))) return none
     const verdict = await simulate(lane, call, busy.here)
     if (typeof verdict === "bigint")
@@ -153,17 +153,17 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
   }
 }
 
-/** What every call takes, whatever it is for. */
+/** The gas that every call takes, whatever it does. */
 const fixedGas = 50_000n
 
-/** The next plan; a batch that would cost more than one transaction may is planned for fewer. */
+/** The next plan. A batch that would cost more than one transaction may is planned again with fewer members. */
 async function planWithin(lane: HeldLane, job: Job, waiting: [Effect, ...Effect[]]) {
   const { chain, context, limits } = lane
   const plan = await job.plan(chain, context.db.read, waiting)
   if (plan.do !== "call" || plan.members.length < 2) return plan
   const { members } = plan
   const each = most((plan.gas - fixedGas) / BigInt(members.length), 1n)
-  // The price that it takes, whatever the whole batch then costs.
+  // The price it needs, whatever the whole batch then costs.
   const wanted = firstFees(0n, await lane.market(), limits)
   const size = batchSize(members.length, { fixed: fixedGas, each }, wanted, limits)
   if (size >= members.length) return plan
@@ -171,7 +171,7 @@ async function planWithin(lane: HeldLane, job: Job, waiting: [Effect, ...Effect[
   return first ? await job.plan(chain, context.db.read, [first, ...others]) : plan
 }
 
-/** The first effect with those that keep their order behind it. */
+/** The first effect, with those that must stay in order behind it. */
 function sameLine(job: Job, waiting: [Effect, ...Effect[]]): Effect[] {
   const [first] = waiting
   const line = job.lineOf?.(first)
@@ -193,7 +193,10 @@ function idsOf(members: Effect[]): Set<string> {
 
 type RefusedKey = { because: string; is_by_ours: boolean }
 
-/** Null: the key may do it. A factory that CHAINS does not name any more holds up its own collections alone. */
+/**
+ * Why the key may not make the call; null where it may. A factory that CHAINS no longer names holds up only its own
+ * collections.
+ */
 async function refusedKey(
   { chain, signer }: HeldLane,
   call: Call,
@@ -212,7 +215,7 @@ async function refusedKey(
   }
 }
 
-/** Tries the call before it takes a nonce: the gas it needs, or how it reverts. */
+/** Tries the call before it takes a nonce: returns the gas it needs, or how it reverts. */
 async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | CallReverted> {
   // The outcome of a call to the same contract that is on its way is not known yet.
   if (callsIn(call).some(({ to }) => busy.has(to))) return call.gas
@@ -221,9 +224,9 @@ async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<
 }
 
 /**
- * A call that reverts is tried again. When it still does after as many blocks as confirm one, and neither waiting nor
- * another node can mend it, its effects fail, unless something has done them before, which counts once it is final;
- * everything else waits, and is seen in `stuck`.
+ * Puts off a call that reverts. If it still reverts after as many blocks as confirm one, and neither waiting nor
+ * another node can help, its effects fail, unless an earlier transaction did the work, which counts once it is final.
+ * Everything else waits, and shows in `stuck`.
  */
 async function putOffReverted(
   lane: HeldLane,
@@ -240,7 +243,7 @@ async function putOffReverted(
     for (const effect of tried) {
       if (await job.mayPass?.(read, effect, error.reason)) continue
       const earlier = await job.earlier?.(lane.chain, read, effect)
-      // No lane watches that one, so that nothing would be done again where it is undone.
+      // No lane watches that transaction: if it were undone, nobody would do it again.
       if (earlier && !(await isFinal(lane, earlier))) continue
       results.set(effect, earlier ? { output: earlier.output } : { error: refusal })
     }
@@ -272,7 +275,7 @@ async function putOff(turn: Turn, effect: Effect, because: string, milliseconds:
     .where(eq(effects.id, effect.id))
 }
 
-/** Something is wrong with the effect itself, or with our code: it waits longer and longer, and is seen in `stuck`. */
+/** Something is wrong with the effect itself, or with our code: it waits longer each time, and shows in `stuck`. */
 async function putOffBroken(lane: HeldLane, effect: Effect, error: unknown): Promise<void> {
   const { error: failure } = loggable(error)
   lane.context.log.error({ effect_id: effect.id, src: effect.src, error: failure }, "it cannot be planned")

@@ -1,6 +1,6 @@
 /**
- * The steps between which a lane, a watch or a delivery may die. Each is passed after what its name says was done and
- * before anything follows from it, with the kind of work it was done for.
+ * The steps between which a lane, a watch or a delivery may die. Each is passed after its action and before anything
+ * that follows from it, with the kind of work.
  */
 export type Step =
   | "allocate"
@@ -24,5 +24,5 @@ export type Step =
   | "webhook.sent"
   | "webhook.recorded"
 
-/** Called at every step; does nothing but in a fault test, where the process dies there. */
+/** Called at every step. Only fault tests do something here: the process dies. */
 export type Checkpoint = (step: Step, kind: string) => void

@@ -33,7 +33,8 @@ type NewTransaction = {
 }
 
 /**
- * Freezes a transaction's content together with the lane's next nonce, and binds the effects to it. Throws `LeaseLost`, or an error when one of the effects is no longer open and unbound.
+ * Freezes a transaction's content together with the lane's next nonce, and binds the effects to it. Throws `LeaseLost`,
+ * or an error where one of the effects is no longer open and unbound.
  */
 export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
   const { kind, chain_id, to, data: call } = wanted
@@ -54,8 +55,8 @@ const bindEffects = query((db, { ids, transaction_id }: Given<{ ids: string[]; t
 )
 
 /**
- * An empty transaction for a nonce that nobody here gave out, or in the place of what lost its nonce to somebody else
- * and whose effects are elsewhere: older bytes of it are still watched. Throws `LeaseLost`.
+ * An empty transaction for a nonce that was never given out here, or in place of one that lost its nonce to somebody
+ * else and whose effects have moved on: older bytes of it are still watched. Throws `LeaseLost`.
  */
 export async function allocateFiller(
   turn: Turn,
@@ -77,7 +78,7 @@ type Content = Pick<
   "kind" | "chain_id" | "to" | "call" | "gas" | "max_fee_per_gas" | "max_priority_fee_per_gas"
 >
 
-/** What is to be signed for a nonce; answers its id. */
+/** Stores what is to be signed for a nonce, and returns its id. */
 async function insertAllocated(turn: Turn, lease: Lease, nonce: number, content: Content): Promise<string> {
   const row = allocated(turn, lease, nonce, content)
   await insertTransaction(turn.tx, row)
@@ -97,7 +98,7 @@ function priceOf({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
   return { gas: Number(gas), ...feeColumns(fees) }
 }
 
-/** Stores the signed bytes and their hash, which happens before every broadcast; the stored row is what is sent. */
+/** Stores the signed bytes and their hash before every broadcast. The stored row is what is sent. */
 export async function storeAttempt(
   turn: Turn,
   lease: Lease,
@@ -137,7 +138,7 @@ const attemptOfHash = query((db, { hash }: Given<{ hash: string }>) =>
   db.select().from(transactionAttempts).where(eq(transactionAttempts.hash, hash)),
 )
 
-/** All transactions of a lane whose results are not known yet, by nonce, each with all its attempts. */
+/** The transactions of a lane whose results are not known yet, by nonce, with their attempts. */
 export async function openTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
   return await withAttempts(queries, await openOfLane(queries, { lane_id: laneId }))
 }
@@ -150,12 +151,12 @@ const openOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
     .orderBy(asc(transactions.nonce)),
 )
 
-/** In the words of the index `transactions_watched`: for its order SQLite would read all that a lane has ever sent. */
+/** Worded as the index `transactions_watched` is: otherwise SQLite would read all that a lane has ever sent. */
 function isWatched(laneId: SQL) {
   return and(eq(transactions.lane_id, laneId), ne(transactions.status, "final"))
 }
 
-/** What tells whether a transaction whose results were given is still where it was. */
+/** Where a transaction was when its results were given. */
 export type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
 
 /** The transactions of a lane whose results were given and that are not final, by nonce. */
@@ -220,7 +221,7 @@ export function reservedWei(inFlight: WatchedTransaction[]): bigint {
   }, 0n)
 }
 
-/** The effects a transaction achieves, in the order they were asked for. */
+/** The effects of a transaction, in the order they were asked for. */
 export async function effectsOf(queries: Queries, transactionId: string): Promise<Effect[]> {
   return effectsIn(await effectsOfTransaction(queries, { transaction_id: transactionId }))
 }
@@ -240,7 +241,7 @@ export async function releaseEffect(
     .where(and(eq(effects.id, id), eq(effects.status, "open")))
 }
 
-/** Moves a transaction on; the fields are those of the row that the new status knows. */
+/** Updates a transaction's row. Throws `LeaseLost`. */
 export async function updateTransaction(
   turn: Turn,
   lease: Lease,
@@ -257,8 +258,8 @@ const changeTransaction = query(
 )
 
 /**
- * Sends a transaction's content anew, with the lane's next nonce and the effects of the old one. The contracts make
- * it harmless should the old bytes ever come back.
+ * Gives a transaction's content and effects the lane's next nonce. Should the old bytes ever come back, the contracts
+ * make them harmless.
  */
 export async function displaceTransaction(
   turn: Turn,
@@ -273,7 +274,7 @@ export async function displaceTransaction(
   await updateTransaction(turn, lease, transaction.id, old)
 }
 
-/** Transactions that were final, from a nonce on: none, unless the chain lost what it never should. */
+/** Final transactions from a nonce on: none, unless the chain lost what it never should. */
 export async function finalFrom(queries: Queries, laneId: string, nonce: number): Promise<TransactionRow[]> {
   return await finalOfLane(queries, { lane_id: laneId, nonce })
 }
@@ -326,19 +327,19 @@ const changeAttempt = query((db, { hash, ...sent }: Given<Sent>) =>
   db.update(transactionAttempts).set(sent).where(eq(transactionAttempts.hash, hash)),
 )
 
-/** Whether a transaction is to be used up: its results, once given, must stand whatever a person asked before. */
+/** Whether a person gave up a transaction's nonce. Results, once given, stand in spite of that. */
 export function isGivenUp({ cancel_requested_at, status }: TransactionRow): boolean {
   return cancel_requested_at !== null && status !== "confirmed"
 }
 
-/** Whether what a block holds of a transaction is its cancel, and something is still to be done. */
+/** Whether a block holds a transaction's cancel, so that its work is still to be done. */
 export function isCancelled({ kind, attempts }: WatchedTransaction, hash: string): boolean {
   return kind !== useUpNonce && attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
 }
 
 /**
- * Asks the lane to use up a transaction's nonce with an empty one; null unless its bytes are out, no block has them,
- * and somebody waits for its results. Which of the two is mined is for the chain to say.
+ * Asks the lane to use up a transaction's nonce with an empty one. Null unless its bytes are out, no block has them,
+ * and somebody waits for its results. The chain decides which of the two is mined.
  */
 export async function requestCancel(turn: Turn, transactionId: string): Promise<TransactionRow | null> {
   const open = turn.tx

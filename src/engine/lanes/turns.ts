@@ -13,15 +13,15 @@ import type { WatchedTransaction } from "./transactions.ts"
 /** Sixteen transactions of one sender are what public pools promise to hold. */
 export const maxInFlight = 16
 /**
- * What one organization may hold of them while another waits, by its batches and by its work at a counter; and by its
- * batches while nobody does, so that whoever comes finds room.
+ * How many one organization may hold while another waits, counting batches and counter work apart; and how many by
+ * batches while nobody else waits, so that a newcomer finds room.
  */
 const maxBesideOthers = maxInFlight / 4
 const maxAlone = maxInFlight - maxBesideOthers
 
 /**
- * How long a round gives results, or sends what is new, before it looks at what else there is: a quarter of a block's
- * time, and where blocks are fast as long as some answers of a provider take.
+ * How long a round gives results, or sends new work, before it looks at the rest: a quarter of a block's time, or where
+ * blocks are fast, as long as some answers of a provider take.
  */
 export function spellMilliseconds({ block_time_seconds }: Pick<ChainConfig, "block_time_seconds">): number {
   return Math.max(block_time_seconds * 250, leastSpellMilliseconds)
@@ -46,12 +46,12 @@ export function urgencyOf(kind: string): number {
   return urgency[kind as LaneEffect] ?? kindsOfWork.length
 }
 
-/** As many effects as fill the window with the largest batches. */
+/** Enough effects to fill the window with the largest batches. */
 const planningDepth = 1_600
 
 /**
- * What may be planned now, oldest first: of each organization that waits, what is most urgent to it. Where order matters,
- * what follows an effect that is put off waits behind it.
+ * What may be planned now, oldest first: of each waiting organization, what is most urgent to it. Where order matters,
+ * everything behind an effect that is put off waits, too.
  */
 export async function waitingWork(lane: HeldLane): Promise<Effect[]> {
   const waiting = await readWaiting(lane)
@@ -159,16 +159,16 @@ function firstsOfLines(queue: SQL<string>, depth: SQL<number>): SQL {
   ) select id, line_place from in_line where id is not null) in_line`
 }
 
-/** A clock that was set back must not put work off for longer than anything ever is. */
+/** If the clock was set back, work must not be put off longer than `maxDelayMilliseconds`. */
 function isDue(lane: HeldLane, { attempts, due_at }: Effect): boolean {
   const now = lane.context.clock().getTime()
   return attempts === 0 || due_at.getTime() <= now || due_at.getTime() > now + maxDelayMilliseconds
 }
 
-/** Nothing that waits is put off for longer. */
+/** The longest that waiting work is ever put off. */
 export const maxDelayMilliseconds = 10 * 60_000
 
-/** How many transactions each organization has on its way, those for people at a counter apart. */
+/** How many transactions each organization has on its way, counter work and batches apart. */
 type Shares = Map<string, number>
 
 /** The shares of a lane's window, by the organizations whose effects its transactions achieve. */
@@ -194,7 +194,7 @@ const holdersOf = query((db, { transaction_ids }: Given<{ transaction_ids: strin
 
 type Holder = Pick<Effect, "src" | "organization_id">
 
-/** Counts one more transaction in flight for whoever it is for. */
+/** Counts one more transaction in flight for its organization. */
 export function addShare(shares: Shares, holder: Holder): void {
   shares.set(shareKey(holder), shareOf(shares, holder) + 1)
 }
@@ -203,7 +203,7 @@ function shareOf(shares: Shares, holder: Holder): number {
   return shares.get(shareKey(holder)) ?? 0
 }
 
-/** An organization's batches are not in the way of its own claims. */
+/** An organization's batches do not count against its claims. */
 function shareKey({ src, organization_id }: Holder): string {
   return `${isAtCounter(src) ? "counter" : "batch"} ${organization_id}`
 }
@@ -213,8 +213,8 @@ function isAtCounter(src: LaneEffect): boolean {
 }
 
 /**
- * Whose turn it is: the most urgent work, of the organization that holds least of the window; null where those that
- * wait hold all that they may.
+ * Whose turn it is: the most urgent work of the organization that holds least of the window; null where all that wait
+ * hold as much as they may.
  */
 export function nextTurn(waiting: Effect[], shares: Shares): Effect | null {
   const organizations = new Set(waiting.map(({ organization_id }) => organization_id))
@@ -233,14 +233,14 @@ export function nextTurn(waiting: Effect[], shares: Shares): Effect | null {
   return first ?? null
 }
 
-/** The effect whose turn it is, with all of its kind that may go with it: those of its organization first. */
+/** The effect whose turn it is, followed by all of its kind that may go with it, its own organization's first. */
 export function ofTheSameKind(waiting: Effect[], turn: Effect): [Effect, ...Effect[]] {
   const others = waiting.filter((effect) => effect.src === turn.src && effect !== turn)
   const isOwn = ({ organization_id }: Effect) => organization_id === turn.organization_id
   return [turn, ...others.filter(isOwn), ...others.filter((each) => !isOwn(each))]
 }
 
-/** The contracts for which something of a kind that keeps an order is on its way by another lane of the chain. */
+/** The contracts that another lane of the chain is calling with work that keeps an order. */
 export async function busyElsewhere(lane: HeldLane): Promise<Set<string>> {
   const { chain_id } = lane.chain
   const rows = await callsOfOthers(lane.context.db.read, { chain_id, lane_id: lane.lease.lane_id })

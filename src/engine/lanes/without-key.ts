@@ -13,7 +13,9 @@ import { assertLease, type Lease } from "./leases.ts"
 import { laneOf, moveTo } from "./moves.ts"
 import { effectsOf, openTransactions, releaseEffect, type WatchedTransaction } from "./transactions.ts"
 
-/** The signers of lanes whose key left `SIGNER_KEYS`: what they sent can be watched and sent again, nothing signed. */
+/**
+ * The signers of lanes whose key left `SIGNER_KEYS`: what they sent can be watched and sent again, but nothing signed.
+ */
 export async function signersWithoutKey(queries: Queries, chain: ConnectedChain): Promise<Signer[]> {
   const rows = await lanesOf(queries, { chain_id: chain.chain_id })
   return rows.filter(({ id }) => !hasKeyOf(chain, id)).map(signerOf)
@@ -28,11 +30,11 @@ function signerOf({ id, address, purpose }: LaneRow): Signer {
 }
 
 /**
- * Hands everything on that a lane without its key has not signed: what waits goes to the lanes of the keys there are,
- * and so do its collections. Bytes that are out stay, until they are final.
+ * Hands on what a lane without its key has not signed: its waiting effects and its collections go to lanes that have
+ * keys. Bytes that are out stay here until they are final.
  */
 export async function handOn(lane: Lane, lease: Lease): Promise<void> {
-  // A process without any key has nobody to hand it to.
+  // A process without any key has no lane to hand it to.
   if (lane.signer.account !== null || lane.chain.signers.length === 0) return
   await takeBackUnsigned(lane, lease)
   await moveEffects(lane, lease)
@@ -81,15 +83,15 @@ const collectionsOf = query((db, { lane_id }: Given<{ lane_id: string }>) =>
     .limit(rowsAtOnce),
 )
 
-/** What has a nonce and was never signed can be known to nobody: the nonce is given back with what it counted on. */
+/** Takes back nonces for which nothing was signed: nobody can know of them. What they reserved is given back. */
 async function takeBackUnsigned(lane: Lane, lease: Lease): Promise<void> {
   const open = await openTransactions(lane.context.db.read, lease.lane_id)
   const lastSigned = Math.max(-1, ...open.filter(isSigned).map(({ nonce }) => nonce))
-  // The last one first, so that what is left has no gap, wherever this ends.
+  // Last first, so that no gap is left wherever this stops.
   for (const transaction of open.toReversed()) {
     if (transaction.nonce <= lastSigned) return
     const members = await effectsOf(lane.context.db.read, transaction.id)
-    // What was done once and has to be done again needs the very content of it.
+    // What was done once and must be done again needs this very content.
     if (members.some(({ status }) => status === "done")) return
     await inLane(lane, (turn) => takeBack(lane, turn, lease, transaction, members))
   }

@@ -5,8 +5,8 @@ import type { HeldLane } from "./held-lane.ts"
 import { displaceTransaction, effectsOf, releaseEffect, updateTransaction } from "./transactions.ts"
 
 /**
- * Goes on with what a transaction was to do, whose nonce is used and nothing achieved: its content gets the lane's next
- * nonce, or its effects are planned anew where their job looks at them once more. `ended` is what it becomes itself.
+ * Goes on with the work of a transaction whose nonce is used and achieved nothing: its content gets the lane's next
+ * nonce, or its effects are released where their job plans anew. `ended` is what becomes of the transaction itself.
  */
 export async function goOnWithoutNonce(
   turn: Turn,

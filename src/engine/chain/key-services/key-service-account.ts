@@ -26,7 +26,7 @@ export type KeyService = {
   sign(digest: Uint8Array): Promise<Uint8Array>
 }
 
-/** The key service did not sign: nothing was sent, and the same is asked of it again. */
+/** The key service did not sign. Nothing was sent, and it is asked again. */
 export class SignerUnavailable extends Error {
   override name = "SignerUnavailable"
 }
