@@ -1,5 +1,11 @@
 import { eq } from "drizzle-orm"
-import { type Address, encodeFunctionData, isAddressEqual, parseEventLogs } from "viem"
+import {
+  type Address,
+  encodeFunctionData,
+  isAddressEqual,
+  parseEventLogs,
+  type TransactionReceipt,
+} from "viem"
 import { failure } from "../../machines/failures.ts"
 import type { Queries } from "../../src/db/database.ts"
 import { chipReplacements, collections, units } from "../../src/db/schema.ts"
@@ -51,55 +57,57 @@ export const replaceChips: Job<"replaceChip"> = {
   mayPass: async (queries, effect, reason) =>
     reason === "ChipMismatch" && (await followsOpenSwap(queries, effect)),
 
-  /**
-   * Success is the contract's own event, here or in an earlier transaction, or its state where it had nothing to do.
-   */
   async results(chain, queries, { effects: swaps, receipt }) {
-    return await Promise.all(
-      swaps.map(async (effect): Promise<JobResult<"replaceChip">> => {
-        const { chip_id, previous_chip_id } = effect.input
-        const chip = Number.parseInt(chip_id, 16)
-        const token = await tokenOf(queries, effect)
-        const replaced = parseEventLogs({ abi: collectionAbi, eventName: "ChipReplaced", logs: receipt.logs })
-        const isSwapped = replaced.some(
-          ({ address, args }) =>
-            isAddressEqual(address, token.contract) && args.serial === token.serial && args.chip === chip,
-        )
-        const { transactionHash: transaction_hash } = receipt
-        if (isSwapped) return { output: { transaction_hash } }
-        const now = await tokenSince(chain, token, receipt.blockNumber)
-        const isAsBefore = now.chip_id === previous_chip_id
-        // It was done by something sent before a restored back-up, brought back by a reorganization, or sent by
-        // somebody else.
-        const isDone = now.chip_id === chip_id && receipt.status === "success"
-        const search = isDone ? swapIfTold : swapOf
-        const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
-        if (other) return { output: other.output }
-        // The token was issued for this very chip, or no provider that is asked has logs that old.
-        if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))
-          return { output: { transaction_hash } }
-        if (now.chip_id === chip_id) return "again"
-        if (now.owner !== null)
-          return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
-            ? { error: failure("chip_replacement.locked", transaction_hash) }
-            : "again"
-        // As after the chain lost the issuance, or the swap before this one, for a while: nothing prevents it.
-        const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
-        if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
-        // What was reported counts as lost only if the other chip is as deep: another swap may be undone alone.
-        if (effect.status === "done" && !isAsBefore) {
-          const then = await tokenAtDepth(chain, token, receipt.blockNumber)
-          if (then === null || then.chip_id === previous_chip_id) return "again"
-        }
-        return { error: failure(reverted, transaction_hash) }
-      }),
-    )
+    return await Promise.all(swaps.map((effect) => resultOf(chain, queries, effect, receipt)))
   },
 
   async restate({ tx, at }, { actor_id }, transaction_hash) {
     const change = { transaction_hash, updated_at: at }
     await tx.update(chipReplacements).set(change).where(eq(chipReplacements.id, actor_id))
   },
+}
+
+/** Success is the contract's own event, here or in an earlier transaction, or its state where it had nothing to do. */
+async function resultOf(
+  chain: ConnectedChain,
+  queries: Queries,
+  effect: Effect<"replaceChip">,
+  receipt: TransactionReceipt,
+): Promise<JobResult<"replaceChip">> {
+  const { chip_id, previous_chip_id } = effect.input
+  const chip = Number.parseInt(chip_id, 16)
+  const token = await tokenOf(queries, effect)
+  const replaced = parseEventLogs({ abi: collectionAbi, eventName: "ChipReplaced", logs: receipt.logs })
+  const isSwapped = replaced.some(
+    ({ address, args }) =>
+      isAddressEqual(address, token.contract) && args.serial === token.serial && args.chip === chip,
+  )
+  const { transactionHash: transaction_hash } = receipt
+  if (isSwapped) return { output: { transaction_hash } }
+  const now = await tokenSince(chain, token, receipt.blockNumber)
+  const isAsBefore = now.chip_id === previous_chip_id
+  // Done by what was sent before a restored back-up, by what a reorganization brought back, or by somebody else.
+  const isDone = now.chip_id === chip_id && receipt.status === "success"
+  const search = isDone ? swapIfTold : swapOf
+  const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
+  if (other) return { output: other.output }
+  // The token was issued for this very chip, or no provider that is asked has logs that old.
+  if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))
+    return { output: { transaction_hash } }
+  if (now.chip_id === chip_id) return "again"
+  if (now.owner !== null)
+    return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
+      ? { error: failure("chip_replacement.locked", transaction_hash) }
+      : "again"
+  // As after the chain lost the issuance, or the swap before this one, for a while: nothing prevents it.
+  const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
+  if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
+  // What was reported counts as lost only if the other chip is as deep: another swap may be undone alone.
+  if (effect.status === "done" && !isAsBefore) {
+    const then = await tokenAtDepth(chain, token, receipt.blockNumber)
+    if (then === null || then.chip_id === previous_chip_id) return "again"
+  }
+  return { error: failure(reverted, transaction_hash) }
 }
 
 const reverted = "chip_replacement.reverted"

@@ -198,36 +198,6 @@ async function projectChipReplacement(
   await send(turn, unit_id, { type: "CHIP_REPLACED", chip_id })
 }
 
-async function projectMetadataRefresh(
-  turn: Turn,
-  { id, status, context }: ProjectedActor<typeof metadataRefreshMachine>,
-): Promise<void> {
-  await updateRefresh(turn.tx, { id, status, ...outcomeOf(turn, context) })
-}
-
-const updateRefresh = query((db, { id, ...changed }: Given<Ended<MetadataRefreshRow>>) =>
-  db.update(metadataRefreshes).set(changed).where(eq(metadataRefreshes.id, id)),
-)
-
-async function projectWebhookEndpoint(
-  turn: Turn,
-  { id, status, context }: ProjectedActor<typeof webhookEndpointMachine>,
-): Promise<void> {
-  const { failure } = context
-  const changed = status === "deleted" ? { ...deleted, deleted_at: turn.at } : { status, failure }
-  await turn.tx.update(webhookEndpoints).set(changed).where(eq(webhookEndpoints.id, id))
-}
-
-/** Paused as well, so that nothing more is queued or sent, by the previous release either. */
-const deleted = {
-  status: "paused",
-  failure: null,
-  replay_from: null,
-  replay_until: null,
-  replay_since: null,
-  retry_from: null,
-} as const
-
 const updateReplacement = query((db, { id, ...changed }: Given<Ended<ChipReplacementRow>>) =>
   db.update(chipReplacements).set(changed).where(eq(chipReplacements.id, id)),
 )
@@ -271,6 +241,36 @@ const giveBackChip = query((db, { unit_id }: Given<{ unit_id: string }>) =>
       ),
     ),
 )
+
+async function projectMetadataRefresh(
+  turn: Turn,
+  { id, status, context }: ProjectedActor<typeof metadataRefreshMachine>,
+): Promise<void> {
+  await updateRefresh(turn.tx, { id, status, ...outcomeOf(turn, context) })
+}
+
+const updateRefresh = query((db, { id, ...changed }: Given<Ended<MetadataRefreshRow>>) =>
+  db.update(metadataRefreshes).set(changed).where(eq(metadataRefreshes.id, id)),
+)
+
+async function projectWebhookEndpoint(
+  turn: Turn,
+  { id, status, context }: ProjectedActor<typeof webhookEndpointMachine>,
+): Promise<void> {
+  const { failure } = context
+  const changed = status === "deleted" ? { ...deleted, deleted_at: turn.at } : { status, failure }
+  await turn.tx.update(webhookEndpoints).set(changed).where(eq(webhookEndpoints.id, id))
+}
+
+/** Paused as well, so that nothing more is queued or sent, by the previous release either. */
+const deleted = {
+  status: "paused",
+  failure: null,
+  replay_from: null,
+  replay_until: null,
+  replay_since: null,
+  retry_from: null,
+} as const
 
 async function startOfSessionToken(queries: Queries, id: string): Promise<Start | null> {
   const [session] = await sessionTokenOfId(queries, { id })

@@ -23,14 +23,6 @@ import {
 } from "./transactions.ts"
 import { spellMilliseconds, urgencyOf } from "./turns.ts"
 
-/** Splits what was seen: transactions that somebody waits for, most urgent first, and the others. */
-export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] {
-  const place = ({ transaction }: Seen) => urgencyOf(transaction.kind)
-  const isLast = (each: Seen) => place(each) >= urgencyOf("deployCollection")
-  const inOrder = seen.toSorted((one, other) => place(one) - place(other))
-  return [inOrder.filter((each) => !isLast(each)), inOrder.filter(isLast)]
-}
-
 /**
  * Gives the results of transactions that are deep enough, for a limited time. Those that have been deep enough for long
  * come last: they wait for finality, as reverted ones do, and are judged anew at each block.
@@ -58,6 +50,14 @@ export async function giveResults(
     found.push(given)
   }
   return { findings: join(...found), is_done: true }
+}
+
+/** Splits what was seen: transactions that somebody waits for, most urgent first, and the others. */
+export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] {
+  const place = ({ transaction }: Seen) => urgencyOf(transaction.kind)
+  const isLast = (each: Seen) => place(each) >= urgencyOf("deployCollection")
+  const inOrder = seen.toSorted((one, other) => place(one) - place(other))
+  return [inOrder.filter((each) => !isLast(each)), inOrder.filter(isLast)]
 }
 
 /** Rounds see everything within ten blocks of its being due, or within ten seconds where blocks are faster. */
