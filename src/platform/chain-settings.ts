@@ -4,12 +4,12 @@ import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value"
 import { type Address, getAddress, isAddress } from "viem"
 import { ConfigError } from "./config-error.ts"
 
-/** A chain of the file of `CHAINS`. Amounts of gas are priced in gwei, what a transaction costs in the chain's coin. */
+/** A chain in the file of `CHAINS`. Gas is priced in gwei, what a transaction costs in the chain's coin. */
 export type ChainConfig = Omit<Static<typeof chainSettings>, "reason" | "send_url" | "desk_address"> & {
   chain_id: number
   name: string
   factory_address: Address
-  /** Through which work for several collections goes in one transaction; null where there is none. */
+  /** The desk that joins work for several collections into one transaction; null where there is none. */
   desk_address: Address | null
   /** Where transactions are sent instead of `rpc_urls`, such as a private pool; null where there is none. */
   send_url: string | null
@@ -38,11 +38,11 @@ const chainSettings = Type.Object(
     desk_address: Type.Optional(
       Type.String({ pattern: "^0x[0-9a-fA-F]{40}$", ...wording("the address of the deployed desk") }),
     ),
-    /** From how many units on a batch keeps its chips as code, which is cheaper for many and dearer for few. */
+    /** The number of units from which a batch stores its chips as code: cheaper for many, dearer for few. */
     chips_as_code_from: Type.Integer({ minimum: 1, default: 11, ...wording("a whole number above 0") }),
-    /** Blocks, the one that holds the transaction included, after which the API's status moves. */
+    /** Blocks, including the one with the transaction, after which the API's status changes. */
     confirmation_depth: blocks(12),
-    /** Blocks after which nobody looks at the transaction again, where the chain does not say itself what is final. */
+    /** Blocks after which a transaction is final, unless the chain says itself what is. */
     finality_depth: blocks(65),
     /** Whether the chain's own `finalized` block is asked for. */
     use_finalized_tag: Type.Boolean({ default: false, ...wording("true or false") }),
@@ -81,7 +81,7 @@ export function readChains(path: string): ChainConfig[] {
   return Object.entries(document).map(([id, settings]) => readChain(path, id, settings))
 }
 
-/** What is wrong in the text is not quoted: it may be an address with an access key. */
+/** Does not quote the text: it may hold an address with an access key. */
 function readJson(path: string): unknown {
   let text: string
   try {
@@ -123,7 +123,7 @@ function readChain(path: string, id: string, given: unknown): ChainConfig {
   }
 }
 
-/** What is given, with defaults for what is left out; of several faults the first is told. */
+/** The given settings with defaults for the rest; of several faults the first is told. */
 function parse<Schema extends TObject>(
   schema: Schema,
   given: unknown,

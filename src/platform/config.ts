@@ -10,40 +10,40 @@ export type Config = {
   host: string
   api_base_url: string
   docs_url: string
-  /** What tokens on chain say that their metadata is at. */
+  /** The base of the metadata URLs that tokens on chain give. */
   metadata_base_url: string
   data_dir: string
   /** `sqlite:<path>` or `postgres://…`. */
   database_url: string
   redis_url: string | null
-  /** Where spans are sent by OTLP over HTTP, without the path `/v1/traces`; null where nobody asks for them. */
+  /** Where spans are sent by OTLP over HTTP, without the path `/v1/traces`; null: nowhere. */
   traces_url: string | null
   chains: ChainConfig[]
-  /** One key serves all purposes; of several the first half is for claims and chip replacements, the others issue. */
+  /** One key serves all purposes; of several, the first half claims and replaces chips, the others issue. */
   signer_keys: SignerKey[]
   authorizer_key: Hex | null
   service_secret: Secret
   operator_port: number
   operator_host: string
-  /** Asked for on the operator port; null only where nobody but this machine reaches it. */
+  /** Required on the operator port; null only where nobody but this machine reaches it. */
   operator_token: string | null
   trusted_proxies: number
   rate_limits: RateLimitsConfig
-  /** After which events, and the notes of their deliveries, are deleted. */
+  /** Days after which events and the records of their deliveries are deleted. */
   events_kept_days: number
-  /** How many requests of its own Bun lets this process have under way at once; it reads the same variable. */
+  /** How many fetches Bun allows this process at once; Bun reads the same variable. */
   fetches_at_once: number
   /** How many effects of one organization may wait for the chain. */
   open_work_limit: number
   log_level: LogLevel
 }
 
-/** So many requests at once, and as many again evenly in so many seconds. */
+/** This many requests at once, and as many again spread over this many seconds. */
 export type RateLimit = { requests: number; seconds: number }
 
 /**
- * The first three are of requests with such a credential; failed credentials, redirects of taps and public metadata per
- * client, refused values per chip, kept answers per organization.
+ * The first three count requests by credential; failed credentials, tap redirects and public metadata count by client,
+ * refused values by chip, kept answers by organization.
  */
 type RateLimitsConfig = Record<keyof typeof rateLimitDefaults, RateLimit>
 
@@ -88,7 +88,7 @@ function apiBaseUrl(environment: Environment): string {
   return baseUrl(hostFrom(environment, "HOST", "0.0.0.0"), integerFrom(environment, "PORT", 3000, 0, 65_535))
 }
 
-/** Of `METADATA_BASE_URL`, or below the API's own address. Throws `ConfigError`. */
+/** `METADATA_BASE_URL`, by default below the API's own address. Throws `ConfigError`. */
 export function metadataBaseUrl(environment: Environment): string {
   return webAddress(environment, "METADATA_BASE_URL") ?? `${apiBaseUrl(environment)}/metadata`
 }
@@ -135,7 +135,7 @@ function hostFrom(environment: Environment, name: string, fallback: string): str
   )
 }
 
-/** Not quoted when it is wrong: it may hold a password. */
+/** Not quoted if it is wrong: it may hold a password. */
 function webAddress(environment: Environment, name: string): string | null {
   const text = environment[name]
   if (!text) return null
@@ -148,8 +148,8 @@ function databaseUrl(environment: Environment, dataDir: string): string {
   const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
   // Each connection would have a database of its own in memory.
   if (/^sqlite:.+/.test(text) && text !== "sqlite::memory:") return text
-  // An empty host is how node-postgres is told of a Unix socket: postgres://user@/database?host=/folder.
-  // Where any % begins nothing, node-postgres takes them all for what they are.
+  // An empty host tells node-postgres of a Unix socket: postgres://user@/database?host=/folder. If any % is no escape,
+  // node-postgres takes all of them literally.
   const isReadable = /%(?![0-9a-f]{2})/i.test(text) || isPercentEncoded(text)
   const isPostgres = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))
   if (isPostgres && isReadable && !endsInPassword(text)) return text
@@ -173,7 +173,7 @@ function endsInPassword(text: string): boolean {
   return /^\w+:\/\/[^@/?#]*([/#][^@?]*|\?[^@=]*)@/.test(text)
 }
 
-/** Whether each % begins what it can stand for in an address: with any other, whoever decodes one gives up. */
+/** Whether each % begins a valid escape; otherwise decoding the address fails. */
 function isPercentEncoded(text: string): boolean {
   try {
     decodeURIComponent(text)
@@ -222,10 +222,7 @@ export function isOnThisMachine({ api_base_url }: Pick<Config, "api_base_url">):
   return isLoopback(new URL(api_base_url).hostname.replace(/^\[|\]$/g, ""))
 }
 
-/**
- * 200 at once, and as many again evenly in 2 seconds, is 100 a second with bursts of 200. No fewer answers are kept than
- * an API key may ask for.
- */
+/** "200/2" is 100 a second with bursts of 200. No fewer answers are kept than an API key may ask for. */
 const rateLimitDefaults = {
   api_key: { variable: "RATE_LIMIT_API_KEY", text: "200/2" },
   session_token: { variable: "RATE_LIMIT_SESSION_TOKEN", text: "20/4" },

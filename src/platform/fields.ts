@@ -80,7 +80,7 @@ export const enc = Type.String({
 
 export const isTest = Type.Boolean({ description: "Whether it is a test chip, which has no hardware." })
 
-/** What the form of a redirect URL leaves open is held to `canonicalRedirect`. */
+/** Its form is checked by `canonicalRedirect`. */
 export const redirectUrl = Type.String({
   minLength: 1,
   maxLength: REDIRECT_LENGTH,
@@ -88,7 +88,7 @@ export const redirectUrl = Type.String({
   "x-shown": { format: "uri" },
 })
 
-/** Free keys and values; their size and depth are held to `checkAttributes`. */
+/** Free keys and values; `checkAttributes` limits their size and depth. */
 export const attributes = Type.Record(Type.String(), Type.Unknown(), {
   description:
     "Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit.",
@@ -106,7 +106,7 @@ export const description = Type.String({
   "x-shown": { maxLength: DESCRIPTION_LENGTH },
 })
 
-/** What its form leaves open is held to `canonicalImage`. */
+/** Its form is checked by `canonicalImage`. */
 export const imageUrl = Type.String({
   minLength: 1,
   maxLength: REDIRECT_LENGTH,
@@ -120,7 +120,7 @@ const metadataValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()],
   "x-message": metadataValueRule,
 })
 
-/** Public names and values; their number and size are held to `checkMetadata`. */
+/** Public names and values; `checkMetadata` limits their number and size. */
 export const metadata = Type.Record(Type.String(), metadataValue, {
   description:
     "What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON.",
@@ -154,7 +154,7 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 }
 
-/** A text as answers show it: by then, nobody has to check what was taken. */
+/** A text as answers show it, without the checks of input. */
 export function shown(field: TSchema) {
   return nullable(Type.String({ description: field.description ?? "" }))
 }
@@ -169,7 +169,7 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
   )
 }
 
-/** A word of an answer that may be a new one tomorrow; `component` lists those that are known today. */
+/** A word in an answer that may be a new one tomorrow; `component` lists those known today. */
 export function extensible<Schema extends TSchema>(schema: Schema, component: string): Schema {
   return { ...schema, "x-open": component }
 }
@@ -183,7 +183,7 @@ export function status<const Words extends readonly string[]>(
   return oneOf(words, `Where it stands. ${lines.join(" ")}`)
 }
 
-/** An id in an address: what is no UUID is not refused and leads to nothing. */
+/** An id in a path: anything that is not a UUID is simply not found. */
 export function pathId(description: string) {
   return Type.String({
     description,
@@ -240,7 +240,7 @@ export function canonicalChipId(text: string, field = "chip_id"): string {
   return chipId
 }
 
-/** Of what operators name, where no request's schema has checked it. Throws `validation.failed`. */
+/** Checks a name that operators give, which no request schema has checked. Throws `validation.failed`. */
 export function requireName(field: string, text: string): void {
   if (!Value.Check(name, text))
     throw fieldError(field, "must have 1 to 256 characters, without control characters")
@@ -254,7 +254,7 @@ export function canonicalRedirect(address: string | null, field = "redirect_url"
   return address === null ? null : canonicalUrl(address, field, ["localhost", "127.0.0.1"])
 }
 
-/** The same of a picture for everybody, which nobody else could see on this machine. */
+/** The same for a picture, which others could not see on this machine. */
 export function canonicalImage(address: string | null, field = "image_url"): string | null {
   return address === null ? null : canonicalUrl(address, field, [])
 }
@@ -275,8 +275,8 @@ function canonicalUrl(address: string, field: string, plainHosts: string[]): str
 }
 
 /**
- * Holds attributes to 16 KiB as JSON and 8 levels, themselves the first, and to what both databases can keep:
- * no NUL, no half of a surrogate pair, no number beyond a double. Throws `validation.failed` on the field.
+ * Limits attributes to 16 KiB as JSON and 8 levels, and to what both databases can store: no NUL, no half of a
+ * surrogate pair, no number beyond a double. Throws `validation.failed` on the field.
  */
 export function checkAttributes(attributes: Record<string, unknown> | null, field = "attributes"): void {
   if (attributes === null) return
@@ -285,7 +285,7 @@ export function checkAttributes(attributes: Record<string, unknown> | null, fiel
     throw fieldError(field, "must be at most 16 KiB as JSON")
 }
 
-/** Holds metadata to 50 entries and 8 KiB as JSON, of text that every reader can show. Throws `validation.failed`. */
+/** Limits metadata to 50 entries and 8 KiB as JSON, of text that every reader can show. Throws `validation.failed`. */
 export function checkMetadata(metadata: Record<string, unknown> | null, field = "metadata"): void {
   if (metadata === null) return
   const names = Object.keys(metadata)
@@ -296,7 +296,7 @@ export function checkMetadata(metadata: Record<string, unknown> | null, field = 
       field,
       `must have names of 1 to ${TEXT_LENGTH} characters, none of them a control character`,
     )
-  // A record's schema sees no value whose name has a line separator.
+  // A record's schema skips values whose name has a line separator.
   if (!Object.values(metadata).every((value) => Value.Check(metadataValue, value)))
     throw fieldError(field, metadataValueRule)
   checkValue(metadata, 1, field)

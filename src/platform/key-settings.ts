@@ -35,7 +35,7 @@ const awsKey =
 const gcpKey =
   /^gcp-kms:projects\/[^/\s]+\/locations\/[^/\s]+\/keyRings\/[^/\s]+\/cryptoKeys\/[^/\s]+\/cryptoKeyVersions\/\d+$/
 
-/** What was given is not quoted: it may be a private key with a slip of the pen. */
+/** Does not quote what was given: it may be a private key with a typo. */
 function takes(text: string): string {
   if (text.startsWith("aws-kms:")) return "names no key: aws-kms: takes an ARN, an alias or the id of a key"
   if (text.startsWith("gcp-kms:"))
@@ -50,7 +50,7 @@ function isPrivateKey(text: string): text is Hex {
   return /^0x[0-9a-fA-F]{64}$/.test(text) && BigInt(text) > 0n && BigInt(text) < curveOrder
 }
 
-/** Two names of one key service may still mean one key, which is found out when it has said its address. */
+/** Two names in a key service may still mean one key; that shows once it has told its address. */
 function isSame(one: SignerKey, other: SignerKey): boolean {
   return one.startsWith("0x") && other.startsWith("0x") ? BigInt(one) === BigInt(other) : one === other
 }

@@ -1,6 +1,6 @@
 import { StartError } from "./start-error.ts"
 
-/** Where a process was to listen, in the words of whoever sets that. */
+/** Where a process was to listen, in the words of the settings. */
 type Place = {
   /** Such as "port 9090 for operators". */
   port: string
@@ -10,7 +10,7 @@ type Place = {
   host?: { variable: string; value: string }
 }
 
-/** Why a process cannot listen: a `StartError` where its operator can put it right, else the error as it is. */
+/** Why a process cannot listen: a `StartError` where its operator can fix it, else the error itself. */
 export function listenFailure(error: unknown, { port, another, host }: Place): unknown {
   const { code = "" } = error as NodeJS.ErrnoException
   if (code === "EADDRINUSE") return new StartError(`${port} is in use; free it, or ${another}`)
@@ -22,5 +22,5 @@ export function listenFailure(error: unknown, { port, another, host }: Place): u
   )
 }
 
-/** A name that nobody knows is an invalid argument to Bun, or not found, on some machines as a file is not. */
+/** Bun reports an unknown name as an invalid argument or as not found, on some machines like a missing file. */
 const wrongHost = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "ENOENT", "ENOTFOUND"]

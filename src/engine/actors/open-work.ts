@@ -71,7 +71,7 @@ function createCeiling(
 type Allowance = { since: Date; left: number }
 
 const allowedMilliseconds = 1_000
-/** Of the room, a process takes on trust only the part that leaves as much for this many others. */
+/** How many processes may take room on trust at the same time. */
 const sharers = 16
 
 /** An allowance that was used stays used after a rollback: then it is only counted sooner. */

@@ -5,7 +5,7 @@ const BLOCK_BYTES = 16
 const PADDED_BYTES = 32
 const DIVERSIFICATION_CONSTANT = 0x01
 
-/** Below this many bytes of input a plain CMAC, which much software takes for AN10922, gives other keys. */
+/** With fewer input bytes, a plain CMAC, which much software takes for AN10922, gives other keys. */
 const MIN_INPUT_BYTES = 16
 const MAX_INPUT_BYTES = 31
 
@@ -22,7 +22,7 @@ export function diversify(masterKey: Uint8Array, input: Uint8Array): Buffer {
   return diversifyAnyLength(masterKey, input)
 }
 
-/** AN10922 for 1 to 31 bytes of input: for checking keys that were made by others, never for making some. */
+/** AN10922 for 1 to 31 bytes of input: to check keys that others made, never to make any. */
 export function diversifyAnyLength(masterKey: Uint8Array, input: Uint8Array): Buffer {
   const { aes, k1, k2 } = openedMaster(masterKey)
   const padded = Buffer.alloc(PADDED_BYTES)
@@ -38,7 +38,7 @@ export function diversifyAnyLength(masterKey: Uint8Array, input: Uint8Array): Bu
   return aes.update(last)
 }
 
-/** What a master needs for every key that follows from it; in ECB mode a cipher keeps nothing between blocks. */
+/** What every key derived from a master needs; in ECB mode a cipher keeps no state between blocks. */
 function openedMaster(masterKey: Uint8Array): OpenedMaster {
   const known = openedMasters.get(masterKey)
   if (known) return known

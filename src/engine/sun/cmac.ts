@@ -8,7 +8,7 @@ export function cmac(key: Uint8Array, message: Uint8Array): Buffer {
   return cmacUnder(key)(message)
 }
 
-/** The same for many messages under one key, which is made ready once. */
+/** The same for many messages under one key, which is prepared once. */
 export function cmacUnder(key: Uint8Array): (message: Uint8Array) => Buffer {
   const aes = createCipheriv("aes-128-ecb", key, null).setAutoPadding(false)
   const { k1, k2 } = subkeys(aes.update(ZERO_BLOCK))

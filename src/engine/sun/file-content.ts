@@ -3,8 +3,8 @@ import { cmac } from "./cmac.ts"
 import { counterBytes, type SunChip, sessionVector } from "./message.ts"
 
 /**
- * What a TagTamper chip says of its wire: `sealed` was never broken, `opened` was at some time, `unknown` has no wire, or
- * one that nobody has switched on.
+ * What a TagTamper chip says of its wire. `sealed`: never broken. `opened`: broken at some time. `unknown`: there is no
+ * wire, or it was never switched on.
  */
 export const tamperStatuses = ["sealed", "opened", "unknown"] as const
 export type TamperStatus = (typeof tamperStatuses)[number]

@@ -3,7 +3,7 @@ import { diversify } from "./an10922.ts"
 import type { ChipKeys } from "./chip-keys.ts"
 import { cmac, cmacUnder } from "./cmac.ts"
 
-/** How the keys of an organization's tags come about; `explicit`: each chip brings its own. */
+/** How the keys of an organization's tags are derived; `explicit`: each chip brings its own. */
 export const keySchemes = ["an10922", "sdm-backend", "boltcard", "explicit"] as const
 export type KeyScheme = (typeof keySchemes)[number]
 export type DerivingScheme = Exclude<KeyScheme, "explicit">
@@ -15,7 +15,7 @@ export const KEY_BYTES = 16
 /** GetKeyVersion answers one byte, and 0 is what an unchanged key says. */
 export const MAX_KEY_VERSION = 255
 
-/** Which slot does what on a tag of a scheme: meta_read opens `e`, file_read makes `c`. */
+/** The slots of a scheme: the meta_read key opens `e`, the file_read key makes `c`. */
 export type SlotRoles = { readonly meta_read: KeySlot; readonly file_read: KeySlot }
 
 /** The chip whose keys are asked for. The UID has 7 bytes, and is null before a scan has told it. */
@@ -64,7 +64,7 @@ export function chipKeysFrom(source: KeySource, tag: TagIdentity): ChipKeys {
   }
 }
 
-/** Keys of this scheme follow from the UID, which nobody has told yet. */
+/** This scheme derives keys from the UID, which is not known yet. */
 export class UidNeeded extends Error {
   override name = "UidNeeded"
   constructor(scheme: KeyScheme, chipId: string) {
@@ -72,7 +72,7 @@ export class UidNeeded extends Error {
   }
 }
 
-/** Such a key is on every tag that leaves the factory: it protects nothing. */
+/** Whether it is the key of every tag that leaves the factory, which protects nothing. */
 export function isZeroKey(key: Uint8Array): boolean {
   return key.every((byte) => byte === 0)
 }

@@ -11,7 +11,7 @@ export type SunMessage = {
   readonly enc?: string | undefined
 }
 
-/** What must be known of a chip to judge its messages: UID of 7 bytes, AES keys of 16 bytes. */
+/** What must be known about a chip to judge its messages: the UID of 7 bytes and AES keys of 16. */
 export type SunChip = {
   readonly uid: Uint8Array
   /** SDMMetaReadKey: opens `e`. */
@@ -26,10 +26,10 @@ export const UID_BYTES = 7
 /** The first byte of a UID: its maker (ISO/IEC 7816-6). */
 export const NXP = 0x04
 export const MAX_COUNTER = 0xffffff
-/** Fewer reads than these, and NXP's UID, make a UID that was not known before more than chance where there is no MAC. */
+/** A new UID without a MAC is believed only with fewer reads than this and NXP's first byte: more than chance gives. */
 export const MANY_READS = 65_536
 
-/** The MAC covers nothing but the session key: both MAC offsets of the tag are the same. */
+/** The MAC covers no text: both MAC offsets of the tag are the same. */
 const NO_MAC_INPUT = ""
 
 const COUNTER_BYTES = 3
@@ -80,7 +80,7 @@ export function decryptPicc(metaKey: Uint8Array, e: string): { uid: Buffer; coun
   }
 }
 
-/** The 16 bytes inside an `e` of 32 hex digits, whatever they say. */
+/** The 16 decrypted bytes of an `e` of 32 hex digits, unchecked. */
 export function openPicc(metaKey: Uint8Array, e: string): Buffer {
   // One CBC block under a zero IV is the plain block cipher.
   const aes = createDecipheriv("aes-128-ecb", metaKey, null).setAutoPadding(false)
@@ -92,7 +92,7 @@ export function sessionMacKey(fileKey: Uint8Array, uid: Uint8Array, counter: num
   return cmac(fileKey, sessionVector(SV2_PREFIX, uid, counter))
 }
 
-/** A prefix of 6 bytes, the UID and the counter: one block, from which a session key is made. */
+/** The session vector: a prefix of 6 bytes, the UID and the counter, one block together. */
 export function sessionVector(prefix: Uint8Array, uid: Uint8Array, counter: number): Buffer {
   const vector = Buffer.allocUnsafe(prefix.length + UID_BYTES + COUNTER_BYTES)
   vector.set(prefix)
@@ -129,7 +129,7 @@ export function requireUid(uid: Uint8Array): void {
   )
 }
 
-/** Whether `c` vouches for `enc`: without, anybody could put another status into the URL. */
+/** Whether `c` vouches for `enc`: otherwise anybody could put another status into the URL. */
 function isCovered(enc: string, c: string | undefined, macInput: string): boolean {
   return c !== undefined && macInput.includes("{enc}") && /^[0-9A-F]{32}$/.test(enc)
 }

@@ -14,22 +14,23 @@ import {
   verdictAdvice,
 } from "./verdicts.ts"
 
-/** What was looked at, what it comes to, and what to do. `opened_with` names the keys that made the address. */
+/** What was checked, the verdict, and what to do. `opened_with` names the keys that made the address. */
 export type Diagnosis = {
   chip_id: string | null
   verdict: Verdict
   checks: Check[]
   advice: string
   opened_with: KeyCandidate | null
-  /** Whether any key was tried: not where nothing in the address has the digits of `e`. */
+  /** Whether any key was tried: not if nothing in the address has the digits of `e`. */
   is_tried: boolean
   /** What the chip's own key opens `e` to; null where it does not. */
   uid: Uint8Array | null
 }
 
 /**
- * Which check of a tap fails, and why, in words of the encoding station. It knows no clock and no database, moves nothing
- * and quotes no key. Guesses are confirmed by the UID or by the MAC, so none is right by chance more than once in 65,536.
+ * Which check of a tap fails, and why, in words of the encoding station. It uses no clock and no database, changes
+ * nothing and quotes no key. Guesses are confirmed by the UID or the MAC, so one is right by chance at most once in
+ * 65,536.
  */
 export function diagnose(question: TapQuestion): Diagnosis {
   const checks: Check[] = []
@@ -123,7 +124,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
   )
 }
 
-/** The same where the UID is known as another chip's, whatever else is right: no tap of it is taken. */
+/** The same for a UID that belongs to another chip, whatever else is right: no tap of it is accepted. */
 export function encodedTwice(found: Diagnosis): Diagnosis {
   const at = found.checks.findIndex(({ name }) => name === "meta_key")
   const told: Check = { name: "meta_key", passed: false, detail: "e opens to the UID of another chip" }
@@ -158,7 +159,7 @@ function judgeOpening(
     if (found && isSure(found, expected, message, guess))
       return { verdict: guess.verdict, detail: guess.detail, candidate: guess.candidate ?? keys }
   }
-  // Two bytes say so, which a wrong key gives once in 65,536: said when nothing else was found.
+  // Only two bytes say so, which a wrong key gives once in 65,536: so it comes last.
   if (opened) return { ...opened.problem, candidate: keys }
   return {
     verdict: "wrong_meta_key",
@@ -167,7 +168,7 @@ function judgeOpening(
   }
 }
 
-/** Where neither a UID nor a MAC vouches, a tap is held to what a new tag's reads look like. */
+/** Without a known UID or a MAC, only the few reads of a new tag are believed. */
 function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessage): boolean {
   return uid === null && c === undefined && counter >= MANY_READS
 }
@@ -190,7 +191,7 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
     return { problem: { verdict: "uid_only", detail: "e holds the UID and no read counter (tag byte 87)" } }
   if (plain[0] === PICC_TAG && isOfNxp)
     return { problem: { verdict: "other_chip", detail: "e opens to another UID than this chip has" } }
-  // Without a UID the counter vouches: no tag on a station has been read 65,536 times.
+  // Without a UID the counter decides: no tag at a station has been read 65,536 times.
   if (plain[0] === COUNTER_ONLY_TAG && plain[3] === 0)
     return {
       problem: { verdict: "uid_missing", detail: "e holds the read counter and no UID (tag byte 40)" },
@@ -199,8 +200,8 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
 }
 
 /**
- * Whether what a guessed key gives is more than chance: the chip's own UID comes out, or the MAC is right too, under the
- * chip's file key or under the one that the same mistake would have put there.
+ * Whether a guessed key is right by more than chance: the chip's own UID comes out, or the MAC is right too, under the
+ * chip's file key or the one that the same mistake would have put there.
  */
 function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, guess: Guess): boolean {
   if ("problem" in found) return expected.uid !== null && found.problem.verdict === "uid_only"
@@ -226,7 +227,7 @@ function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Fin
 
 type Ending = [Finding, string | null, KeyCandidate | null]
 
-/** Values that do not stand where they belong: at least which keys made `e` can be said. */
+/** For values in the wrong place: at least it can be said which keys made `e`. */
 function misplaced(
   question: TapQuestion,
   { verdict, detail }: Omit<Finding, "check">,
@@ -235,7 +236,7 @@ function misplaced(
 ): Ending {
   if (e === undefined) return [{ check: "template", verdict, detail }, chip_id, null]
   const opener = openerOf(question, chip_id, e)
-  // c right behind e has as many digits as LRP gives, and that tag can be mended, also before it has its keys.
+  // c right behind e has as many digits as LRP gives; that tag can still be fixed, even before it has its keys.
   const isJoined = verdict === "lrp" && (opener !== null || openedBy(FACTORY_KEY, null, { e }) !== null)
   const found = isJoined ? joined : { verdict, detail }
   return [{ ...found, check: "template", detail: found.detail + openedText(opener) }, chip_id, opener]
@@ -243,14 +244,14 @@ function misplaced(
 
 const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as const
 
-/** No such chip: at least which keys made the address can be said. */
+/** For an unknown chip: at least it can be said which keys made the address. */
 function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Ending {
   const opener = openerOf(question, chip_id, e)
   const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
   return [{ check: "chip", verdict: "unknown_chip", detail: detail + openedText(opener) }, chip_id, opener]
 }
 
-/** The keys under which `e` opens to a UID and a counter, whichever tag's they are. */
+/** The keys under which `e` opens to a UID and a counter, of whichever tag. */
 function openerOf(
   { expected, candidates }: TapQuestion,
   chip_id: string | null,

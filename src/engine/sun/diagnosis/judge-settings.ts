@@ -12,10 +12,10 @@ import type { ExpectedTag } from "./question.ts"
 import { placesIn, type TagUrl } from "./tag-url.ts"
 import type { Verdict } from "./verdicts.ts"
 
-/** What was found; `verdict` is null where it is as it should be. */
+/** The finding; `verdict` is null where all is right. */
 type Judged = { verdict: Verdict | null; detail: string }
 
-/** Holds what GetFileSettings answered against what the chip was ordered with, and against the address that was read. */
+/** Compares what GetFileSettings answered with what was ordered and with the address that was read. */
 export function judgeSettings(
   answer: Uint8Array,
   expected: ExpectedTag,
@@ -41,7 +41,7 @@ export function judgeSettings(
   }
 }
 
-/** As they are in the manifest; the address that was read tells where its values stand in the file. */
+/** The settings of the manifest; the address that was read tells where its values are in the file. */
 function orderedSettings(
   settings: FileSettings,
   expected: ExpectedTag,
@@ -54,7 +54,7 @@ function orderedSettings(
   return address ? ordered : { ...ordered, offsets: agreeingOffsets(settings, expected, message) }
 }
 
-/** Of a tag that was encoded elsewhere: who may change it is not known, only what its address needs. */
+/** For a tag encoded elsewhere: only what its address needs, as who may change it is unknown. */
 function usableSettings(settings: FileSettings, expected: ExpectedTag, message: SunMessage): FileSettings {
   return {
     ...settings,
@@ -67,7 +67,7 @@ function usableSettings(settings: FileSettings, expected: ExpectedTag, message: 
   }
 }
 
-/** The tag's own offsets, with those in their place that follow from another one of them. */
+/** The tag's own offsets, replacing those that follow from another. */
 function agreeingOffsets(
   { offsets }: FileSettings,
   { has_tamper, mac_input }: ExpectedTag,

@@ -1,12 +1,12 @@
 import type { KeySlot, SlotRoles } from "../key-schemes.ts"
 import { ENC_DIGITS } from "./tag-address.ts"
 
-/** Who may do something with a file: the holder of a key, everybody, or nobody. */
+/** Who has an access right to a file: the holder of a key, everybody, or nobody. */
 export type Access = KeySlot | "free" | "never"
 
 /** What ChangeFileSettings sets for the NDEF file and GetFileSettings answers (data sheet §10.7.1, table 69). */
 export type FileSettings = {
-  /** Whether mirroring is on at all; without, a read gives the placeholders. */
+  /** Whether mirroring is on at all; if not, a read gives the placeholders. */
   sdm: boolean
   /** How content travels to the holder of a key; to everybody else it is plain. */
   communication: "plain" | "mac" | "full"

@@ -15,10 +15,10 @@ const LENGTH_BYTES = 2
 /** Record header D1 (first, last, short, well known), type length, payload length and type `U`. */
 const HEADER_BYTES = 4
 const IDENTIFIER_BYTES = 1
-/** How far the text after the prefix stands into the file. */
+/** Where the text after the prefix begins in the file. */
 const TEXT_START = LENGTH_BYTES + HEADER_BYTES + IDENTIFIER_BYTES
 
-/** The bytes of the NDEF file, and how far its mirrors stand into it. */
+/** The bytes of the NDEF file, and where its mirrors are. */
 type NdefFile = {
   bytes: Buffer
   /** In bytes from the start of the file, the two length bytes included, as ChangeFileSettings counts. */
@@ -42,7 +42,7 @@ export function ndefFile(address: TagAddress): NdefFile {
   return { bytes: Buffer.concat([Uint8Array.from(header), rest]), offsets: filePlaces(address) }
 }
 
-/** How far the values of an address stand into the file that holds it. */
+/** Where the values of an address are in the file that holds it. */
 export function filePlaces(address: TagAddress): NdefFile["offsets"] {
   const [prefix] = prefixOf(address)
   const inFile = (place: number) => TEXT_START + place - prefix.length

@@ -4,7 +4,7 @@ export type Mirrors = { readonly mac: boolean; readonly tamper: boolean }
 /** The address of one tag, as its file holds it: with zeros where the chip puts its values. */
 export type TagAddress = {
   readonly text: string
-  /** Where the values begin in the text, counted in characters; null where the tag gives none. */
+  /** Where the values begin, in characters; null where the tag gives none. */
   readonly e: number
   readonly enc: number | null
   readonly c: number | null
@@ -15,7 +15,7 @@ export const C_DIGITS = 16
 /** One block of file content, encrypted, in hex. */
 export const ENC_DIGITS = 32
 
-/** An address template that no tag can be encoded with: one line that says what to change. */
+/** An address template that cannot be encoded: one line that says what to change. */
 export class TemplateError extends Error {
   override name = "TemplateError"
 }

@@ -2,14 +2,14 @@ import { Encrypter } from "age-encryption"
 import { inParts, writeWhole } from "../../../platform/whole-file.ts"
 import type { ManifestLine } from "./manifest.ts"
 
-/** A file of recipients that no manifest can be sealed to: one line that says why. */
+/** A file of recipients that cannot be used: one line that says why. */
 export class RecipientError extends Error {
   override name = "RecipientError"
 }
 
 /**
- * Writes a manifest as JSON lines, in constant memory. It appears at `path` when it is whole, or not at all. With
- * `recipients` it is sealed to them in the age format (age-encryption.org/v1): only they can read it, with any age tool.
+ * Writes a manifest as JSON lines, in constant memory; it appears at `path` complete, or not at all. With `recipients`
+ * it is sealed to them in the age format (age-encryption.org/v1), for any age tool.
  */
 export async function writeManifest(
   path: string,
@@ -20,7 +20,7 @@ export async function writeManifest(
   await writeWhole(path, recipients.length === 0 ? text : await sealer(recipients).encrypt(text))
 }
 
-/** The public keys in a file: one `age1…` a line; empty lines and comments after `#` are left out. Throws `RecipientError`. */
+/** The public keys in a file: one `age1…` a line, without empty lines and `#` comments. Throws `RecipientError`. */
 export function parseRecipients(text: string): string[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   const recipients = lines.filter((line) => line !== "" && !line.startsWith("#"))
@@ -31,7 +31,7 @@ export function parseRecipients(text: string): string[] {
   return recipients
 }
 
-/** Takes the next part when somebody asks for it, so that no more than one waits. */
+/** Takes the next part only when asked, so that at most one waits. */
 function streamOf(parts: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {

@@ -1,9 +1,8 @@
 import { type KeySlot, keySlots } from "../key-schemes.ts"
 
 /**
- * One step at the station, in the session that `authenticate_with` opens. It says which key of which slot opens it:
- * `own` is the one of the manifest; `factory` is the key of zeros that a new tag has, `previous` the one that a tag got
- * by an earlier manifest.
+ * One step at the station. `authenticate_with` names the slot and key that open its session: `own` is the key in the
+ * manifest, `factory` the zeros of a new tag, `previous` the key from an earlier manifest.
  */
 export type WriteStep = {
   step: WriteAction
@@ -26,10 +25,10 @@ type WriteAction =
   | "read_back_file_settings"
   | "read_address"
 
-/** How a tag is made that is as it left the factory. */
+/** How a new tag is encoded. */
 export const writeOrder: readonly WriteStep[] = stepsFrom("factory")
 
-/** The same for a TagTamper, whose wire is not looked at when it leaves the factory. */
+/** The same for a TagTamper, whose wire is off when it leaves the factory. */
 export const writeTamperOrder: readonly WriteStep[] = [
   { step: "enable_tag_tamper", authenticate_with: { slot: 0, key: "factory" } },
   ...writeOrder,
@@ -39,10 +38,10 @@ export const writeTamperOrder: readonly WriteStep[] = [
 export const writeAnewOrder: readonly WriteStep[] = stepsFrom("previous")
 
 /**
- * An order in which no lost answer can brick a tag. At every moment each slot has either the key before or the one
- * of the manifest, so a station that does not know whether a step was done tries both and goes on. A key is read back
- * (GetKeyVersion, then authenticate with it) before the next one is touched; the application master key is the last
- * key, because it opens all the others; the file is locked when everything else is known to be good.
+ * An order in which no lost answer can brick a tag. At every moment each slot has either its previous key or the one in
+ * the manifest: a station that does not know whether a step was done tries both. Each key is read back (GetKeyVersion,
+ * then authenticate with it) before the next. The application master key comes last, as it opens the others; then the
+ * file is locked.
  */
 function stepsFrom(before: KeyBefore): WriteStep[] {
   return [
