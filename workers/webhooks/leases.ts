@@ -29,22 +29,16 @@ export function createEndpointLeases(context: Context, owner: string, steady: St
       const inTheWay = due.filter(({ lease_owner }) => lease_owner !== null && lease_owner !== owner)
       rivals = new Map(inTheWay.map((each) => [each.id, sightRival(rivals.get(each.id), each, asked)]))
       const free = due.filter((each) => !busy.has(each.id) && isFree(each))
-      const kept = [...busy].filter(([, { held_until }]) => held_until - asked < renewedWithin)
+      const kept = [...busy]
+        .filter(([, { held_until }]) => held_until - asked < renewedWithin)
+        .map(([id]) => id)
       if (free.length === 0 && kept.length === 0) return []
-      const taken = await inTurn(
-        context,
-        null,
-        async (turn) => [
-          ...(await Promise.all(free.map((each) => takeLease(turn, owner, each)))).flat(),
-          ...(await keepLeases(
-            turn,
-            owner,
-            kept.map(([id]) => id),
-          )),
-        ],
-        "read committed",
-      )
-      return taken.map(({ id }) => ({ endpoint_id: id, held_until: asked + endpointLeaseMilliseconds }))
+      const lease = async (turn: Turn) => {
+        const taken = await Promise.all(free.map((each) => takeLease(turn, owner, each)))
+        return [...taken.flat(), ...(await keepLeases(turn, owner, kept))]
+      }
+      const leased = await inTurn(context, null, lease, "read committed")
+      return leased.map(({ id }) => ({ endpoint_id: id, held_until: asked + endpointLeaseMilliseconds }))
     },
   }
 
