@@ -1,9 +1,9 @@
-/** Whether an `Accept` header is that of a browser that opens a page; programs that take anything want JSON. */
+/** Whether an `Accept` header comes from a browser opening a page; programs that accept anything want JSON. */
 export function wantsHtml(accept: string): boolean {
   return qualityOf(accept, "text/html") > qualityOf(accept, "application/json")
 }
 
-/** How much a media type that is named is wanted (RFC 9110, section 12.4.2); 0 where it is not named. */
+/** The quality of a named media type (RFC 9110, section 12.4.2); 0 if it is not named. */
 function qualityOf(accept: string, mediaType: string): number {
   for (const range of accept.toLowerCase().split(",")) {
     const [name, ...parameters] = range.split(";").map((part) => part.trim())

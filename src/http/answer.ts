@@ -23,14 +23,14 @@ import { headersOf, type RateLimits } from "./rate-limits.ts"
 import type { AnyInput, Outcome, ReadRun, Route, WriteRun } from "./route.ts"
 import { refuse } from "./validate.ts"
 
-/** One request on its way: what its log line tells of it, and what every answer to it carries. */
+/** One request under way: what its log line says, and what every answer to it carries. */
 export type Visit = {
   request_id: string
   operation: string | null
   caller: Caller | null
-  /** The headers of the response, whatever it will be. */
+  /** Headers of the response, whatever its outcome. */
   headers: Record<string, string | number>
-  /** The origin of the page that may read the answer; null when none may. */
+  /** The origin of the page that may read the answer, or null. */
   readable_from: string | null
   /** The IP address that the request came from. */
   peer(): string
@@ -45,8 +45,8 @@ type AnswerRequest = (
 ) => Promise<Answer | StreamAnswer>
 
 /**
- * Finds out who asks, or refuses; before anything else of the request is looked at. `onUnknown` is told first of a
- * credential that is nobody's, and may refuse in its own way.
+ * Identifies the caller, or refuses, before anything else in the request is looked at. `onUnknown` is called first
+ * for a credential that is nobody's, and may throw its own refusal.
  */
 export type Authenticate = (
   request: Request,
@@ -55,10 +55,10 @@ export type Authenticate = (
   onUnknown: () => Promise<void>,
 ) => Promise<FoundCaller>
 
-/** A caller whose credential holds, be its organization suspended or not. */
+/** A caller whose credential is valid, even if its organization is suspended. */
 export type FoundCaller = Caller & { is_suspended: boolean }
 
-/** Those who are asked on the way of a request. */
+/** What a request is checked against. */
 type Checks = {
   limits: RateLimits
   authenticate: Authenticate
@@ -68,8 +68,8 @@ type Checks = {
 }
 
 /**
- * The checks that every request goes through, in the order that a caller can rely on: credential, origin, body,
- * a kept answer, the schema, the idempotency key, and only then the operation itself.
+ * The checks that every request goes through, in an order that callers can rely on: credential, origin, body, kept
+ * answer, schema, idempotency key, and only then the operation itself.
  */
 export function createAnswerRequest(
   context: Context,
@@ -78,25 +78,25 @@ export function createAnswerRequest(
   const running: Running = new Map()
   const withinOpenWork = createOpenWorkLimit(context.config.open_work_limit)
 
-  /** Shows the bucket in the answer, and refuses what is too much. */
+  /** Shows the bucket in the answer, and refuses the request if it is overfull. */
   function holdTo(bucket: Bucket, visit: Visit): void {
     Object.assign(visit.headers, headersOf(bucket, context.clock()))
     if (bucket.overfull) throw new ApiError("rate_limit.exceeded")
   }
 
-  /** Shows the guess's bucket where it is the tighter one; the request itself has counted in `requests`. */
+  /** Shows the guess's bucket if it is the tighter one; the request itself was counted in `requests`. */
   async function countGuess(name: string, requests: Bucket, visit: Visit): Promise<void> {
     const bucket = await limits.countRefusedValue(name)
     if (bucket.overfull || bucket.remaining < requests.remaining) holdTo(bucket, visit)
   }
 
-  /** Shows the bucket only where it is full: the request itself has counted in another one. */
+  /** Shows the bucket only if it is overfull: the request itself was counted in another one. */
   async function holdToKeptAnswers({ organization_id }: Caller, visit: Visit): Promise<void> {
     const bucket = await limits.keptAnswers(organization_id)
     if (bucket.overfull) holdTo(bucket, visit)
   }
 
-  /** Shows as full what no bucket counts, such as refreshes of one collection or what waits for the chain. */
+  /** Shows a full bucket for limits that no bucket counts, such as refreshes of a collection or work for the chain. */
   function showFull(refusal: ApiError, requests: Bucket, visit: Visit): void {
     // Too much work for the chain, or too many streams: some of it ends in a few seconds.
     const left = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000
@@ -105,7 +105,7 @@ export function createAnswerRequest(
     Object.assign(visit.headers, headersOf(full, context.clock()))
   }
 
-  /** Finds out who asks and counts the request, or refuses it by no more than its credential and origin. */
+  /** Identifies the caller and counts the request, or refuses it, from its credential and origin alone. */
   async function admit(
     route: Route,
     request: Request,
@@ -129,7 +129,7 @@ export function createAnswerRequest(
     return { caller, requests }
   }
 
-  /** What follows where the operation itself refuses: when to ask again, and one more guess where it was one. */
+  /** After the operation refuses: says when to ask again, and counts a guess if it was one. */
   async function noteRefusal(
     error: unknown,
     { route, body, requests }: { route: Route; body: unknown; requests: Bucket },
@@ -195,7 +195,7 @@ function canonicalParams(route: Route, params: Record<string, string>): Record<s
   return Object.fromEntries(
     Object.entries(params).map(([name, text]) => [
       name,
-      // Of these letters only: others become some of them, and a wrong form a right one.
+      // ASCII letters only: some others fold into them and would turn a wrong form into a right one.
       text.replace(/[A-Za-z]+/g, (letters) =>
         caseOf(name) === "upper" ? letters.toUpperCase() : letters.toLowerCase(),
       ),
@@ -203,7 +203,7 @@ function canonicalParams(route: Route, params: Record<string, string>): Record<s
   )
 }
 
-/** Throws `validation.failed` unless query, path parameters and body have their form. */
+/** Throws `validation.failed` unless query, path parameters and body fit their schemas. */
 function checkForm(route: Route, { params, query, body }: AnyInput, caller: Caller): void {
   refuse(route.checkQuery(query))
   refuse(route.checkParams(params))
@@ -238,7 +238,7 @@ async function answerWrite(
   try {
     prepared = await run.prepare(context, caller, input)
   } catch (error) {
-    // Another process may have done this very request meanwhile: then what is in the way is its own work.
+    // Another process may have done this very request meanwhile; then its own result is what is in the way.
     const kept = keyed && (await findKeptAnswer(context, keyed))
     if (kept && kept !== "conflict") return replay(kept)
     throw error
@@ -256,7 +256,7 @@ async function answerWrite(
   return await inTurn(context, request_id, work, run.isolation)
 }
 
-/** Throws when the outcome is not what the route promises: that is our mistake, and nothing of it may stand. */
+/** Throws if the outcome is not what the route promises: that is our mistake, and nothing of it may be committed. */
 function success(route: Route, outcome: Outcome<unknown>): Answer {
   const status = outcome.status ?? route.status
   const check = status === route.alsoStatus ? route.checkAlsoResponse : route.checkResponse
@@ -272,7 +272,7 @@ function success(route: Route, outcome: Outcome<unknown>): Answer {
 }
 
 function streamed(body: TextStream): StreamAnswer {
-  // A proxy that collects what it is sent would hold events back.
+  // A proxy that buffers would hold events back.
   const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" }
   return { status: 200, body, code: null, headers }
 }

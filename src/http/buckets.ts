@@ -2,19 +2,19 @@ import type { Redis } from "ioredis"
 import type { RateLimit } from "../platform/config.ts"
 
 /**
- * The buckets of one limit, one for each key. A full one has as many points as the limit has requests; what is taken
- * comes back evenly, as many in the limit's seconds.
+ * The buckets of one limit, one per key. A full bucket has as many points as the limit has requests; they refill
+ * evenly over the limit's seconds.
  */
 type Buckets = {
-  /** Takes a point, or nothing where there is none. */
+  /** Takes a point if there is one. */
   count(key: string): Promise<Bucket>
-  /** Takes nothing; overfull when there is no point for the next one. */
+  /** Takes nothing; overfull if there is no point for the next request. */
   look(key: string): Promise<Bucket>
-  /** Takes these points even where they are not there: what is owed comes back first. */
+  /** Takes these points even if they are not there: the debt is refilled first. */
   charge(key: string, points: number): Promise<void>
 }
 
-/** How full a bucket is. `overfull` when this very count is one too many, and how long until one is not. */
+/** How full a bucket is. `overfull`: this count was one too many; then how long until the next one is not. */
 export type Bucket = {
   limit: number
   remaining: number
@@ -23,7 +23,7 @@ export type Bucket = {
   overfull: boolean
 }
 
-/** Makes the buckets of a named limit: in Redis, by its clock; in memory where there is none, or it does not answer. */
+/** Makes the buckets of a named limit: in Redis, by its clock; in memory if there is no Redis or it does not answer. */
 export function createBuckets(
   redis: Redis | null,
   steadyClock: () => number,
@@ -37,7 +37,7 @@ export function createBuckets(
   }
 }
 
-/** Takes points where no more than `most` are taken then, and answers how many were taken before. */
+/** Takes points unless more than `most` would then be taken; answers how many were taken before. */
 type Take = (key: string, points: number, most: number) => number | Promise<number>
 
 function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
@@ -66,7 +66,7 @@ function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
   }
 }
 
-/** Of a point: by so much may be off what has come back in parts. */
+/** The fraction of a point by which rounding may be off. */
 const leastPart = 1e-6
 
 function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => number): Take {
@@ -76,7 +76,7 @@ function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => numbe
   let since = steadyClock()
   return (key, points, most) => {
     const now = steadyClock()
-    // What nothing was taken of for so long is full again, as one is that nobody knows.
+    // A bucket untouched for so long is full again, just like one that is not there.
     if (now - since >= milliseconds || recent.size >= mostRecent) {
       earlier = recent
       recent = new Map()
@@ -89,7 +89,7 @@ function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => numbe
   }
 }
 
-/** Besides as many earlier ones: no more is kept of a limit, from however many addresses somebody asks. */
+/** Plus as many earlier ones: the most that is kept of a limit, however many addresses ask. */
 const mostRecent = 50_000
 
 function takeInRedis(
@@ -121,7 +121,7 @@ function askingRedis(redis: Redis): AskRedis {
   return (...given) => (redis as Redis & { takeOfBucket: AskRedis }).takeOfBucket(...given)
 }
 
-/** What `takeInMemory` does. A bucket from the future is of the time before Redis's clock was set back. */
+/** The same as `takeInMemory`. A bucket from the future was written before Redis's clock was set back. */
 const takeOfBucket = `
 local points, most, requests, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call("TIME")

@@ -1,4 +1,4 @@
-/** JSON with sorted keys and without white space: the same text for the same value, however it was written. */
+/** JSON with sorted keys and no white space: the same text for the same value. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null"

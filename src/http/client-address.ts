@@ -1,9 +1,8 @@
 import { isIP } from "node:net"
 
 /**
- * Who asks, as an IPv4 address or the /64 network of an IPv6 address, of which one household has all (RFC 6177). Each
- * of our own proxies adds the address it was asked from to the end of `X-Forwarded-For`: of as many entries as there
- * are trusted proxies the first is the client's. What stands before them was written by anybody.
+ * The client's IPv4 address, or the /64 network of its IPv6 address, which one household has (RFC 6177). Trusted
+ * proxies append their caller to `X-Forwarded-For`; entries before theirs may be forged.
  */
 export function clientAddress(request: Request, peer: string, trustedProxies: number): string {
   if (trustedProxies === 0) return networkOf(plain(peer))
@@ -20,7 +19,7 @@ function plain(address: string): string {
   return bare.toLowerCase().replace(/^::ffff:(?=\d+\.)/, "")
 }
 
-/** `2001:db8:1:2::/64` for whichever address of it, however it is spelled; an IPv4 address as it is. */
+/** `2001:db8:1:2::/64` for any address in it, however it is spelled; an IPv4 address as it is. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const bare = address.replace(/%.*$/, "")

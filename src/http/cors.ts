@@ -1,21 +1,21 @@
 import { cors } from "@elysiajs/cors"
 
-/** Which pages may call from a browser, as all organizations have registered them. */
+/** Which pages may call from a browser, as registered by all organizations. */
 export type CorsOrigins = {
-  /** Reads the lists again when they have become old or were forgotten. */
+  /** Reads the lists again if they are old or were forgotten. */
   refresh(): Promise<void>
   /** Makes the next request read the lists again. */
   forget(): void
-  /** Whether any organization lets the origin in: all that is known while a browser asks for permission. */
+  /** Whether any organization lets the origin in: all that can be known during a preflight. */
   anyLetsIn(origin: string): boolean
   organizationLetsIn(organization_id: string, origin: string): boolean
-  /** Throws `Unavailable` while the lists could never be read: nobody can be told then that a page is on none. */
+  /** Throws `Unavailable` if the lists could never be read: then no page can be said to be on none. */
   requireKnown(): void
 }
 
 /**
- * Answers preflights, which carry no credential: with yes where some organization lets the origin in, or anybody may
- * read. Who may read the answer to the request itself is known only when its caller is: `holdToOwnOrigins`.
+ * Answers preflights, which carry no credential: yes if some organization lets the origin in, or anybody may read.
+ * Who may read the answer to the request itself is known only once its caller is: `holdToOwnOrigins`.
  */
 export function corsFor(mayRead: (request: Request) => boolean) {
   return cors({
@@ -35,7 +35,7 @@ export function corsFor(mayRead: (request: Request) => boolean) {
   })
 }
 
-/** Whether a browser asks for permission (Fetch standard, CORS-preflight request); any other OPTIONS is a method. */
+/** Whether this is a CORS preflight (Fetch standard); any other OPTIONS is an ordinary request. */
 export function isPreflight(request: Request): boolean {
   const { headers } = request
   return headers.has("origin") && headers.has("access-control-request-method")

@@ -12,7 +12,7 @@ export function cursorFor({ current }: Secret, scope: CursorScope, { created_at,
   return Buffer.concat([macOf(current, scope, position), position]).toString("base64url")
 }
 
-/** Throws `validation.failed` on `cursor` for anything that `cursorFor` did not make for this scope. */
+/** Throws `validation.failed` on `cursor` unless `cursorFor` made it for this scope. */
 export function positionOf({ current, previous }: Secret, scope: CursorScope, cursor: string): Position {
   const bytes = Buffer.from(cursor, "base64url")
   const position = bytes.subarray(MAC_BYTES)

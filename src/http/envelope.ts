@@ -22,16 +22,16 @@ export type Answer = {
   code: ErrorCode | null
 }
 
-/** An answer of bytes that are no text. */
+/** An answer of bytes that are not text. */
 export type FileAnswer = Omit<Answer, "body"> & { body: Uint8Array<ArrayBuffer> }
 
-/** An answer that goes on. */
+/** An answer that continues. */
 export type StreamAnswer = Omit<Answer, "body"> & { body: TextStream }
 
-/** Text as it comes. Whoever stops reading says `end`, which holds at once, also while `next` waits. */
+/** Text as it comes. A reader that stops calls `end`, which takes effect at once, even while `next` waits. */
 export type TextStream = { next(): Promise<IteratorResult<string, void>>; end(): void }
 
-/** The one form of every refusal. What the caller cannot act on becomes `internal.error`, and is logged. */
+/** The one form of every refusal. Anything the caller cannot act on becomes `internal.error`, and is logged. */
 export function errorAnswer(context: Context, error: unknown, requestId: string): Answer {
   if (error instanceof ApiError) return refusal(context, error, errorCatalogue[error.code].status, requestId)
   const cause = driverError(error)
@@ -62,7 +62,7 @@ function refusal(context: Context, error: ApiError, status: number, requestId: s
   }
 }
 
-/** With `mostMessages` at most, those on the request as a whole first. */
+/** At most `mostMessages`, those about the whole request first. */
 function shortened(details: ErrorDetails | null): ErrorDetails {
   const { formErrors, fieldErrors } = details ?? { formErrors: [], fieldErrors: {} }
   let room = mostMessages - formErrors.length
@@ -79,7 +79,7 @@ function challenge(status: number): Record<string, string> {
   return status === 401 ? { "www-authenticate": "Bearer" } : {}
 }
 
-/** Whole seconds. What waits for the chain takes longer than what waits for another request. */
+/** Whole seconds. Waiting for the chain takes longer than waiting for another request. */
 function retryAfter(error: ApiError, status: number): Record<string, string> {
   const { code } = error
   if (error instanceof TooSoon)

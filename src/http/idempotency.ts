@@ -9,10 +9,10 @@ import { ApiError, formError } from "../platform/errors.ts"
 import { reseal, type Secret, seal, unseal } from "../platform/sealing.ts"
 import { canonicalJson } from "./canonical-json.ts"
 
-/** A request that may be sent again: whose key it carries, and what it asks. */
+/** A request that may be sent again: its key and scope, and a fingerprint of what it asks. */
 export type KeyedRequest = { scope: string; key: string; operation: string; fingerprint: string }
 
-/** An answer as it is kept: of a success, without its headers. */
+/** A success as it is kept, without its headers. */
 export type KeptAnswer = { status: number; body: string; location: string | null }
 
 /** The request's key and fingerprint; null when it carries no key. Throws `validation.failed` on a bad key. */
@@ -29,10 +29,7 @@ export function keyedRequest(
   return { scope: scopeOf(caller), key: parseKey(header), operation: asked.operation, fingerprint }
 }
 
-/**
- * The kept answer to the same request, so that it can be given again; `conflict` when another request has the key,
- * and null when it is free.
- */
+/** The kept answer to the same request; `conflict` if another request has the key, and null if it is free. */
 export async function findKeptAnswer(
   context: Context,
   asked: KeyedRequest,
@@ -43,9 +40,8 @@ export async function findKeptAnswer(
 }
 
 /**
- * Claims the key, runs `work` and keeps its answer, all in the caller's database transaction: either everything
- * stands or nothing does. Answers what was kept when the same request came first. Throws
- * `idempotency.key_conflict` when the key belongs to another request.
+ * Claims the key, runs `work` and keeps its answer, all in the caller's database transaction. If the same request
+ * came first, answers what was kept. Throws `idempotency.key_conflict` if the key belongs to another request.
  */
 export async function answerOnce(
   turn: Turn,
@@ -70,8 +66,8 @@ export async function answerOnce(
 export type Running = Map<string, string>
 
 /**
- * Holds the key while `work` runs. Throws `idempotency.in_progress` when the same request is running, and
- * `idempotency.key_conflict` when another one holds the key.
+ * Holds the key while `work` runs. Throws `idempotency.in_progress` if the same request is running, and
+ * `idempotency.key_conflict` if another one holds the key.
  */
 export async function holdingKey<T>(
   running: Running,
@@ -92,7 +88,7 @@ export async function holdingKey<T>(
 
 type KeyRow = typeof idempotencyKeys.$inferSelect
 
-/** Null when the key is ours now, or the row of whoever came first. A row older than a day is taken over. */
+/** Null if the key is ours now, else the row of whoever came first. A row older than a day is taken over. */
 async function claimKey(turn: Turn, asked: KeyedRequest): Promise<KeyRow | null> {
   const ours = {
     ...asked,
@@ -127,7 +123,7 @@ function keptAnswer(secret: Secret, row: KeyRow): KeptAnswer | null {
   }
 }
 
-/** A kept answer sealed anew under the current secret; null where it is already. Throws `SealBroken`. */
+/** A kept answer resealed under the current secret; null if it already is. Throws `SealBroken`. */
 export function resealKeptAnswer(
   secret: Secret,
   row: { scope: string; key: string; sealed_body: string },
@@ -173,14 +169,14 @@ const keepAnswer = query((db, { scope, key, ...answer }: Given<Kept>) =>
   db.update(idempotencyKeys).set(answer).where(ofKey({ scope, key })),
 )
 
-/** API keys of one organization share its keys, so that a rotation does not break a retry. */
+/** An organization's API keys share one scope, so that rotating them does not break a retry. */
 function scopeOf(caller: Caller): string {
   return caller.kind === "api_key"
     ? `organization:${caller.organization_id}`
     : `${caller.kind}:${caller.credential_id}`
 }
 
-/** Visible ASCII without commas, by which two headers would show; one pair of quotes around it is dropped. */
+/** Visible ASCII without commas, which two headers would be joined by; one pair of quotes around it is dropped. */
 function parseKey(header: string): string {
   const key = header.match(/^"(.*)"$/)?.[1] ?? header
   if (/^[!-+\--~]{1,255}$/.test(key)) return key

@@ -3,8 +3,8 @@ import { fieldError, formError } from "../platform/errors.ts"
 export type JsonObject = Record<string, unknown>
 
 /**
- * A JSON object out of its text, or `validation.failed`. Stricter than `JSON.parse`: no key twice in one object,
- * none that reaches for a prototype, at most 32 levels, no number that JavaScript cannot hold.
+ * Parses a JSON object, or throws `validation.failed`. Stricter than `JSON.parse`: no repeated key in an object, no
+ * prototype keys, at most 32 levels, no number that JavaScript cannot hold.
  */
 export function parseJsonObject(text: string): JsonObject {
   if (text.trim() === "") return {}
@@ -23,7 +23,7 @@ export function parseJsonObject(text: string): JsonObject {
 const maxDepth = 32
 const refusedKeys = ["__proto__", "constructor", "prototype"]
 
-/** Walks valid JSON text for what `JSON.parse` lets pass in silence. */
+/** Walks valid JSON text for what `JSON.parse` accepts silently. */
 function inspect(text: string): void {
   const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|[{}[\],:]/g
   /** The keys seen so far in each open object; null for an open array. */

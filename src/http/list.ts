@@ -66,7 +66,7 @@ export function listRoute<
   })
 }
 
-/** A filter that is on, off or, when absent, not applied. */
+/** A filter that is true or false, or not applied if absent. */
 export function flag(description: string) {
   return Type.Union([Type.Literal("true"), Type.Literal("false")], {
     description,
@@ -88,8 +88,8 @@ export function bound(description: string) {
 }
 
 /**
- * The first whole millisecond that is not before it: what is stored is on the same side of both. Throws
- * `validation.failed` on the field for a day or hour that no calendar has.
+ * The first whole millisecond not before it: stored times fall on the same side of both. Throws `validation.failed`
+ * on the field for a day or hour that does not exist.
  */
 export function instantOf(text: string | undefined, field: string): Date | undefined {
   if (text === undefined) return undefined
@@ -103,14 +103,14 @@ export function instantOf(text: string | undefined, field: string): Date | undef
   return isBetween ? new Date(Math.min(instant.getTime() + 1, lastMillisecond)) : instant
 }
 
-/** Years of five digits are written in a way that Postgres does not read. */
+/** Postgres does not read five-digit years as they are written. */
 const lastMillisecond = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const defaultLimit = 50
 
 const mostEntries = "The most entries of a page."
 
-/** An address holds text only; once it is read it is a number, and readers are told so. */
+/** A query holds text only; readers are shown the number it stands for. */
 const Limit = Type.Optional(
   Type.String({
     pattern: "^([1-9][0-9]?|100)$",

@@ -3,8 +3,8 @@ import { ApiError } from "../platform/errors.ts"
 import type { CorsOrigins } from "./cors.ts"
 
 /**
- * Keeps an answer from pages that the caller's own organization has not registered, whoever else has: nobody may read
- * it then. Throws `auth.forbidden`, or `Unavailable` where the lists are not known, when the credential is one that browsers hold.
+ * Keeps an answer from pages that the caller's own organization has not registered, even if another has. If the
+ * credential is one that browsers hold, throws `auth.forbidden`, or `Unavailable` while the lists are not known.
  */
 export function holdToOwnOrigins(
   origins: CorsOrigins,

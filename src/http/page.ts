@@ -1,11 +1,13 @@
 import type { TProperties } from "@sinclair/typebox"
 import type { Context } from "../platform/context.ts"
 
-/** An address for people, outside the API: it needs no credential, and is in the OpenAPI document only where it says so. */
+/**
+ * An address for people, outside the API: it needs no credential, and is in the OpenAPI document only if it says so.
+ */
 export type Page = {
   /** With `{name}` for each path parameter. */
   path: string
-  /** Which of each client's buckets it counts in, where it may be opened only so often. */
+  /** Which of the client's buckets it counts in, if it is limited. */
   bucket?: "tap_redirect" | "metadata"
   /** Whether pages of any origin may read it: it is the same for everybody. */
   is_readable_from_anywhere?: true
@@ -20,7 +22,7 @@ export type Page = {
   ): Promise<PageAnswer>
 }
 
-/** A page that others build on, as the OpenAPI document tells of it. */
+/** A page that others build on, as the OpenAPI document describes it. */
 export type DocumentedPage = Page & { documented: PageDocumentation }
 
 type PageDocumentation = {
@@ -33,11 +35,11 @@ type PageDocumentation = {
   params: TProperties
   /** All of them optional. */
   query: TProperties
-  /** What it answers by status; `location` says what the header of that name holds. */
+  /** Its answers by status; `location` describes the header of that name. */
   answers: Record<number, { description: string; location?: string; html?: string }>
 }
 
-/** A redirect when `headers`, in lower case, have a `location`; else HTML, or whatever their `content-type` says. */
+/** A redirect if `headers`, in lower case, have a `location`; else HTML, or what their `content-type` says. */
 export type PageAnswer = {
   status: number
   headers: Record<string, string>

@@ -1,6 +1,6 @@
 import { fieldError, formError } from "../platform/errors.ts"
 
-/** The parameters of a request's address, each at most once. Throws `validation.failed`. */
+/** The query parameters of a URL, each at most once. Throws `validation.failed`. */
 export function readQuery(url: string): Record<string, string> {
   const start = url.indexOf("?")
   if (start < 0) return {}
@@ -14,7 +14,7 @@ export function readQuery(url: string): Record<string, string> {
   return Object.fromEntries(query)
 }
 
-/** `URLSearchParams` takes what it cannot read for text of its own. */
+/** `URLSearchParams` silently accepts what it cannot decode. */
 function isEncoded(query: string): boolean {
   try {
     decodeURIComponent(query)

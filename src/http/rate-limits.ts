@@ -3,32 +3,32 @@ import type { Context } from "../platform/context.ts"
 import { connectRedis, sayWhenAway, sayWhenRefused } from "../platform/redis.ts"
 import { type Bucket, createBuckets } from "./buckets.ts"
 
-/** Counts what callers do, each kind in buckets of its own, and answers the bucket after the count. */
+/** Counts what callers do, each kind in its own buckets, and answers the bucket after the count. */
 export type RateLimits = {
-  /** A request of a known caller: a publishable key is shared by many, so it counts for each client address. */
+  /** A request of a known caller. A publishable key is shared by many, so it counts per client address. */
   countRequest(caller: Caller, clientAddress: () => string): Promise<Bucket>
-  /** A credential that nobody ever had, of whatever kind or of none, or one that was revoked. */
+  /** A credential that nobody ever had, of any kind or none, or one that was revoked. */
   countFailedCredential(clientAddress: string): Promise<Bucket>
-  /** A guess at what only the thing of this name can know. */
+  /** A guess at what only this chip can know. */
   countRefusedValue(name: string): Promise<Bucket>
-  /** A page that somebody opened: a chip's address, or what a token shows. */
+  /** A page that somebody opened: a chip's address, or a token's metadata. */
   countPage(bucket: "tap_redirect" | "metadata", clientAddress: string): Promise<Bucket>
-  /** Of the answers that an organization has had kept and of their bytes the one to wait for; counts nothing. */
+  /** The tighter of the buckets for an organization's kept answers and for their bytes; counts nothing. */
   keptAnswers(organization_id: string): Promise<Bucket>
   countKeptAnswer(organization_id: string, bytes: number): Promise<void>
   close(): void
 }
 
-/** What an answer that is kept may have on average: 16 MiB are a thousand answers of these many bytes. */
+/** The average size of a kept answer: 16 MiB for a thousand of them. */
 const keptAnswerBytes = (16 * 1024 * 1024) / 1_000
 
-/** Buckets in memory, or in Redis for several processes; while Redis is away each process counts for itself. */
+/** Buckets in memory, or in Redis for several processes; while Redis is down each process counts for itself. */
 export function createRateLimits({
   config,
   log,
   steadyClock,
 }: Pick<Context, "config" | "log" | "steadyClock">): RateLimits {
-  // A request never waits for a Redis that is away: the buckets in memory take over at once.
+  // A request never waits for a Redis that is down: the buckets in memory take over at once.
   const redis = config.redis_url === null ? null : connectRedis(config.redis_url, 250)
   const consequence = "each process limits rates for itself"
   if (redis) sayWhenAway(redis, log, consequence)
@@ -59,7 +59,7 @@ export function createRateLimits({
   }
 }
 
-/** `X-RateLimit-*` as integrators know it, the reset in Unix seconds; `Retry-After` once it is too much. */
+/** `X-RateLimit-*`, the reset in Unix seconds, and `Retry-After` if the bucket is overfull. */
 export function headersOf(bucket: Bucket, now: Date): Record<string, string> {
   const { limit, remaining, milliseconds_until_reset, milliseconds_until_next, overfull } = bucket
   return {

@@ -15,35 +15,35 @@ export type Route = {
   /** The operation's stable name, never renamed in place. */
   operation: string
   summary: string
-  /** What a caller has to know beyond the summary, in sentences. */
+  /** What a caller has to know beyond the summary. */
   description: string
   method: Method
   /** With `{name}` for each path parameter. */
   path: string
-  /** A text for each path parameter; `x-case` says in which case it is compared, lower unless it says `upper`. */
+  /** A string per path parameter; `x-case` says in which case it is compared, lower unless it says `upper`. */
   params: TObject
-  /** The kinds that are accepted; none when no credential is asked for. */
+  /** The kinds that are accepted; empty if no credential is needed. */
   credentials: readonly CredentialKind[]
-  /** Whether an `Idempotency-Key` is heeded. */
+  /** Whether `Idempotency-Key` is honoured. */
   idempotent: boolean
-  /** Whether a body asks for nothing to be moved: its `Idempotency-Key` is neither claimed nor kept. */
+  /** Whether a body changes nothing: then its `Idempotency-Key` is neither claimed nor kept. */
   moves_nothing: (body: unknown) => boolean
   query: TObject
   body: TSchema | null
-  /** The status of a success; `alsoStatus` is another one that an outcome may carry. */
+  /** The status of a success; `alsoStatus` is another one that an outcome may have. */
   status: SuccessStatus
   alsoStatus: SuccessStatus | null
   response: TSchema
-  /** What the other status answers, where that is something else. */
+  /** What the other status answers, if that differs. */
   alsoResponse: TSchema | null
-  /** The codes of its own, beside those that any operation can answer. */
+  /** Its own codes, beside those that any operation can answer. */
   errors: readonly ErrorCode[]
   counts_refusals: CountedRefusals | null
-  /** Whether it changes which pages may call: what is remembered of that is forgotten. */
+  /** Whether it changes which origins may call, so that the remembered lists must be read again. */
   changes_origins: boolean
   /** Whether pages of any origin may read it: it is the same for everybody. */
   is_readable_from_anywhere: boolean
-  /** Whether it cannot be answered while the database is away. */
+  /** Whether it needs the database to answer. */
   needs_database: boolean
   checkParams: Check
   checkQuery: Check
@@ -53,17 +53,17 @@ export type Route = {
   run: Run
 }
 
-/** What a body may hold can depend on who sends it. */
+/** What a body may contain can depend on who sends it. */
 type BodyCheck = (body: unknown, caller: Caller) => ReturnType<Check>
 
 type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE"
 type SuccessStatus = 200 | 201 | 204
 
-/** Refusals of a guess count against what was guessed at, so that whoever guesses is told to wait. */
+/** Refused guesses count against what was guessed at, so that whoever guesses has to wait. */
 export type CountedRefusals = {
-  /** The name of what was guessed at; null for a refusal of another kind. */
+  /** What was guessed at; null for another kind of refusal. */
   against(refusal: ApiError): string | null
-  /** Keeps what was refused, for those who look after it; not of a body that moves nothing. */
+  /** Records the refusal; not called for a body that changes nothing. */
   note(context: Context, refusal: ApiError, requestId: string): Promise<void>
 }
 
@@ -74,10 +74,10 @@ type Input<Params extends TProperties, Query extends TObject, Body extends TSche
   body: Static<Body>
 }
 
-/** What a success answers. `location` is the address of what was made; `status` differs from the declared one. */
+/** What a success answers. `location` is the address of what was created; `status` overrides the declared one. */
 export type Outcome<Response> = { body: Response; location?: string; status?: SuccessStatus }
 
-/** What an operation for anybody answers: `headers`, in lower case, take the place of those of every answer. */
+/** What an open operation answers; `headers`, in lower case, replace those of every answer. */
 type OpenOutcome<Response> = { body: Response; headers?: Record<string, string> }
 
 type Run = OpenRun | ReadRun | StreamRun | WriteRun
@@ -89,27 +89,27 @@ type OpenRun = {
 
 export type ReadRun = {
   kind: "read"
-  /** Makes what is never missing when it is read, in a database transaction of the request. */
+  /** Creates what must exist when it is read, in a database transaction of its own. */
   ensure: Ensure | null
   read(context: Context, caller: Caller, input: AnyInput): Promise<Outcome<unknown>>
 }
 
 type StreamRun = {
   kind: "stream"
-  /** What is refused is refused before the stream begins. */
+  /** Refusals come before the stream begins. */
   open(context: Context, caller: Caller, input: AnyInput, given: StreamGiven): Promise<TextStream>
 }
 
 export type WriteRun = {
   kind: "write"
-  /** Everything that needs the network or takes its time, before the database transaction. */
+  /** Everything that needs the network or takes long, before the database transaction. */
   prepare(context: Context, caller: Caller, input: AnyInput): Promise<unknown>
   isolation: Isolation
-  /** Runs inside the one database transaction of the request, more than once if need be. */
+  /** Runs inside the request's one database transaction, more than once if need be. */
   write(turn: Turn, asked: Asked<AnyInput, unknown>): Promise<Outcome<unknown>>
 }
 
-/** Where a client that was cut off goes on (`Last-Event-ID`), and the sign that the process stops. */
+/** Where a client that was disconnected continues (`Last-Event-ID`), and the signal that the process stops. */
 type StreamGiven = { last_event_id: string | null; stopping: AbortSignal }
 
 export type Ensure = (context: Context, caller: Caller, requestId: string) => Promise<void>
@@ -119,7 +119,7 @@ export type AnyInput = { params: Record<string, string>; query: Record<string, s
 /** All that a write may need to know. */
 type Asked<Input, Prepared> = Input & { context: Context; caller: Caller; prepared: Prepared }
 
-/** An operation that anybody may ask. */
+/** An operation that needs no credential. */
 export function openRoute<Response extends TSchema>(
   declaration: Pick<Route, "operation" | "summary" | "path"> & {
     description?: string
@@ -137,7 +137,7 @@ export function openRoute<Response extends TSchema>(
   return complete({ needs_database: false, ...declared, method: "GET", credentials: [], run })
 }
 
-/** An operation that reads committed rows and changes nothing, beside what `ensure` makes. */
+/** An operation that reads committed rows and changes nothing but what `ensure` creates. */
 export function readRoute<
   Response extends TSchema,
   Params extends TProperties = NoProperties,
@@ -192,12 +192,12 @@ export function writeRoute<
     alsoResponse?: Also
     idempotent?: boolean
     body?: Body
-    /** Where one schema would say too little, such as "Expected union value", this finds the problems instead. */
+    /** Finds the problems instead of the schema, if that would only say "Expected union value". */
     checkBody?: BodyCheck
     moves_nothing?: (body: unknown) => boolean
     counts_refusals?: CountedRefusals
     changes_origins?: boolean
-    /** `read committed` where each thing is decided by one statement; serializable when left out. */
+    /** `read committed` if single statements decide everything; serializable by default. */
     isolation?: Isolation
     prepare?(context: Context, caller: Caller, input: Input<Params, NoFields, Body>): Promise<Prepared>
     write(
@@ -238,7 +238,7 @@ type Given = Pick<Route, "operation" | "summary" | "method" | "path" | "credenti
 
 const noFields = Type.Object({}, { additionalProperties: false })
 
-/** Throws when path and parameters do not name the same. */
+/** Throws unless path and parameters have the same names. */
 function complete(given: Given): Route {
   const named = [...given.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
   if (`${named}` !== `${Object.keys(given.params ?? {})}`)

@@ -8,23 +8,23 @@ import {
 } from "@sinclair/typebox/compiler"
 import { ApiError, type ErrorDetails } from "../platform/errors.ts"
 
-/** Where a value breaks its schema, as a JSON pointer, and how. The message never holds the value. */
+/** Where a value breaks its schema, as a JSON pointer, and how. The message never contains the value. */
 type Problem = { path: string; message: string }
 
-/** Finds what is wrong with a value; nothing when it is right. */
+/** Finds what is wrong with a value. */
 export type Check = (value: unknown) => Problem[]
 
-/** Compiles a schema, when the first value comes to it. A schema may word its own refusal with `x-message`. */
+/** Compiles a schema at its first use. A schema may word its own refusal with `x-message`. */
 export function checkOf(schema: TSchema): Check {
   let compiled: TypeCheck<TSchema> | undefined
   return (value) => {
-    // Compiling those of all routes takes longer than anything else at start.
+    // Compiling the schemas of all routes would take longer than everything else at start.
     compiled ??= TypeCompiler.Compile(schema)
     return compiled.Check(value) ? [] : problemsOf(compiled.Errors(value))
   }
 }
 
-/** The same, and then a rule that only makes sense of a value in its form; the rule throws its own refusal. */
+/** The same, then a rule that needs a well-formed value; the rule throws its own refusal. */
 export function formThen<Value>(checkForm: Check, rule: (value: Value) => void): Check {
   return (value) => {
     const problems = checkForm(value)
@@ -38,10 +38,10 @@ export function refuse(problems: Problem[]): void {
   if (problems.length > 0) throw new ApiError("validation.failed", undefined, detailsOf(problems))
 }
 
-/** A body with a thousand mistakes does not get a thousand answers: nobody looks further than what is told. */
+/** A body with a thousand mistakes does not get a thousand messages. */
 export const mostMessages = 20
 
-/** One problem for each place, as many as are told: what follows the first one at the same place is its consequence. */
+/** The first problem at each place, up to `mostMessages`; later ones at the same place follow from it. */
 function problemsOf(errors: ValueErrorIterator): Problem[] {
   const problems = new Map<string, string>()
   for (const error of errors) {
@@ -79,7 +79,7 @@ function describe(error: ValueError): Problem {
   return { path: error.path, message: messageOf(error) }
 }
 
-/** Of a value that may also be null, what is wrong with it as the other variant. */
+/** For a nullable value, what is wrong with it as the other variant. */
 function onlyVariant(error: ValueError): ValueError | undefined {
   const variants = (error.schema.anyOf as TSchema[])
     .map((variant, index) => ({ variant, errors: error.errors[index] }))
