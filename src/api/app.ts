@@ -65,11 +65,11 @@ export function createApp(
     strictPath: true,
     serve: {
       development: false,
-      // Two processes on one port would share its requests without a word.
+      // Two processes on one port would silently share its requests.
       reusePort: false,
-      // Beyond this Bun would answer by itself, without an envelope. What nobody reads of a body is let go as it comes.
+      // Beyond this Bun would answer by itself, without an envelope. Unread bodies are discarded as they come.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // A load balancer loses what it sends on a connection that is closed here first; most keep an idle one for 60 seconds.
+      // A load balancer loses requests on a connection that we close first; most keep idle ones for 60 seconds.
       idleTimeout: 75,
     },
   })
@@ -87,12 +87,12 @@ export function createApp(
       }
       visits.set(request, visit)
       Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
-      // Otherwise a client sends its next request on a connection that is closed by then.
+      // Otherwise a client would send its next request on a connection that is closed by then.
       if (stopping.aborted) set.headers.connection = "close"
       const origin = request.headers.get("origin")
       if (origin !== null) await origins.refresh()
       if (request.method === "OPTIONS" && !isPreflight(request)) throw noRoute(addresses, request)
-      // It may read every answer, refusals too, until the caller is known.
+      // Until the caller is known it may read every answer, refusals too.
       if (origin !== null && (origins.anyLetsIn(origin) || isReadableFromAnywhere(request)))
         visit.readable_from = origin
     })
@@ -152,7 +152,7 @@ export function createApp(
   return app
 }
 
-/** Asks for the next text only when the one before it was taken, and for none once nobody reads. */
+/** Pulls the next text only once the previous one was taken, and none after the reader has left. */
 function bytesOf(texts: TextStream, broken: (error: unknown) => void): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   return new ReadableStream({
@@ -168,7 +168,7 @@ function bytesOf(texts: TextStream, broken: (error: unknown) => void): ReadableS
   })
 }
 
-/** A browser that opens an address; the API itself answers everybody in JSON. */
+/** A browser opening a page; the API itself answers everybody in JSON. */
 function isOpenedByPerson(request: Request): boolean {
   const isApi = pathOf(request).startsWith("/v1")
   return request.method === "GET" && !isApi && wantsHtml(request.headers.get("accept") ?? "")
@@ -220,7 +220,7 @@ function isReadableFromAnywhere(request: Request): boolean {
   return readableFromAnywhere.some((expression) => expression.test(path))
 }
 
-/** The methods of the path that a request names, each once. Its host may be anything, so the path is cut out by hand. */
+/** The methods of the request's path, each once. */
 function methodsAt(addresses: readonly Address[], request: Request): string[] {
   const path = pathOf(request)
   const methods = addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)

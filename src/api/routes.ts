@@ -40,5 +40,5 @@ export const routes: readonly Route[] = [
   openApiRoute(() => api),
 ]
 
-/** What the OpenAPI document and the documentation tell of. */
+/** What the OpenAPI document and the documentation describe. */
 export const api: Api = { routes, pages: [tapRedirect] }

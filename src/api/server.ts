@@ -5,12 +5,12 @@ import { routes } from "./routes.ts"
 
 type Server = {
   base_url: string
-  /** Has clients leave from now on: each answer closes its connection, and streams end. */
+  /** Makes clients leave: from now on each answer closes its connection, and streams end. */
   announceStop(): void
   stop(): Promise<void>
 }
 
-/** Answers requests on the configured port until it is stopped. Throws `StartError` where it may not listen there. */
+/** Answers requests on the configured port until it is stopped. Throws `StartError` if it cannot listen there. */
 export async function startServer(context: Context): Promise<Server> {
   const { host, port, api_base_url } = context.config
   const stopping = new AbortController()
@@ -34,12 +34,12 @@ export async function startServer(context: Context): Promise<Server> {
       stopping.abort()
       const deadline = performance.now() + patienceMilliseconds
       void server.stop()
-      // Without this, a connection that is only kept open would be waited for.
+      // Without this, idle connections would be waited for.
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(20)
       await server.stop(true)
     },
   }
 }
 
-/** Longer than any request takes, and short enough for the rest of a stop. */
+/** Longer than any request takes, and short enough to leave time for the rest of a stop. */
 const patienceMilliseconds = 6_000

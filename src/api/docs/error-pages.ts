@@ -7,7 +7,7 @@ import { alsoFailureMarkdown } from "./failure-pages.ts"
 import { operationPath, operationsOf } from "./reference.ts"
 import { requestMarkdown } from "./snippets.ts"
 
-/** Every code, in the order of the catalogue, and every code of what failed on chain. */
+/** Every error code, in the order of the catalogue, and every code of a failure on chain. */
 export function errorsMarkdown(): string {
   return `# Errors
 
@@ -29,7 +29,7 @@ ${Object.entries(failures)
 `
 }
 
-/** What happened, what to do, what it looks like, a request that works, and what is close to it. */
+/** What happened, what to do, what it looks like, a request that works, and related codes. */
 export function errorMarkdown(
   document: Document,
   { api_base_url, docs_url }: Pick<Config, "api_base_url" | "docs_url">,

@@ -11,7 +11,7 @@ export function eventTypesMarkdown(): string {
     .join("\n\n")
 }
 
-/** An event of each type, of the one story that all examples tell. */
+/** An event of this type, from the one story that all examples tell. */
 export function exampleOf(type: EventType) {
   const { data, about = "unit", is_test = about === "unit" } = told[type]
   const { unit_id, collection_id } = examples.getEvent.response

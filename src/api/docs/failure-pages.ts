@@ -4,12 +4,12 @@ import type { Document } from "../openapi/document.ts"
 import { operationPath, operationsOf } from "./reference.ts"
 import { firstExample } from "./snippets.ts"
 
-/** Failures whose code is no error code have a page of their own; the others a part of that code's page. */
+/** Failures whose code is not also an error code have their own page; the others are part of that code's page. */
 export const codesOfFailuresAlone = (Object.keys(failures) as FailureCode[]).filter(
   (code) => !Object.hasOwn(errorCatalogue, code),
 )
 
-/** The page of a `failure.code`: what the thing looks like, what happened and what to do. */
+/** The page of a `failure.code`: what failed, what it looks like, and what to do. */
 export function failureMarkdown(document: Document, code: FailureCode): string {
   return `# \`${code}\`
 
@@ -31,7 +31,7 @@ ${failurePages[code].related.map((each) => `- [\`${each}\`](/docs/errors/${each}
 `
 }
 
-/** The same as a part of the page of an error with that code, or nothing where no failure has it. */
+/** The same as part of an error code's page; empty if no failure has that code. */
 export function alsoFailureMarkdown(document: Document, code: string): string {
   if (!isFailureCode(code)) return ""
   return `
@@ -50,7 +50,7 @@ function isFailureCode(code: string): code is FailureCode {
   return Object.hasOwn(failures, code)
 }
 
-/** What the thing's own operation answers once it has failed, cut to what says so. */
+/** What the resource's own operation answers once it has failed, cut to the relevant fields. */
 function answerOf(document: Document, code: FailureCode): string {
   const { operation, answer } = failurePages[code]
   const asked = operationsOf(document).find((each) => each.operation.operationId === operation)
@@ -65,9 +65,9 @@ ${JSON.stringify(shown, null, 2)}
 }
 
 type FailurePage = {
-  /** What reads the thing that failed. */
+  /** The operation that reads what failed. */
   operation: string
-  /** How its answer says so, where that is not its `status` and `failure`. */
+  /** How its answer shows the failure, if not by `status` and `failure`. */
   answer?: Record<string, unknown>
   happened: string
   fix: string

@@ -1,12 +1,12 @@
 import type { Document } from "../openapi/document.ts"
 import type { JsonSchema } from "../openapi/schemas.ts"
 
-/** The address of the one place where each named schema is shown. */
+/** Where each named schema is shown, once. */
 export type Homes = Map<string, string>
 
 /**
- * The fields of a schema as a Markdown list, those of inner objects below their own. A schema that is shown elsewhere is
- * a link; `beside` is the one that is being shown.
+ * The fields of a schema as a Markdown list, those of inner objects nested. A schema that is shown elsewhere is a
+ * link; `beside` is the one being shown.
  */
 export function fieldLines(
   document: Document,
@@ -40,13 +40,13 @@ export function nameOf(schema: JsonSchema | undefined): string | undefined {
   return typeof schema?.$ref === "string" ? schema.$ref.replace("#/components/schemas/", "") : undefined
 }
 
-/** The name of a schema, or of the only one beside null. */
+/** The name of a schema, or of the only variant beside null. */
 function onlyNameOf(schema: JsonSchema): string | undefined {
   const all = (schema.anyOf as JsonSchema[] | undefined)?.filter(({ type }) => type !== "null")
   return nameOf(all?.length === 1 && all[0] ? all[0] : schema)
 }
 
-/** What stands behind a reference, and which variants there are beside null. */
+/** What a reference points to, and its variants beside null. */
 function shapeOf(document: Document, schema: JsonSchema): { object: JsonSchema; variants: JsonSchema[] } {
   const name = nameOf(schema)
   if (name) return shapeOf(document, document.components.schemas[name] ?? {})

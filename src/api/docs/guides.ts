@@ -6,10 +6,12 @@ import type { Config } from "../../platform/config.ts"
 import { eventTypesMarkdown } from "./event-types.ts"
 import { stepTexts } from "./write-order-texts.ts"
 
-/** A guide is one file, `guides/<order>-<name>.md`, that begins with its title; everything else follows from that. */
+/**
+ * A guide is one file, `guides/<order>-<name>.md`, that begins with its title; everything else follows from the file.
+ */
 type Guide = { name: string; markdown: string }
 
-/** Every guide in its order, with what `{{…}}` stands for filled in. Throws for a name that nothing stands for. */
+/** Every guide in order, with each `{{…}}` filled in. Throws for an unknown name. */
 export function guidesFor(config: Pick<Config, "api_base_url">): Guide[] {
   const filling: Record<string, string> = {
     api_base_url: config.api_base_url,
@@ -35,12 +37,12 @@ export function guidesFor(config: Pick<Config, "api_base_url">): Guide[] {
   }))
 }
 
-/** Every runbook in its order, the overview of them first: a file each, as a guide is. */
+/** Every runbook in order, the overview first; each is a file, like a guide. */
 export function runbooks(): Guide[] {
   return textsIn("runbooks").map(({ name, text }) => ({ name, markdown: text }))
 }
 
-/** What has changed, release by release, and what may change. */
+/** The changelog: what changed, release by release, and what may change. */
 export function changelogMarkdown(): string {
   return readFileSync(join(import.meta.dir, "../../../CHANGELOG.md"), "utf8")
 }

@@ -1,6 +1,6 @@
 import { html, type Markup } from "../../platform/html.ts"
 
-/** A snippet with its comments, texts and words of the language told apart. Joined, its parts are the snippet. */
+/** A snippet with its comments, strings and keywords marked. Joined, its parts are the snippet again. */
 export function highlighted(text: string, language: string): Markup {
   const grammar = grammars[language]
   if (!grammar) return html`${text}`

@@ -2,7 +2,7 @@ import { Marked, type Token, type Tokens } from "marked"
 import { html, type Markup, trusted } from "../../platform/html.ts"
 import { highlighted } from "./highlight.ts"
 
-/** A page's Markdown as sections of two columns, words and code; below the title, links to the others. */
+/** A page's Markdown as sections of two columns, text and code; below the title, links to the other sections. */
 export function renderMarkdown(text: string): Markup {
   const [title, ...others] = sectionsOf(marked.lexer(text))
   return html`${title && sectionHtml(title)}${onThisPage(others)}${others.map(sectionHtml)}`
@@ -37,7 +37,7 @@ export function slug(text: string): string {
 
 type Section = { heading: Tokens.Heading | null; words: Token[]; blocks: Block[] }
 
-/** `isNext` says that it follows another block directly, and so is another way to say the same. */
+/** `isNext`: it directly follows another block, so it says the same in another language. */
 type Block = { language: string; text: string; isNext: boolean }
 
 function sectionsOf(tokens: Token[]): Section[] {
@@ -80,7 +80,7 @@ const labels: Record<string, string> = {
   json: "JSON",
 }
 
-/** Tabs are radio buttons: they work without a script, and with the keyboard. */
+/** Tabs are radio buttons, which work without a script and with the keyboard. */
 function codeOf(group: Block[], place: number): Markup {
   const [only] = group
   if (group.length === 1 && only)
@@ -98,7 +98,7 @@ function preOf({ language, text }: Block): Markup {
   return html`<pre tabindex="0" data-language="${language}"><code>${highlighted(text, language)}</code></pre>`
 }
 
-/** Field lists have fields below fields, which are folded; HTML in a text is text. */
+/** Nested field lists are folded; HTML in a text is shown as text. */
 const marked = new Marked({
   renderer: {
     html: ({ text }) => String(html`${text}`),

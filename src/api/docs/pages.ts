@@ -15,7 +15,7 @@ import { search } from "./search.ts"
 import { docsHtml, pageLink } from "./shell.ts"
 import { buildSite, type DocsPage, llmsText } from "./site.ts"
 
-/** The documentation. It follows from the API and the guides, and needs nothing but this service. */
+/** The documentation. It follows from the API and the guides, and loads nothing from elsewhere. */
 export function docsPages(api: Api): Page[] {
   const built = new WeakMap<Config, DocsPage[]>()
   const siteOf = (config: Config) => {
@@ -52,7 +52,7 @@ export function docsPages(api: Api): Page[] {
         const content = receiptForm(await publishedKeys(context))
         const shown = { title: "Verify a tap receipt", path: "/docs/verify-receipt", content }
         const answer = htmlAnswer(docsHtml(siteOf(context.config), shown))
-        // A rotation adds a key.
+        // A rotation adds a key, so the page must not be cached.
         return { ...answer, headers: { ...answer.headers, "cache-control": "no-cache" } }
       },
     },
@@ -84,7 +84,7 @@ const paths = [
   "/docs/runbooks/{runbook}",
 ] as const
 
-/** HTML, or the Markdown where the address ends with `.md` or nothing but Markdown is accepted. */
+/** HTML, or Markdown if the address ends with `.md` or only Markdown is accepted. */
 function pageAt(site: DocsPage[], address: string, accept: string): PageAnswer {
   const page = site.find(({ path }) => path === address.replace(/\.md$/, ""))
   if (!page) throw new ApiError("not_found.resource")
@@ -95,7 +95,7 @@ function pageAt(site: DocsPage[], address: string, accept: string): PageAnswer {
 
 const cached = { "cache-control": "public, max-age=300", vary: "Accept, Origin" }
 
-/** Nothing runs and nothing is loaded but what this service serves; nothing is sent elsewhere. */
+/** Only what this service serves is loaded and run, and nothing is sent elsewhere. */
 const policy =
   "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { PublicReceiptJwk } from "../../db/receipt-key-schema.ts"
 import { html, type Markup } from "../../platform/html.ts"
 
-/** What the page on receipts shows: a form whose script checks a receipt with these keys, in the browser. */
+/** A form whose script checks a receipt with these keys, in the browser. */
 export function receiptForm(keys: readonly PublicReceiptJwk[]): Markup {
   return html`<section><div class="words"><h1>Verify a tap receipt</h1>
 <p>The receipt is checked here, in your browser, with the keys below: nothing is sent, and the service may be away.</p>
@@ -27,7 +27,7 @@ export function receiptForm(keys: readonly PublicReceiptJwk[]): Markup {
 
 const verifier = join(import.meta.dir, "../../../clients/verify-receipt/verify-receipt.ts")
 
-/** The one-file verifier that everybody may take, for browsers. */
+/** The one-file verifier, compiled for browsers. */
 export function receiptVerifier(): string {
   return new Bun.Transpiler({ loader: "ts", target: "browser" }).transformSync(readFileSync(verifier, "utf8"))
 }

@@ -5,7 +5,7 @@ import { fieldLines, type Homes, nameOf } from "./field-lines.ts"
 import { slug } from "./markdown.ts"
 import { type Asked, firstExample, requestMarkdown } from "./snippets.ts"
 
-/** Every operation with its address. */
+/** Every operation with its method and path. */
 export function operationsOf(document: Document): Asked[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
@@ -20,7 +20,7 @@ export function resourcePath(name: string): string {
   return `/docs/resources/${slug(name)}`
 }
 
-/** Where each named schema that is answered is shown: on the page of the first resource that answers it as its own. */
+/** Where each answered schema is shown: on the page of the first resource that answers it itself. */
 export function homesOf(document: Document): Homes {
   const homes: Homes = new Map()
   for (const { operation } of operationsOf(document))
@@ -29,7 +29,7 @@ export function homesOf(document: Document): Homes {
   return homes
 }
 
-/** A resource: its operations, and each object that they answer. */
+/** A resource: its operations, and the objects they answer. */
 export function resourceMarkdown(document: Document, homes: Homes, tag: Document["tags"][number]): string {
   const path = resourcePath(tag.name)
   const operations = operationsOf(document).filter(({ operation }) => operation.tags.includes(tag.name))
@@ -54,7 +54,7 @@ ${example === undefined ? "" : jsonBlock(example)}`
 `
 }
 
-/** One operation: who may ask it, what is sent, what is answered, what can go wrong. */
+/** One operation: credentials, parameters, body, answers and errors. */
 export function operationMarkdown(
   document: Document,
   homes: Homes,
@@ -147,7 +147,7 @@ function jsonBlock(value: unknown): string {
   return `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``
 }
 
-/** The schemas that an operation answers as such, or as the entries of a list. */
+/** The schemas that an operation answers, alone or as list entries. */
 function answeredNames({ responses }: Operation): string[] {
   return Object.entries(responses)
     .filter(([status]) => status.startsWith("2"))

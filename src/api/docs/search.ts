@@ -1,9 +1,12 @@
 import type { DocsPage } from "./site.ts"
 
-/** The pages that hold each of the question's first words, best first: in the title, then by how often. */
+/**
+ * The pages that contain all of the question's first words; those with the words in the title first, then by
+ * frequency.
+ */
 export function search(pages: readonly DocsPage[], question: string): DocsPage[] {
   const asked = question.toLowerCase().match(/[\p{L}\p{N}_.]+/gu) ?? []
-  // Every page is read for each word, and all requests wait meanwhile.
+  // Each word costs a scan of every page, which blocks all other requests.
   const words = [...new Set(asked)].slice(0, mostWords)
   if (words.length === 0) return []
   return pages

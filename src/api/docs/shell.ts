@@ -3,7 +3,7 @@ import type { DocsPage } from "./site.ts"
 
 type Shown = { title: string; path: string; content: Markup }
 
-/** A page of the documentation: where everything is, then words beside code. */
+/** A page of the documentation: the navigation, then text beside code. */
 export function docsHtml(site: readonly DocsPage[], { title, path, content }: Shown): string {
   const hasMarkdown = site.some((page) => page.path === path)
   return webPage({
@@ -30,7 +30,7 @@ ${nextGuide(site, path)}
   })
 }
 
-/** Guides are one story: each leads to the one after it. */
+/** The guides are one story: each links to the next. */
 function nextGuide(site: readonly DocsPage[], path: string): Markup | null {
   const guides = site.filter(({ group }) => group === "Guides")
   const place = guides.findIndex((page) => page.path === path)
@@ -42,7 +42,7 @@ export function pageLink({ path, title }: Pick<DocsPage, "path" | "title">): Mar
   return html`<a href="${path}">${title}</a>`
 }
 
-/** Guides and resources; the operations of the resource that is open, or that the open one belongs to. */
+/** Guides and resources, with the operations of the resource that the open page belongs to. */
 function navigation(site: readonly DocsPage[], open: string): Markup {
   const parent = site.find(({ path }) => path === open)?.parent
   return html`${(["Guides", "Reference"] as const).map(

@@ -13,12 +13,12 @@ import {
   resourcePath,
 } from "./reference.ts"
 
-/** A page of the documentation. All that it says is its Markdown; navigation, search and HTML follow from it. */
+/** A page of the documentation. Its content is Markdown; navigation, search and HTML follow from it. */
 export type DocsPage = {
   path: string
   title: string
   group: (typeof groups)[number]
-  /** The page that it stands below in the navigation, if any. */
+  /** The page it is nested under in the navigation, if any. */
   parent: string | null
   markdown: string
 }
@@ -69,7 +69,7 @@ function titleOf(markdown: string): string {
   return (/^# (.*)$/m.exec(markdown)?.[1] ?? "").replaceAll("`", "")
 }
 
-/** What a machine reads first, by the convention of llmstxt.org: every page with its Markdown address. */
+/** `/llms.txt`, by the convention of llmstxt.org: every page with its Markdown address. */
 export function llmsText(pages: readonly DocsPage[], config: Pick<Config, "docs_url">): string {
   const base = config.docs_url.replace(/\/docs$/, "")
   return `# Chip Verification and Ownership API

@@ -2,7 +2,7 @@ import type { Content, Operation } from "../openapi/document.ts"
 
 export type Asked = { path: string; method: string; operation: Operation }
 
-/** The operation's example in each language, as Markdown. */
+/** The operation's example request in each language, as Markdown. */
 export function requestMarkdown(api_base_url: string, asked: Asked): string {
   return `\`\`\`bash
 ${curlOf(api_base_url, asked)}
@@ -14,13 +14,13 @@ ${takesKey(asked.operation) ? aboutTheKey : ""}`
 const aboutTheKey =
   "The `Idempotency-Key` is an example: send one of your own, another one for each thing that you want done, and the same one only to [try that again](/docs/idempotency).\n"
 
-/** A page is opened by browsers, not by the client. */
+/** Pages are opened by browsers, not by the client. */
 function typeScriptBlock(asked: Asked): string {
   const isPage = Object.values(asked.operation.responses).some(({ content }) => content?.["text/html"])
   return isPage ? "" : `\`\`\`ts\n${typeScriptOf(asked)}\n\`\`\`\n`
 }
 
-/** The example as a command. What it takes has the names that the guides give it. */
+/** The example as a curl command, with the variable names that the guides use. */
 function curlOf(api_base_url: string, { path, method, operation }: Asked): string {
   const scheme = schemeOf(operation)
   const body = firstExample(operation.requestBody?.content)
@@ -39,7 +39,7 @@ function curlOf(api_base_url: string, { path, method, operation }: Asked): strin
   return lines.join(" \\\n  ")
 }
 
-/** The same with the TypeScript client; an address has its parameters by name. */
+/** The same with the TypeScript client, path parameters by name. */
 export function typeScriptOf({ path, method, operation }: Asked): string {
   const body = firstExample(operation.requestBody?.content)
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
@@ -70,7 +70,7 @@ const tokenNames: Record<string, string> = {
   publishableKey: "PUBLISHABLE",
 }
 
-/** JSON as people write it in code: names without quotes. */
+/** A JavaScript literal: names without quotes. */
 function literal(value: unknown): string {
   return JSON.stringify(value, null, 2)
     .replaceAll(/"(\w+)":/g, "$1:")

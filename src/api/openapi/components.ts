@@ -52,7 +52,7 @@ function bearer(description: string) {
   return { type: "http", scheme: "bearer", description }
 }
 
-/** Words that are known today. A caller must expect others, so these stand beside any text. */
+/** Values known today. A caller must expect others, so schemas allow any string beside these. */
 export const knownWords: Record<string, JsonSchema> = {
   KnownErrorCode: {
     type: "string",

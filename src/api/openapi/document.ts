@@ -38,7 +38,7 @@ export type Content = Record<string, { schema: JsonSchema; examples: Record<stri
 export type Response = { description: string; headers?: Record<string, JsonSchema>; content?: Content }
 export type Example = { summary?: string; value?: unknown; $ref?: string }
 
-/** What the document tells of: every operation, and the pages that others build on. */
+/** What the document describes: every operation, and the pages that others build on. */
 export type Api = { routes: readonly Route[]; pages: readonly DocumentedPage[] }
 
 /** The API as an OpenAPI 3.1 document: everything in it follows from the routes and pages. */
@@ -277,7 +277,7 @@ function successOf(
   }
 }
 
-/** By single statuses: some generators cannot read a range such as 4XX. */
+/** By single status: some generators cannot read a range such as 4XX. */
 function refusalsOf(route: Route): Record<string, Response> {
   const limitHeaders = rateLimitHeaders(route)
   const codes = codesOf(route)
@@ -311,7 +311,7 @@ function refusal(status: number, codes: readonly ErrorCode[], limitHeaders: stri
   }
 }
 
-/** What an address answers that is wrong itself, or asked with another method. */
+/** For an unknown path or a wrong method. */
 const anywhere = ["not_found.resource", "request.method_not_allowed"] as const
 
 function isWorthWaiting(code: ErrorCode): boolean {
@@ -319,7 +319,7 @@ function isWorthWaiting(code: ErrorCode): boolean {
   return status === 409 && retryable
 }
 
-/** The codes that an operation can answer: its own, and those that follow from its declaration. */
+/** The codes that an operation can answer: its own, and those implied by its declaration. */
 export function codesOf(route: Route): ErrorCode[] {
   if (isOpen(route)) return ["internal.error"]
   const fromBrowsers = route.credentials.some((kind) => kind !== "api_key")

@@ -3,7 +3,7 @@ import { openRoute, type Route } from "../../http/route.ts"
 import type { Config } from "../../platform/config.ts"
 import { type Api, type Document, openApiDocument } from "./document.ts"
 
-/** `GET /openapi.json`: the document of all that there is, itself among them. It is built once for each configuration. */
+/** `GET /openapi.json`: the document of all operations, itself included. It is built once per configuration. */
 export function openApiRoute(api: () => Api): Route {
   const built = new WeakMap<Config, Document>()
   return openRoute({

@@ -3,20 +3,17 @@ import type { TSchema } from "@sinclair/typebox"
 /** JSON Schema 2020-12, as OpenAPI 3.1 takes it. */
 export type JsonSchema = { [keyword: string]: unknown }
 
-/** What the outside sees of a schema: `$ref` where it has a name, else its own keywords. */
+/** A schema as the document shows it: a `$ref` if it has a name, else its own keywords. */
 export function documentedSchema(schema: TSchema): JsonSchema {
   return schema.title ? reference(schema.title) : inlined(schema)
 }
 
-/** The same of an answer: fields may be added to its objects at any time, so that none of them is closed. */
+/** The same for an answer: fields may be added at any time, so none of its objects is closed. */
 export function answeredSchema(schema: TSchema): JsonSchema {
   return opened(documentedSchema(schema)) as JsonSchema
 }
 
-/**
- * The schemas that have a name, at any depth of the given ones; those of answers are open. Throws when two share a name
- * and are not the same.
- */
+/** All named schemas within the given ones; those of answers are open. Throws if two different ones share a name. */
 export function documentedComponents(
   sent: readonly TSchema[],
   answered: readonly TSchema[],
@@ -36,7 +33,7 @@ export function documentedComponents(
   return Object.fromEntries(places)
 }
 
-/** By the alphabet, but for those that readers look for beside a relative. */
+/** Alphabetically, except for those that readers look for beside a related one. */
 function placeOf(name: string): string {
   return besideRelatives[name] ?? name
 }
@@ -99,7 +96,7 @@ function enumWithNull({ enum: words }: JsonSchema): JsonSchema {
   return Array.isArray(words) ? { enum: [...words, null] } : {}
 }
 
-/** Literals become an enumeration, and null one of the types where the other variant has just one. */
+/** Literals become an `enum`; null becomes one of the types if the other variant has a single type. */
 function union(all: TSchema[]): JsonSchema {
   if (all.every((variant) => variant.const !== undefined))
     return { type: "string", enum: all.map((variant) => variant.const) }
@@ -109,7 +106,7 @@ function union(all: TSchema[]): JsonSchema {
   return { anyOf: [only, ...others, { type: "null" }] }
 }
 
-/** What a field means is said at the field, also where its schema has a name. */
+/** A field's description is shown at the field, even if its schema has a name. */
 function properties(fields: Record<string, TSchema>): Record<string, JsonSchema> {
   return Object.fromEntries(
     Object.entries(fields).map(([field, schema]) => {

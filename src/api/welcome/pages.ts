@@ -20,7 +20,7 @@ and can become its owner, on chain.</p>
   ),
 }
 
-/** An address that leads nowhere, for a browser. */
+/** What a browser gets at an unknown address. */
 export const nothingHere: PageAnswer = {
   status: 404,
   ...cardPage(
