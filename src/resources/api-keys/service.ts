@@ -8,7 +8,7 @@ import { requireName } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-/** A new API key. `key` is the secret itself, which nobody can show again. */
+/** A new API key. `key` is the secret itself, which cannot be shown again. */
 export async function issueApiKey(
   turn: Turn,
   input: { organization_id: string; name: string | null; expires_at?: Date | null },

@@ -36,8 +36,8 @@ import type { UnitView } from "../units/service.ts"
 import type { CreateChipReplacementBody } from "./model.ts"
 
 /**
- * The chip that the chain has locked for a claimed unit which is to get an encoded one, before the database transaction
- * that records it; null where it is the one that is known here, or the chain cannot tell.
+ * If a claimed unit is to get an encoded chip: the chip that the chain has locked for it. Null if that is the one
+ * known here, or the chain cannot tell. Asks the chain, so it is called before the database transaction.
  */
 export async function readLockedChip(
   context: Context,
@@ -59,9 +59,8 @@ export async function readLockedChip(
 }
 
 /**
- * Reserves another chip for a unit and starts the swap on the chain. The unit is unclaimed, or a restored back-up has
- * forgotten that it got this very chip before its claim. `checkPairing` has found the body right. Throws
- * `validation.failed` for a test chip on a unit with an encoded one, and the reverse.
+ * Reserves another chip for an unclaimed unit and starts the swap on chain; for a claimed one only if a restored
+ * back-up forgot that it already has that chip. `checkPairing` must have passed the body.
  */
 export async function createChipReplacement(
   turn: Turn,
@@ -119,13 +118,13 @@ const insertReplacement = query((db, row: Given<ChipReplacementRow>) =>
   db.insert(chipReplacements).values(row).onConflictDoNothing().returning(),
 )
 
-/** Those of one unit, newest first. */
+/** One unit's chip replacements, newest first. */
 export const listChipReplacements = listOf(chipReplacements)
 
 /** Throws `chip_replacement.not_found`. */
 export const getChipReplacement = getOf(chipReplacements, "chip_replacement.not_found")
 
-/** An encoded chip of the caller's own with the value that is to prove it; null where a test chip is to be made. */
+/** The caller's encoded chip with the value that proves it; null if a test chip is to be made. */
 async function findEncoded(
   queries: Queries,
   caller: Caller,
@@ -140,7 +139,7 @@ async function findEncoded(
   return { chip, message }
 }
 
-/** An issued unit whose chip may change: a claimed one only where the chain has that chip for it already. */
+/** An issued unit whose chip may change; a claimed one only if the chain already has that chip for it. */
 async function requireReplaceable(
   queries: Queries,
   found: UnitView,
@@ -158,7 +157,7 @@ function requireTestChipOn({ is_test }: IssuedUnit): void {
     throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and takes another one")
 }
 
-/** The chip that is to take over must be free, and of the kind that the unit has. */
+/** The new chip must be free, and of the same kind as the unit's. */
 async function requireFitting(queries: Queries, unit: IssuedUnit, chip: ChipRow): Promise<void> {
   requireFree(chip)
   await requireNoSerial(queries, unit, chip)
@@ -171,7 +170,7 @@ async function requireFitting(queries: Queries, unit: IssuedUnit, chip: ChipRow)
     )
 }
 
-/** A chip that the chain has for another unit, which a restored back-up had forgotten, would have two serials. */
+/** A chip that the chain has at a serial which a restored back-up forgot would get a second serial. */
 async function requireNoSerial(queries: Queries, unit: IssuedUnit, { chip_id }: ChipRow): Promise<void> {
   const found = (await foundSerialsOf(queries, unit.collection.id, [chip_id])).get(chip_id)
   if (found)

@@ -2,7 +2,7 @@ import { macInputOf } from "../../engine/sun/encoding/tag-address.ts"
 import { createFirstPlaces, type FirstPlaces } from "./first-places.ts"
 import { ChipFileError, csvRecords, jsonRecords } from "./records.ts"
 
-/** One chip as a file gives it. `place` is where it stands, such as `line 7` or `entry 7`. */
+/** One chip of a file. `place` is where, such as `line 7` or `entry 7`. */
 export type ChipLine = {
   place: string
   chip_id: string
@@ -11,19 +11,17 @@ export type ChipLine = {
   /** 16 bytes each. */
   meta_key: Uint8Array
   file_key: Uint8Array
-  /** The last read counter that was seen before the import; 0 when the file does not say. */
+  /** The last read counter seen before the import; 0 if the file does not say. */
   counter: number
-  /** Whether it gives `c`, over which text of its address, and whether `enc` has the status of a tamper wire. */
+  /** Whether it gives `c`, which part of its address that covers, and whether `enc` has a tamper wire's status. */
   has_mac: boolean
   mac_input: string
   tamper: boolean
 }
 
 /**
- * The chips of a JSON array of objects, or of CSV with a header line: `chip_id`, `uid`, `meta_key`, `file_key` in
- * hexadecimal and optionally `counter` and the profile, `mac`, `tamper` and `mac_input`. The file comes in pieces and is
- * never in memory as a whole. At its end it throws `ChipFileError` naming every bad line, duplicates included, so nothing
- * may be done with a chip before all have been seen.
+ * The chips of a JSON array or a CSV file, which is read in pieces. Bad lines and duplicates are reported together,
+ * by a `ChipFileError` at the end: use no chip before that.
  */
 export function* chipLines(pieces: Iterable<string>, format: "json" | "csv"): Generator<ChipLine> {
   const records =
@@ -124,7 +122,7 @@ function wrongProfile({ mac, tamper, mac_input }: Record<string, unknown>): stri
   return wrong
 }
 
-/** A tag with a tamper wire gives `c` too, over `enc` up to `c` where the file does not say otherwise. */
+/** A tag with a tamper wire also gives `c`, by default over `enc` up to `c`. */
 function profileOf(fields: Record<string, unknown>): Pick<ChipLine, "mac_input" | "has_mac" | "tamper"> {
   const tamper = flagOf(fields.tamper) ?? false
   const given = fields.mac_input as string | undefined
@@ -132,13 +130,13 @@ function profileOf(fields: Record<string, unknown>): Pick<ChipLine, "mac_input" 
   return { mac_input, has_mac: tamper || mac_input !== "" || (flagOf(fields.mac) ?? false), tamper }
 }
 
-/** JSON gives a boolean, CSV its word. */
+/** JSON has a boolean, CSV a word. */
 function flagOf(value: unknown): boolean | null {
   if (value === true || value === "true") return true
   return value === false || value === "false" ? false : null
 }
 
-/** JSON gives a number, CSV its digits. */
+/** JSON has a number, CSV digits. */
 function counterOf(value: unknown): number | null {
   const number = typeof value === "string" && /^\d{1,8}$/.test(value) ? Number(value) : value
   return typeof number === "number" && Number.isInteger(number) && number >= 0 && number <= maxCounter
@@ -152,7 +150,7 @@ function repeated(first: FirstPlaces, name: string, value: string, place: string
   return earlier === null ? [] : [`${name} ${value} is that of ${word} ${earlier}`]
 }
 
-/** A name out of the file. Where the header line was forgotten, it may be a key: only what looks like a name is shown. */
+/** A name from the file. If the header line is missing it may be a key, so only what looks like a name is shown. */
 function spelled(name: string): string {
   return /^[A-Za-z_]{1,30}$/.test(name) ? name : "a name that is not shown here"
 }

@@ -1,10 +1,10 @@
-/** Where each value of a file stood first. */
+/** Where each value of a file came first. */
 export type FirstPlaces = {
-  /** Keeps the place of a value of up to 14 hexadecimal digits, or answers the place it was seen at before. */
+  /** Records the place of a value of up to 14 hexadecimal digits, or answers where it came before. */
   note(digits: string, place: number): number | null
 }
 
-/** An open hash table in two arrays: 24 bytes for a value, where a `Map` of texts takes some two hundred. */
+/** An open hash table in two arrays: 24 bytes per value, where a `Map` of strings takes some two hundred. */
 export function createFirstPlaces(): FirstPlaces {
   let table = emptyTable(1_024)
   let count = 0
@@ -44,7 +44,7 @@ function put({ values, places }: Table, at: number, value: bigint, place: number
   places[at] = place
 }
 
-/** The slot that has the value, or the free one where it belongs. */
+/** The slot that has the value, or the free slot where it belongs. */
 function slotOf({ values, places }: Table, value: bigint): number {
   const last = places.length - 1
   let at = spread(value) & last
@@ -52,7 +52,7 @@ function slotOf({ values, places }: Table, value: bigint): number {
   return at
 }
 
-/** Ids that count up, or that differ in their upper digits only, fall on slots all over the table. */
+/** Spreads ids that count up, or that differ only in their upper digits, over the whole table. */
 function spread(value: bigint): number {
   const folded = Number(value & 0xffff_ffffn) ^ Math.imul(Number(value >> 32n), 0x85eb_ca6b)
   const mixed = Math.imul(folded ^ (folded >>> 16), 0x9e37_79b1)

@@ -12,18 +12,14 @@ import { requireOrganization } from "../organizations/service.ts"
 import type { ChipLine } from "./file.ts"
 import { ChipFileError } from "./records.ts"
 
-/** Told again and again how many chips a step is done with. */
+/** Called repeatedly with how many chips a step is done with. */
 type OnProgress = (step: "checking" | "storing", done: number, total: number) => void
 
 /**
- * Imports the chips of a file for an organization. `lines` is gone through three times and is never in memory as a
- * whole: first to see that all of it can be read, then to compare all of it with what is stored: chips that are stored
- * alike are left as they are, while one that differs, or belongs to another organization, refuses the whole file,
- * without a word on whose it is: throws `ChipFileError` naming every such place. At last the others are stored, some
- * hundreds in one database transaction; an import that is cut short goes on there when it is run again. Stored keys that
- * do not open, their secret being lost, are replaced by the file's where all else is alike. Of a chip that was never
- * paired or tapped its keys and what it was set up to give are changed: a file with wrong ones is put right by another.
- * Throws `not_found.resource`.
+ * Imports a file's chips in three passes over `lines`: read all, compare all, then store, a part per database
+ * transaction, so that an interrupted import continues when run again. Chips stored alike are skipped, unreadable
+ * keys replaced and unused chips changed; any other difference refuses the file. Throws `ChipFileError`,
+ * `not_found.resource`.
  */
 export async function importChips(
   context: Context,
@@ -49,7 +45,7 @@ export async function importChips(
   return done
 }
 
-/** The lines of a file that was good when it was checked: one that somebody still writes may be so no more. */
+/** The lines of a file that has passed the check; one that is still being written may break later. */
 function* unlessChanged(
   lines: Iterable<ChipLine>,
   done: { imported: number; replaced: number; changed: number },
@@ -66,12 +62,12 @@ function* unlessChanged(
   }
 }
 
-/** How many chips one database transaction stores: what SQLite does in a fraction of a second. */
+/** How many chips one database transaction stores, which SQLite does in a fraction of a second. */
 const partSize = 250
 /** Seventeen columns each; SQLite takes 32,766 parameters in one statement, Postgres 65,535. */
 const statementSize = 125
 
-/** Sees that no line is stored otherwise, and answers how many are new. Throws `ChipFileError`. */
+/** Checks that no line conflicts with what is stored, and answers how many are new. Throws `ChipFileError`. */
 async function requireAlike(
   context: Context,
   organizationId: string,
@@ -101,8 +97,8 @@ type Compared = {
 }
 
 /**
- * What of a part is not stored yet, what is stored under a secret that is gone, what is stored otherwise and was never
- * used, and what is stored otherwise for good.
+ * A part's lines by what is stored: nothing; keys under a lost secret; other values of a chip never used; and
+ * conflicts.
  */
 async function compared(
   { config: { service_secret: secret }, db }: Context,
@@ -137,7 +133,7 @@ async function store(
   { newLines, unreadable, unused }: Omit<Compared, "problems">,
 ): Promise<void> {
   const { service_secret } = context.config
-  // Wrapping the keys takes its time, in which other processes come to write to a SQLite file.
+  // Wrapping the keys takes long, so it is done before the transaction: others can write to SQLite meanwhile.
   const [anew, again, changed] = [newLines, unreadable, unused].map((lines) =>
     lines.map((line) => seal(service_secret, line)),
   )
@@ -162,7 +158,7 @@ async function storedLike(queries: Queries, lines: ChipLine[]): Promise<ChipRow[
     .where(or(inArray(chips.chip_id, chipIds), inArray(chips.uid, uids)))
 }
 
-/** Whether importing the line has happened: the counter of a chip in use has moved on since. */
+/** How a line compares with the stored chip, whose counter may have moved on since its import. */
 function likenessOf(
   secret: Secret,
   organizationId: string,
@@ -195,7 +191,7 @@ function likenessOfKeys(secret: Secret, row: ChipRow, line: ChipLine): "alike" |
   }
 }
 
-/** Free, never paired, and no read of it was accepted: an import stores both counters alike, and a read moves one. */
+/** Free, never paired and never read: an import stores both counters alike, and a read moves one. */
 function isUnused({ unit_id, reserved_for, retired_at, paired_at, ...chip }: ChipRow): boolean {
   const isUnbound = [unit_id, reserved_for, retired_at, paired_at].every((value) => value === null)
   return isUnbound && chip.counter === chip.emitted_counter

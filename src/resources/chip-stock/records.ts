@@ -1,7 +1,7 @@
-/** One line or entry of a file as it stands there. `place` is where, such as `line 7` or `entry 7`. */
+/** One line or entry of a file. `place` is where, such as `line 7` or `entry 7`. */
 type ChipRecord = { place: string; fields: Record<string, unknown>; problem?: string }
 
-/** Everything that is wrong with a file, one sentence for each place, below what follows from it. No key is ever quoted. */
+/** Everything that is wrong with a file, one sentence per place, and the outcome. No key is ever quoted. */
 export class ChipFileError extends Error {
   override name = "ChipFileError"
   constructor(
@@ -12,7 +12,7 @@ export class ChipFileError extends Error {
   }
 }
 
-/** The entries of a JSON array, of which no more than one is in memory. Throws `ChipFileError`. */
+/** The entries of a JSON array, one in memory at a time. Throws `ChipFileError`. */
 export function* jsonRecords(pieces: Iterable<string>): Generator<ChipRecord> {
   let number = 0
   for (const text of jsonEntries(pieces)) {
@@ -24,7 +24,7 @@ export function* jsonRecords(pieces: Iterable<string>): Generator<ChipRecord> {
   }
 }
 
-/** The lines of a CSV file below its header, which `wrongHeader` looks at. Throws `ChipFileError`. */
+/** The lines of a CSV file below its header, which `wrongHeader` checks. Throws `ChipFileError`. */
 export function* csvRecords(
   pieces: Iterable<string>,
   wrongHeader: (header: string, names: string[]) => string[],
@@ -54,7 +54,7 @@ function* linesOf(pieces: Iterable<string>): Generator<string> {
   let open = ""
   for (const piece of pieces) {
     const text = open + piece
-    // The other half of a line end may be in the next piece.
+    // The rest of a line end may be in the next piece.
     const held = text.endsWith("\r") ? "\r" : ""
     const lines = text.slice(0, text.length - held.length).split(/\r\n|\n|\r/)
     open = (lines.pop() ?? "") + held
@@ -63,7 +63,7 @@ function* linesOf(pieces: Iterable<string>): Generator<string> {
   yield* open.split(/\r\n|\n|\r/)
 }
 
-/** The texts between the brackets and commas of an array; whether each is JSON is for its reader to see. */
+/** The texts between the brackets and commas of an array, whether or not they are JSON. */
 function* jsonEntries(pieces: Iterable<string>): Generator<string> {
   let text = ""
   let at = 0
@@ -117,7 +117,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The engine's own message may quote the text, and with it a key.
+    // The engine's own message may quote the text, including a key.
     throw new ChipFileError([notJson])
   }
 }

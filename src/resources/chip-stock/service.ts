@@ -11,7 +11,7 @@ import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signal
 import { requireOrganization } from "../organizations/service.ts"
 import { ChipFileError } from "./records.ts"
 
-/** All chips of an organization in the order of their ids, with what is watched of them, a page in memory at a time. */
+/** All chips of an organization by id, with their signals, one page in memory at a time. */
 export async function* pagesOfStock(
   context: Context,
   organizationId: string,
@@ -34,7 +34,10 @@ export async function* pagesOfStock(
 
 const PAGE_CHIPS = 500
 
-/** Takes an unpaired chip out of use for good; once more changes nothing. Throws `chip.not_found` and why not. */
+/**
+ * Retires an unpaired chip for good; retiring it again changes nothing. Throws `chip.not_found`,
+ * `chip.already_paired` or `chip_replacement.in_progress`.
+ */
 export async function retireChip(
   turn: Turn,
   input: { organization_id: string; chip_id: string },
@@ -108,7 +111,7 @@ export async function moveChips(
 
 const STATEMENT_CHIPS = 500
 
-/** Why chips of a part are not with the new organization by now. */
+/** Why chips of a part could not be moved. */
 async function unmoved(
   turn: Turn,
   part: string[],

@@ -9,8 +9,8 @@ import { isAhead, isOpening, lastCounter, proveMessage, provenColumns } from "./
 import type { ChipPlace } from "./test-chip.ts"
 
 /**
- * Takes a free chip that proves itself to its place, and answers what it is then. One statement takes it and consumes
- * the counter that proved it. Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
+ * Puts a free chip that proves itself in its place, and answers its new row. One statement takes it and consumes the
+ * counter that proved it. Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
  */
 export async function takeEncodedChip(
   turn: Turn,
@@ -40,10 +40,10 @@ export async function takeEncodedChip(
   return taken
 }
 
-/** A chip that a body names, with the value that is to prove it. */
+/** A chip named in a body, with the value that proves it. */
 export type NamedChip = { chip: ChipRow; message: EncodedChip }
 
-/** Whether it is said to be no test chip and is one, as a failed chip replacement frees it. */
+/** Whether a body calls a test chip an encoded one; a failed chip replacement can free a test chip. */
 export function isSaidEncoded({ chip, message }: NamedChip): boolean {
   return chip.is_test && message.is_test === false
 }

@@ -4,15 +4,15 @@ import { keySets, keySetVersions } from "../../db/key-set-schema.ts"
 import { type KeySource, keySourceOf } from "../../engine/sun/key-schemes.ts"
 import { reseal, SealBroken, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
-/** A version of a key set, ready to derive, with the names that people know it by. */
+/** A version of a key set, ready to derive keys, with its name. */
 export type NamedKeySource = KeySource & { key_set_id: string; name: string; master: Uint8Array }
 
-/** The master as it is stored; it opens only for this version of this set. */
+/** The sealed master; it opens only for this version of this set. */
 export function sealMaster(secret: Secret, keySetId: string, version: number, master: Uint8Array): string {
   return seal(secret, PURPOSE, `${keySetId}.${version}`, Buffer.from(master).toString("hex"))
 }
 
-/** A version of a key set by which a chip's keys are derived. A version never changes, so it is opened once. */
+/** A version of a key set that chip keys are derived from. A version never changes, so it is opened once. */
 export async function keySourceFor(
   queries: Queries,
   secret: Secret,
@@ -35,7 +35,7 @@ export async function keySourceFor(
   return source
 }
 
-/** All versions of all sets of an organization whose masters open, the newest set and version last. */
+/** All versions of an organization's key sets whose masters open, the newest last. */
 export async function keySourcesOf(
   queries: Queries,
   secret: Secret,
@@ -50,7 +50,7 @@ export async function keySourcesOf(
   return rows.flatMap((row) => openedUnlessLost(secret, row) ?? [])
 }
 
-/** A sealed master anew under the current secret; null where it is already. Throws `SealBroken`. */
+/** A master resealed under the current secret; null if it already is. Throws `SealBroken`. */
 export function resealMaster(
   secret: Secret,
   keySetId: string,
@@ -85,7 +85,7 @@ function opened(secret: Secret, row: VersionRow): NamedKeySource | null {
   return { ...keySourceOf(scheme, master, version), key_set_id, name, master }
 }
 
-/** Null, too, where the secret that sealed it is lost: the others say what they know all the same. */
+/** Also null if its secret is lost, so that the other versions can still be used. */
 function openedUnlessLost(secret: Secret, row: VersionRow): NamedKeySource | null {
   try {
     return opened(secret, row)

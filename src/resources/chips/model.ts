@@ -19,8 +19,8 @@ import {
 import { unitSnapshot } from "../units/model.ts"
 
 /**
- * A test chip or an encoded one, beside `shared` fields. Both variants are checked by one closed object, so that
- * `checkPairing` can tell them apart and name the field that is wrong; readers are shown two.
+ * A test chip or an encoded one, plus `shared` fields. One closed object validates both variants, so that
+ * `checkPairing` can name the field that is wrong; the document shows two.
  */
 export function testOrEncoded<Shared extends TProperties>(title: string, shared: Shared) {
   const closed = { additionalProperties: false }
@@ -55,7 +55,7 @@ export function testOrEncoded<Shared extends TProperties>(title: string, shared:
 export const pairChipBody = testOrEncoded("PairChip", { unit_id: unitId })
 export type PairChipBody = Static<typeof pairChipBody>
 
-/** What a list of chips is, in an answer or a body. */
+/** Describes a list of chips, in an answer or a body. */
 export const chipsInOrder = "Chips, in the order of the request or newest first."
 
 export const pairChipsInBulkBody = Type.Object(
@@ -83,7 +83,7 @@ const tag = {
   created_at: createdAt,
 }
 
-/** A chip wherever one is shown that browsers may see. */
+/** A chip as browsers may see it. */
 export const chipResource = Type.Object(
   { ...tag, unit: described(nullable(unitSnapshot), itsUnit) },
   { title: "Chip", additionalProperties: false },
@@ -102,7 +102,7 @@ const signals = {
   last_refused_at: described(nullable(instant), "When the last value was refused; null when none was."),
 }
 
-/** A chip as those see it who look after it: with what no browser is told. */
+/** A chip as its brand sees it, with signals that no browser is shown. */
 export const observedChipResource = Type.Object(
   { ...tag, ...signals, unit: described(nullable(unitSnapshot), itsUnit) },
   { title: "ObservedChip", additionalProperties: false },

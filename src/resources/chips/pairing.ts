@@ -12,7 +12,7 @@ export type EncodedChip = {
   is_test: boolean | undefined
 }
 
-/** A body that has been checked, as what it asks for. */
+/** What a checked body asks for. */
 export function pairingOf(body: PairChipBody): Pairing {
   const { chip_id, e, c, enc, is_test } = body
   const unit_id = body.unit_id.toLowerCase()
@@ -20,7 +20,7 @@ export function pairingOf(body: PairChipBody): Pairing {
   return { unit_id, encoded: { chip_id: chip_id.toUpperCase(), e, c, enc, is_test } }
 }
 
-/** Tells the two variants of a pairing apart. Throws `validation.failed` on every field that fits neither. */
+/** Throws `validation.failed` naming every field that fits neither variant of a pairing. */
 export function checkPairing(body: Omit<PairChipBody, "unit_id">): void {
   const wrong = wrongFields(body)
   if (wrong.length > 0) {
@@ -30,8 +30,8 @@ export function checkPairing(body: Omit<PairChipBody, "unit_id">): void {
 }
 
 /**
- * The same for the entries of a bulk request, in which no unit and no chip is named twice.
- * Throws `validation.failed` on `chips`, with a message for everything that is wrong.
+ * The same for a bulk request, in which no unit or chip may be named twice. Throws `validation.failed` on `chips`,
+ * with a message per problem.
  */
 export function checkPairings(bodies: PairChipBody[]): void {
   const wrong = bodies.flatMap((body, index) =>

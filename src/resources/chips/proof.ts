@@ -44,21 +44,20 @@ type StoredTag = Pick<
   | "tamper"
 >
 
-/** What a message says that this chip has made. */
+/** What a chip's authentic message says. */
 export type SunProof = {
   counter: number
-  /** The keys it was made with; another version than the chip's where this is its first read after being encoded anew. */
+  /** The version of the keys it was made with; not the chip's own on the first read after it was encoded again. */
   key_version: number
   /** What stands for it where another organization has a chip of the same. */
   uid: string
-  /** What its wire says now, or said last; null where it has none that is mirrored. */
+  /** What its tamper wire says, or last said; null if it mirrors none. */
   tamper: TamperStatus | null
 }
 
 /**
- * What a message of this chip says: under its keys, else under those that it was ordered to get. A chip whose UID nobody
- * has read yet proves it by its keys and, where it was ordered to give one, `c`. Throws `chip.invalid_e_value` for any
- * other message.
+ * What a message of this chip says, under its keys or those ordered for it since. If its UID is not known yet, its
+ * keys and, if ordered, `c` must prove it. Throws `chip.invalid_e_value`.
  */
 export async function proveMessage(
   queries: Queries,
@@ -95,7 +94,7 @@ export async function holderOfTag(queries: Queries, chip: StoredTag, uid: string
   return other?.organization_id ?? null
 }
 
-/** What its tag may have: the keys that a tap has shown last, and those of each later order, the earliest first. */
+/** The key versions that its tag may have: the last one that a tap showed, then that of each later order. */
 export async function versionsOnTag(
   queries: Queries,
   { chip_id, key_version, next_key_version }: Pick<StoredTag, "chip_id" | "key_version" | "next_key_version">,
@@ -123,12 +122,12 @@ export async function sunChipOf(queries: Queries, secret: Secret, chip: StoredTa
   return { uid, ...(await keysOf(queries, secret, chip, chip.key_version, uid)) }
 }
 
-/** The last counter that was accepted under the keys of the proof: none under keys that the chip has just got. */
+/** The last counter accepted under the keys of the proof; 0 under keys that are new to the chip. */
 export function lastCounter(chip: { key_version: number; counter: number }, proof: SunProof): number {
   return proof.key_version === chip.key_version ? chip.counter : 0
 }
 
-/** Lets one of any number of messages with the same counter through, in the condition of an update of `chips`. */
+/** As the condition of an update of `chips`: lets only one of any messages with the same counter through. */
 export function isAhead({ key_version, counter }: SunProof): SQL | undefined {
   return or(
     and(eq(chips.key_version, key_version), lt(chips.counter, counter)),
@@ -136,12 +135,12 @@ export function isAhead({ key_version, counter }: SunProof): SQL | undefined {
   )
 }
 
-/** Whether no tap has shown this version yet, and an order may have given it to the tag. */
+/** Whether no tap has shown this version yet, but an order may have given it to the tag. */
 export function isOrderedWith(version: SQL): SQL | undefined {
   return and(lt(chips.key_version, version), gte(chips.next_key_version, version))
 }
 
-/** What an accepted message changes of the chip's row. */
+/** What an accepted message changes in the chip's row. */
 export function provenColumns({ counter, key_version, uid, tamper }: SunProof) {
   return {
     counter,
@@ -157,17 +156,17 @@ export function stillAwaited(version: SQL): SQL<number | null> {
   return sql`case when ${chips.next_key_version} = ${version} then null else ${chips.next_key_version} end`
 }
 
-/** The new status, which does not close what another message opened meanwhile. */
+/** The new status, which never closes what another message opened meanwhile. */
 export function stillOpened(tamper: SQL): SQL<TamperStatus | null> {
   return sql`case when ${chips.tamper} = 'opened' then 'opened' else ${tamper} end`
 }
 
-/** Whether this message is the first that says that the chip was opened. */
+/** Whether this message is the first to say that the chip was opened. */
 export function isOpening(chip: Pick<ChipRow, "tamper">, proof: SunProof): boolean {
   return proof.tamper === "opened" && chip.tamper !== "opened"
 }
 
-/** Stands for the UID of a chip that was ordered before anybody had seen its tag: none is like it. */
+/** Stands for the UID of a chip that was ordered before its tag was seen; unique, like a UID. */
 export function unreadUid(chipId: string): string {
   return `${UNREAD}${chipId}`
 }

@@ -4,17 +4,17 @@ import type { Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { chips, taps } from "../../db/schema.ts"
 
-/** What its maker watches of a chip, and no browser is told: reads that nobody presented, and values not from it. */
+/** What only a chip's brand may see: reads that were never presented, and refused values. */
 export type ChipSignals = { skipped_count: number; refused_count: number; last_refused_at: Date | null }
 
-/** The same as columns of a query on `chips` that joins `chipRefusals`. */
+/** The same, as columns of a query on `chips` that joins `chipRefusals`. */
 export const signalColumns = {
   skipped_count: skippedCount().mapWith(Number),
   refused_count: sql<number>`coalesce(${chipRefusals.refused_count}, 0)`.mapWith(Number),
   last_refused_at: chipRefusals.last_refused_at,
 }
 
-/** What one more tap makes of a chip's counts. The release before adds to `scan_count` alone. */
+/** A chip's counts after one more tap. The previous release updates only `scan_count`. */
 export function countsAfterTap(skipped: SQL) {
   return {
     summed_skips: sql<number>`${skippedCount()} + ${skipped}`,
@@ -32,7 +32,7 @@ function skippedCount(): SQL<number> {
 /** How a query on `chips` joins what `signalColumns` reads. */
 export const refusalsOfChip = eq(chipRefusals.chip_id, chips.chip_id)
 
-/** The signals of a chip that is there. */
+/** The signals of a chip that exists. */
 export async function signalsOf(queries: Queries, chipId: string): Promise<ChipSignals> {
   const [signals] = await signalsOfChip(queries, { chip_id: chipId })
   if (!signals) throw new Error(`there is no chip ${chipId} that could have signals`)

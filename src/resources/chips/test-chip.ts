@@ -13,7 +13,7 @@ export type ChipPlace = { unit_id: string; reserved_for: null } | { unit_id: nul
 
 const drawsAtMost = 8
 
-/** Makes a virtual chip with an id, UID and keys of its own. */
+/** Makes a virtual chip with its own id, UID and keys. */
 export async function createTestChip(
   turn: Turn,
   secret: Secret,

@@ -62,7 +62,7 @@ export async function createCollection(
   return collection
 }
 
-/** One of the caller's own. */
+/** One of the caller's own collections. */
 export async function getCollection(
   queries: Queries,
   caller: Caller,
@@ -103,7 +103,7 @@ const collectionsOf = pagesOf(collections, ({ organization_id, external_id }: Gi
   ),
 )
 
-/** Changes the fields that are given and leaves the others. */
+/** Changes only the given fields. */
 export async function updateCollection(
   turn: Turn,
   caller: Caller,
@@ -128,7 +128,7 @@ export function editableFields(body: CreateCollectionBody | UpdateCollectionBody
   }
 }
 
-/** The network the caller chose, or the organization's own; both must be configured here. */
+/** The chain the caller chose, or the organization's default; it must be configured here. */
 function chainFor(
   { default_chain_id, allowed_chain_ids }: OrganizationRow,
   chains: Chains,

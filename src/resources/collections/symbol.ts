@@ -2,8 +2,8 @@ const MOST_UNITS = 4
 const NAMELESS = "UNIT"
 
 /**
- * A token symbol for a collection that was given none: the letters and digits among the initials of the name's
- * words, else of the whole name, in upper case, at most 4 UTF-16 units.
+ * A token symbol for a collection without one: letters and digits of its words' initials, else of the whole name, in
+ * upper case, at most 4 UTF-16 units.
  */
 export function symbolFrom(name: string): string {
   const words = name.split(/\s+/u)
@@ -16,7 +16,7 @@ function firstCharacter(word: string): string {
   return first
 }
 
-/** Never half a surrogate pair: an upper-case character that no longer fits ends it. */
+/** A character that no longer fits ends it, so no surrogate pair is split. */
 function shortened(text: string): string {
   let symbol = ""
   for (const character of text.toUpperCase()) {

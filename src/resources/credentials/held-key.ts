@@ -3,7 +3,7 @@ import type { Builder, Queries } from "../../db/database.ts"
 import { type Given, query } from "../../db/query.ts"
 import { apiKeys, organizations, publishableKeys } from "../../db/schema.ts"
 
-/** A key that was found, and since when its organization is suspended. */
+/** A key, and since when its organization is suspended. */
 export type HeldKey = {
   id: string
   organization_id: string
@@ -11,12 +11,12 @@ export type HeldKey = {
   suspended_at: Date | null
 }
 
-/** The key by what is stored of it; null when there is none, or it was revoked or its time is over. */
+/** The key by what is stored of it; null if there is none, or it was revoked or has expired. */
 type FindKey = (queries: Queries, stored: string, at: Date) => Promise<HeldKey | null>
 
 /** By the hash of the key. */
 export const findActiveApiKey = findIn(apiKeys, apiKeys.hash)
-/** By the key itself, which is no secret. */
+/** By the key itself, which is not secret. */
 export const findActivePublishableKey = findIn(publishableKeys, publishableKeys.key)
 
 type Keys = typeof apiKeys | typeof publishableKeys
@@ -31,7 +31,7 @@ function findIn(keys: Keys, column: typeof apiKeys.hash | typeof publishableKeys
   }
 }
 
-/** Those of the API keys, by their ids, that a request would be admitted with. */
+/** Which of these API keys would still be accepted. */
 export async function admittedApiKeys(queries: Queries, ids: string[], at: Date): Promise<Set<string>> {
   const unrevoked = await unrevokedApiKeys(queries, { ids })
   const admitted = unrevoked.filter((key) => !isOver(key, at) && key.suspended_at === null)
@@ -55,7 +55,7 @@ function unrevokedKeys(db: Builder, keys: Keys, asked: SQL) {
     .where(and(asked, isNull(keys.revoked_at)))
 }
 
-/** Whether the time of a key that has an end is over. */
+/** Whether a key has expired. */
 export function isOver({ expires_at }: Pick<HeldKey, "expires_at">, at: Date): boolean {
   return expires_at !== null && expires_at <= at
 }

@@ -19,25 +19,24 @@ import { type NamedTag, type WantedTag, wantedTags } from "./wanted-tags.ts"
 
 type ManifestRow = typeof manifests.$inferSelect
 
-/** What is ordered. `id` is drawn by whoever asks, so that asking again goes on with the same order. */
+/** What is ordered. The caller draws `id`, so that asking again continues the same order. */
 type EncodingOrder = {
   id: string
   organization_id: string
   key_set_id: string
   url_template: string
   mirrors: Mirrors
-  /** How many new tags of any UID, or those that are named. */
+  /** How many new tags of any UID, or which ones. */
   tags: { count: number } | { named: readonly NamedTag[] }
 }
 
-/** Told again and again how many chips are registered. */
+/** Called repeatedly with how many chips are registered. */
 type OnRegistered = (done: number, total: number) => void
 
 /**
- * Registers the chips of an order, some thousands in one database transaction; cut short and asked again, it goes on
- * where it stopped. Named chips of this organization and the same key set are ordered anew, with its newest version;
- * any other chip or UID that is known refuses the order: throws `TagConflicts` naming each line.
- * Throws `not_found.resource`, `validation.failed`, `TemplateError`.
+ * Registers the chips of an order, a part per database transaction; if interrupted, asking again continues it. Named
+ * chips of the same key set get its newest version; any other known chip or UID refuses the order. Throws
+ * `TagConflicts`, `not_found.resource`, `validation.failed`, `TemplateError`.
  */
 export async function placeOrder(
   context: Context,
@@ -58,7 +57,7 @@ export async function placeOrder(
   return manifest
 }
 
-/** The lines of an order whose chips are registered, in order, a page of them in memory at a time. */
+/** The manifest lines of an order's registered chips, in order, one page in memory at a time. */
 export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGenerator<ManifestLine> {
   const { service_secret } = context.config
   const { url_template, mac, tamper } = manifest
@@ -91,17 +90,17 @@ export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGe
   }
 }
 
-/** What a tag may hold: the keys it was tapped with last, or those of a later order that no tap has shown yet. */
+/** The versions a tag may have: the one it was last tapped with, or those of later orders that no tap has shown. */
 function versionsBetween(from: number | null, to: number): number[] {
   return from === null ? [] : Array.from({ length: to - from }, (_none, index) => from + index)
 }
 
-/** How many chips one database transaction registers, and how many one statement: SQLite takes 32,766 parameters. */
+/** How many chips a database transaction registers, and how many a statement: SQLite takes 32,766 parameters. */
 const PART_CHIPS = 1_000
 const STATEMENT_CHIPS = 250
 const PAGE_CHIPS = 500
 
-/** The order as it was placed first: asked again it must be the same. */
+/** The order as it was first placed; asking again must be for the same. */
 async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestRow> {
   checkTemplate(order.url_template)
   ndefFile(tagAddress(order.url_template, "0000000000", order.mirrors))
@@ -148,7 +147,7 @@ async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestR
   return manifest
 }
 
-/** How many chips of an order are registered; 0 also where there is no such order. */
+/** How many chips of an order are registered; 0 if there is no such order. */
 export async function countRegistered(queries: Queries, manifestId: string): Promise<number> {
   const [last] = await queries
     .select({ number: max(manifestChips.number) })
@@ -185,7 +184,7 @@ async function registerPart(
   }
 }
 
-/** New chips with ids that nobody has; a chance repetition among 2^40 is drawn again. */
+/** Inserts new chips under random ids; a collision among 2^40 fails, and running the order again draws others. */
 async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[]): Promise<string[]> {
   if (tags.length === 0) return []
   const { organization_id, key_set_id, key_version, mac, tamper } = manifest
@@ -216,7 +215,10 @@ async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[])
   return drawn.map(({ chip_id }) => chip_id)
 }
 
-/** Chips that get the keys of this version; until their first tap with them the earlier ones count. A later order stays. */
+/**
+ * Notes the new key version of these chips, unless a later one is ordered. It counts from the first tap that shows
+ * it.
+ */
 async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedTag[]): Promise<void> {
   const chipIds = tags.flatMap(({ again }) => again?.chip_id ?? [])
   if (chipIds.length === 0) return

@@ -5,7 +5,7 @@ import { chips } from "../../db/schema.ts"
 import { partsOf } from "../../platform/parts.ts"
 import { knownUid } from "../chips/proof.ts"
 
-/** Tags that no order can take, one sentence for each line. */
+/** Tags that cannot be ordered, one sentence per line. */
 export class TagConflicts extends Error {
   override name = "TagConflicts"
   constructor(readonly problems: string[]) {
@@ -13,16 +13,17 @@ export class TagConflicts extends Error {
   }
 }
 
-/** A tag that lies ready: its UID (14 upper-case hex digits), the chip (10) that it is already, or both; from line 1 on. */
+/**
+ * A tag at hand: its UID (14 upper-case hex digits), the chip (10 digits) it already is, or both. Lines count from 1.
+ */
 export type NamedTag = { line: number; uid: string | null; chip_id: string | null }
 
-/** A tag of an order: any, or one of a UID; `again` is the chip that is encoded anew with it, null for a new chip. */
+/** A tag of an order: any, or that of a UID; `again` is the chip to be encoded again, null for a new one. */
 export type WantedTag = { uid: string | null; again: { chip_id: string; key_version: number } | null }
 
 /**
- * Which tag an order's chip of a number is for. Those that are named are looked at first, all of them: chips of this
- * organization and key set with an earlier version are encoded anew, each once, also where one line has its id and another
- * its UID. Throws `TagConflicts`.
+ * Answers which tag the chip of each number is for. Named chips of this organization and key set with an earlier
+ * version are encoded again, each once, even if one line has its id and another its UID. Throws `TagConflicts`.
  */
 export async function wantedTags(
   queries: Queries,
@@ -50,8 +51,8 @@ export async function wantedTags(
 }
 
 /**
- * The tags of a file: one UID a line, or a CSV with a column `uid`, a column `chip_id`, which names chips that are to be
- * encoded anew, or both, as `chips export` writes them. Throws `TagConflicts` naming each wrong line.
+ * The tags of a file: one UID per line, or a CSV with columns `uid`, `chip_id` (chips to be encoded again) or both,
+ * as `chips export` writes it. Throws `TagConflicts` naming each wrong line.
  */
 export function parseTags(text: string): NamedTag[] {
   const rows = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/)
@@ -93,7 +94,7 @@ function nameOf({ uid, chip_id }: NamedTag): string {
 
 type KnownChip = Awaited<ReturnType<typeof known>>[number]
 
-/** The stored chip of a tag: the one it names, else the one with its UID. */
+/** Finds the stored chip of a tag: the one it names, else the one with its UID. */
 async function finderOf(
   queries: Queries,
   manifest: typeof manifests.$inferSelect,
@@ -125,7 +126,7 @@ async function known(
       has_mac: chips.has_mac,
       tamper: chips.tamper,
       retired_at: chips.retired_at,
-      /** Its place in this very order, which goes on. */
+      /** Its place in this very order, if that is being continued. */
       number: manifestChips.number,
     })
     .from(chips)

@@ -8,7 +8,7 @@ import { ApiError, fieldError } from "../../platform/errors.ts"
 import { canonicalId } from "../../platform/fields.ts"
 import { parseId } from "../../platform/ids.ts"
 
-/** What of the feed is asked for. */
+/** Which events are wanted. */
 export type EventFilter = {
   type?: string | undefined
   unit_id?: string | undefined
@@ -16,7 +16,7 @@ export type EventFilter = {
   is_test?: boolean | undefined
 }
 
-/** One of the caller's own. */
+/** One of the caller's own events. */
 export async function getEvent(queries: Queries, caller: Caller, eventId: string): Promise<EventRow> {
   const id = parseId(eventId)
   const [event] = id
@@ -30,8 +30,8 @@ export async function getEvent(queries: Queries, caller: Caller, eventId: string
 }
 
 /**
- * The feed, newest first; or what follows the event `after`, `0` for all that is kept, oldest first. A reader that goes
- * on from the last event of each page misses nothing and meets nothing twice. Throws `validation.failed` on `after`.
+ * The feed, newest first; or oldest first what follows the event `after`, or everything kept if it is `0`. A reader
+ * that continues from the last event of each page misses and repeats nothing. Throws `validation.failed` on `after`.
  */
 export async function listEvents(
   queries: Queries,
@@ -39,7 +39,7 @@ export async function listEvents(
   { after, page, ...filter }: EventFilter & { after?: string | undefined; page: Page },
 ): Promise<PageOf<EventRow>> {
   if (after !== undefined) {
-    // A page that continues another one of the same list does so from its last event.
+    // A later page of the same list continues from the last event of the previous one.
     const from = page.after
       ? await positionOfEvent(queries, caller, page.after.id, "cursor")
       : await positionAfter(queries, caller, after)
@@ -82,12 +82,12 @@ const nextEvents = query((db, { position, limit, ...given }: Given<Wanted & Next
     .limit(limit),
 )
 
-/** Where whoever has seen the event `after` stands; 0 for nothing yet. Throws `validation.failed` on `after`. */
+/** The position of the event `after`; 0 for `0`. Throws `validation.failed` on `after`. */
 export async function positionAfter(queries: Queries, caller: Caller, after: string): Promise<number> {
   return after === "0" ? 0 : await positionOfEvent(queries, caller, canonicalId(after, "after"), "after")
 }
 
-/** The same of what a client that was cut off sends. Throws `validation.failed` on `after`, naming the header. */
+/** The same for `Last-Event-ID`. Throws `validation.failed` on `after`, naming the header. */
 export async function positionAfterLast(
   queries: Queries,
   caller: Caller,
@@ -104,10 +104,10 @@ export async function positionAfterLast(
   return event.position
 }
 
-/** A place in the feed: after this event, or at its beginning, which has the id `0`. */
+/** A place in the feed: after this event, or at the beginning, whose id is `0`. */
 export type Place = { id: string; position: number }
 
-/** Where whoever has seen everything of the organization stands. */
+/** The place after the organization's newest event. */
 export async function newestPlace(queries: Queries, caller: Caller): Promise<Place> {
   const [newest] = await queries
     .select({ id: events.id, position: events.position })

@@ -8,9 +8,8 @@ import { type EventFilter, eventsAfter, type Place } from "./service.ts"
 import { feedWatchOf } from "./watch.ts"
 
 /**
- * The feed from a position on as server-sent events (HTML Living Standard, 9.2), until `stopping` or the end of the
- * caller's key. A reader that takes nothing is sent nothing more. Throws `rate_limit.exceeded` where an organization
- * has as many open in this process as it may.
+ * The feed after a place as server-sent events (HTML Living Standard, 9.2), until `stopping` or until the caller's
+ * key ends. Throws `rate_limit.exceeded` if the organization has too many streams open in this process.
  */
 export function streamEvents(
   context: Context,
@@ -35,7 +34,7 @@ export function streamEvents(
 
   async function* read(): AsyncGenerator<string, void> {
     try {
-      // An id alone is no event: whoever is cut off before the first one goes on from here.
+      // An id alone is no event: a client that is disconnected before the first one continues from here.
       yield `: the feed of events\nid: ${place.id}\n\n`
       let commentedAt = performance.now()
       for (let seen = place.position; !isOver; ) {

@@ -6,12 +6,12 @@ import { loggable } from "../../platform/log.ts"
 import { eventsQueue } from "../../platform/queues.ts"
 import { admittedApiKeys } from "../credentials/held-key.ts"
 
-/** Somebody who reads the feed as it grows. */
+/** A reader of the feed as it grows. */
 type Reader = { organization_id: string; credential_id: string; grown(): void; end(): void }
 
 /**
- * Tells all readers of this process when the feed has grown: woken by wake-ups, else by one look a second for all of
- * them together. A reader is ended once its key would not be let in any more. Looks at nothing while nobody reads.
+ * Tells all readers in this process that the feed has grown: on a wake-up, or by one look a second for all of them.
+ * Ends a reader once its key would be refused. Does nothing while nobody reads.
  */
 type FeedWatch = { add(reader: Reader): () => void; readersOf(organizationId: string): number }
 

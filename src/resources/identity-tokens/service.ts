@@ -17,14 +17,13 @@ import type { Context } from "../../platform/context.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 
-/** Who a checked identity token names, and what makes it single-use. */
+/** The customer that a checked identity token names, and what makes the token single-use. */
 export type IdentityProof = { customer_id: string; jti: string; expires_at: Date }
 
 /**
- * Checks the identity token of a body against the organization's settings; null when the body has none. A bad one
- * is `validation.failed` on its field, not 401: the bearer credential is good, and a client that meets 401 throws
- * its session away. Asks the organization's JWKS address, so it is called before the database transaction;
- * `useIdentityToken` then makes the token single-use.
+ * Checks a body's identity token; null if there is none. A bad one is `validation.failed` on its field, not 401, on
+ * which clients would drop a session that is good. It may ask the JWKS address, so it is called before the
+ * transaction.
  */
 export async function checkIdentityToken(
   context: Context,
@@ -74,7 +73,7 @@ export function requireIdentitySettings(settings: {
   return { issuer, audience, public_key }
 }
 
-/** What is meant is what a browser would open: `http://localhost:1@evil.test` is on evil.test. */
+/** Judged as a browser would open it: `http://localhost:1@evil.test` is on evil.test. */
 function requireKeysAddress(text: string): string {
   const url = URL.parse(text)
   const isHere = url?.protocol === "http:" && ["localhost", "127.0.0.1"].includes(url.hostname)
@@ -85,7 +84,7 @@ function requireKeysAddress(text: string): string {
 }
 
 const MAX_LIFETIME_SECONDS = 600
-/** How far the clocks of the sign-in and of this service may be apart. */
+/** How far the clocks of the sign-in and of this service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 5
 const JWKS_TIMEOUT_MILLISECONDS = 3_000
 const rsaAlgorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
@@ -102,7 +101,7 @@ const allAlgorithms = [
   ...new Set([...rsaAlgorithms, ...Object.values(curveAlgorithms).flat(), ...edwardsAlgorithms]),
 ]
 
-/** One cache of keys for each address, shared by all requests. */
+/** One cache of keys per address, shared by all requests. */
 const keySets = new Map<string, KeySet>()
 const MAX_KEY_SETS = 1_000
 
@@ -111,7 +110,7 @@ type KeySet = {
   failure: { at: Date; cause: string } | null
 }
 
-/** A sign-in that does not answer is left alone for as long. */
+/** How long a sign-in that did not answer is not asked again. */
 const REST_MILLISECONDS = 10_000
 
 async function verified(settings: IdentitySettings, token: string, at: Date): Promise<JWTPayload> {
@@ -134,8 +133,8 @@ async function verified(settings: IdentitySettings, token: string, at: Date): Pr
 }
 
 /**
- * A token that is of no key which was fetched may be of a newer one: whoever sends it waits for the sign-in, and nobody
- * else. Throws `Unavailable` while the keys cannot be fetched.
+ * A token that fits no fetched key may fit a newer one, so the keys are fetched again; only this request waits for
+ * that. Throws `Unavailable` while the keys cannot be fetched.
  */
 async function verifiedAt(
   url: string,
@@ -166,7 +165,7 @@ function isOfNoKey(error: unknown): boolean {
   )
 }
 
-/** RFC 7515, section 4.1.4: a token need not name its key, and is of any then that fits. */
+/** A token need not name its key (RFC 7515, 4.1.4); then any key that fits will do. */
 async function verifiedByAny(
   token: string,
   keys: JWTVerifyGetKey,
@@ -184,7 +183,7 @@ async function verifiedByAny(
   }
 }
 
-/** Null: it is of another key. */
+/** Null if the token was signed with another key. */
 async function payloadBy(
   token: string,
   key: CryptoKey,
@@ -246,7 +245,7 @@ function keySetOf(url: string): KeySet {
 
 function publicKeyOf(text: string): KeyObject {
   const rule = "must be a public key, as PEM or JWK, of RSA, P-256, P-384, P-521 or Ed25519"
-  // From a private key node derives the public one without a word, and the private one would be stored.
+  // Node silently derives the public key from a private one, which would then be stored.
   if (/PRIVATE KEY/.test(text)) throw fieldError("public_key", `${rule}: this is a private key`)
   const jwk = parsedJwk(text)
   if (jwk && ("d" in jwk || "k" in jwk)) throw fieldError("public_key", `${rule}: this is a secret key`)
@@ -290,7 +289,7 @@ function refusalOf(error: unknown): Error {
   throw error
 }
 
-/** What is said of a key that cannot be read, is too short, or is published with its private half. */
+/** Whether the key cannot be read, is too short, or was published with its private half. */
 function isUnusable(error: unknown): boolean {
   return error instanceof TypeError || error instanceof DOMException || error instanceof errors.JWKSInvalid
 }

@@ -17,17 +17,17 @@ import type { Secret } from "../../platform/sealing.ts"
 import { keySourcesOf, sealMaster } from "../chips/key-sources.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-// What an operator does with the keys of an organization's tags. Masters never leave the database in the clear.
+// What an operator does with the keys of an organization's tags. Masters never leave the database in clear text.
 
 type KeySetRow = typeof keySets.$inferSelect
 
-/** A key set with the numbers of its versions, oldest first. The last one is what new tags get. */
+/** A key set with its version numbers, oldest first. New tags get the last one. */
 export type KeySetView = KeySetRow & { versions: number[] }
 
-/** What makes a version: 16 bytes, or null for the scheme `explicit`, whose chips bring their own. */
+/** A version's master key: 16 bytes, or null for the scheme `explicit`, whose chips bring their own keys. */
 type Master = Uint8Array | null
 
-/** Throws `validation.failed`: no such scheme, a name that is taken, a master that the scheme does not take. */
+/** Throws `validation.failed` for an unknown scheme, a taken name, or a master that does not fit the scheme. */
 export async function createKeySet(
   turn: Turn,
   secret: Secret,
@@ -48,7 +48,7 @@ export async function createKeySet(
   return { ...row, versions: [1] }
 }
 
-/** The key sets of an organization, oldest first, the retired ones too. */
+/** An organization's key sets, oldest first, including retired ones. */
 export async function listKeySets(queries: Queries, organizationId: string): Promise<KeySetView[]> {
   const organization = await requireOrganization(queries, organizationId)
   const rows = await queries
@@ -60,9 +60,8 @@ export async function listKeySets(queries: Queries, organizationId: string): Pro
 }
 
 /**
- * Gives a set another version, which tags get from now on; those that have an earlier one go on working. A master that
- * one before had is refused where the version alone would not change what opens `e`.
- * Throws `not_found.resource`, `validation.failed`.
+ * Gives a set another version for new tags; tags with an earlier one keep working. An earlier master is refused if
+ * the version alone would not change what opens `e`. Throws `not_found.resource`, `validation.failed`.
  */
 export async function rotateKeySet(
   turn: Turn,
@@ -89,7 +88,7 @@ export async function rotateKeySet(
   return await viewOf(turn.tx, row)
 }
 
-/** No new tags are encoded with it; those that have its keys go on working. Once more changes nothing. */
+/** No new tags are encoded with it; those that have its keys keep working. Retiring it again changes nothing. */
 export async function retireKeySet(turn: Turn, keySetId: string): Promise<KeySetView> {
   const row = await requireKeySet(turn.tx, keySetId)
   await turn.tx
@@ -131,8 +130,8 @@ async function withVersions(queries: Queries, rows: KeySetRow[]): Promise<KeySet
 }
 
 /**
- * Tags that are encoded anew count from zero: where another version opens `e` as one before did, what a tag gave then
- * would be good again. Keys of AN10922 follow from the version, too.
+ * Tags that are encoded again count from zero, so if a new version opened `e` as an earlier one did, old values would
+ * be valid again. AN10922 keys depend on the version itself.
  */
 async function requireOtherValues(
   queries: Queries,
@@ -150,7 +149,7 @@ async function requireOtherValues(
     )
 }
 
-/** The constraint decides where two add the same version. */
+/** The constraint decides if two add the same version. */
 async function addVersion(
   turn: Turn,
   secret: Secret,

@@ -15,7 +15,7 @@ import { newId, parseId } from "../../platform/ids.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { getCollection } from "../collections/service.ts"
 
-/** Finds out whether the contract can announce anything, before the database transaction that records the refresh. */
+/** Checks that the contract can announce anything, before the database transaction that records the refresh. */
 export async function prepareMetadataRefresh(
   { db, chains }: Context,
   caller: Caller,
@@ -35,7 +35,7 @@ export async function prepareMetadataRefresh(
 
 const chainPatienceMilliseconds = 3_000
 
-/** Records a refresh and starts it. Once a minute for each collection: one statement decides. */
+/** Records a refresh and starts it, once a minute per collection: one statement decides. */
 export async function createMetadataRefresh(
   turn: Turn,
   caller: Caller,
@@ -85,7 +85,7 @@ const pauseMilliseconds = 60_000
 
 type Wanted = { id: string; metadata_refreshed_at: Date; before: Date; after: Date }
 
-/** What was refreshed further ahead than clocks of processes are apart was so before the clock was set back: not lately. */
+/** A time further ahead than clocks differ is from before the clock was set back, so it does not count. */
 const takeItsTurn = query((db, { id, metadata_refreshed_at, before, after }: Given<Wanted>) =>
   db
     .update(collections)
@@ -103,7 +103,7 @@ const takeItsTurn = query((db, { id, metadata_refreshed_at, before, after }: Giv
     .returning({ id: collections.id }),
 )
 
-/** One of the caller's own. */
+/** One of the caller's own refreshes. */
 export async function getMetadataRefresh(
   queries: Queries,
   caller: Caller,

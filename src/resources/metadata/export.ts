@@ -5,7 +5,7 @@ import { ApiError } from "../../platform/errors.ts"
 import { parseId } from "../../platform/ids.ts"
 import type { PublicCollection, PublicToken } from "./service.ts"
 
-/** A collection of any organization, and how many of its serials were given out. Throws `collection.not_found`. */
+/** Any organization's collection, and the last serial given out. Throws `collection.not_found`. */
 export async function exportedCollection(
   queries: Queries,
   collectionId: string,
@@ -20,7 +20,7 @@ export async function exportedCollection(
   }
 }
 
-/** All that were issued, in the order of their serials, some at a time. */
+/** All issued tokens in the order of their serials. */
 export async function* exportedTokens(
   queries: Queries,
   collectionId: string,

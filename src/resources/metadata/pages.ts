@@ -12,7 +12,7 @@ import {
 } from "./service.ts"
 import { collectionPage, pagePolicy, tokenPage } from "./web-page.ts"
 
-/** What tokens and their contracts lead everybody to: documents, pictures, and a page for people. */
+/** Where tokens and contracts point: documents, pictures, and pages for people. */
 export const metadataPages: readonly Page[] = [
   ofCollection("", (base, collection) => json(presentCollectionDocument(base, collection))),
   ofCollection("/image.svg", (_base, collection) => svg(drawCollection(collection))),
@@ -59,7 +59,7 @@ function json(document: object): Shown {
   }
 }
 
-/** Opened by itself, a picture may have its style and nothing else. */
+/** Opened by itself, a picture may use its own style and nothing else. */
 function svg(content: string): Shown {
   return {
     content,

@@ -3,7 +3,7 @@ import { html, type Markup, trusted } from "../../platform/html.ts"
 import { titleOf } from "./present.ts"
 import type { PublicCollection, PublicToken } from "./service.ts"
 
-/** The picture of a token that has none: arcs and colours that follow from where it is, and what it is called. */
+/** The picture of a token without one: its name, and arcs and colours derived from its chain, contract and serial. */
 export function drawToken(token: PublicToken): string {
   const { collection, serial } = token
   const palette = paletteOf(seedOf(collection, "colours"))
@@ -14,7 +14,7 @@ export function drawToken(token: PublicToken): string {
   })
 }
 
-/** The picture of a collection that has none, in the colours of its tokens. */
+/** The picture of a collection without one, in the colours of its tokens. */
 export function drawCollection(collection: PublicCollection): string {
   const palette = paletteOf(seedOf(collection, "colours"))
   return draw(palette, seedOf(collection, "collection"), {
@@ -49,7 +49,7 @@ const down = 4
 const side = 176
 const margin = 60
 
-/** Each tile is turned and coloured by a byte of its own: quarter circles that meet those of their neighbours. */
+/** A byte per tile turns and colours it: quarter circles that meet those of their neighbours. */
 function tiles(palette: Palette, seed: Buffer): Markup {
   const drawn = Array.from({ length: across * down }, (_, index) => {
     const byte = seed[index] ?? 0
@@ -73,7 +73,7 @@ function figure(kind: number, [one, other]: [string, string]): string {
 
 type Palette = { ground: string; deep: string; paper: string; tints: string[] }
 
-/** A dark ground and four tints beside each other on the wheel of colours, so that they always go together. */
+/** A dark ground and four tints close to each other on the colour wheel, so that they always go together. */
 function paletteOf(seed: Buffer): Palette {
   const hue = (seed.readUInt16BE(0) * 360) / 65_536
   const turn = 24 + ((seed[2] ?? 0) % 24)
@@ -90,7 +90,7 @@ function paletteOf(seed: Buffer): Palette {
   }
 }
 
-/** Of hue (degrees), saturation and lightness, in the form that every reader of SVG knows. */
+/** From hue (degrees), saturation and lightness to hex, which every SVG reader knows. */
 function colour(hue: number, saturation: number, lightness: number): string {
   const part = (offset: number) => {
     const place = (offset + hue / 30 + 24) % 12
@@ -107,11 +107,11 @@ function seedOf({ chain_id, address }: PublicCollection, purpose: string): Buffe
   return createHash("sha256").update(`${chain_id} ${address.toLowerCase()} ${purpose}`).digest()
 }
 
-/** In widths of a usual letter: what fits into a line of the title, and beside the serial. */
+/** In letter widths: what fits on a line of the title, and beside the serial. */
 const mostTitle = 27
 const mostBelow = 38
 
-/** The title in two lines at the most, broken where there is a space. */
+/** The title in at most two lines, broken at a space. */
 function linesOf(title: string): string[] {
   const text = printed(title)
   if (widthOf(text) <= mostTitle) return [text]
@@ -129,7 +129,7 @@ function fitting(text: string, most: number): string {
   return widthOf(text) <= most ? text : `${cut(text, most - 1)}…`
 }
 
-/** The longest beginning that is not wider. */
+/** The longest beginning that fits. */
 function cut(text: string, most: number): string {
   let kept = ""
   let width = 0
@@ -149,7 +149,7 @@ function widthOf(text: string): number {
   return width
 }
 
-/** Chinese, Japanese, Korean and pictures take the room of two letters. */
+/** Chinese, Japanese, Korean and pictographs take the room of two letters. */
 function widthOfCharacter(character: string): number {
   return /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u.test(
     character,
@@ -158,7 +158,7 @@ function widthOfCharacter(character: string): number {
     : 1
 }
 
-/** What XML cannot hold, and what would turn the direction of the words around it, is left out. */
+/** Leaves out what XML cannot contain and what would change the direction of the text around it. */
 function printed(text: string): string {
   return text.replaceAll(/[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\p{Cc}/gu, " ").trim()
 }

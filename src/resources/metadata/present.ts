@@ -1,6 +1,6 @@
 import type { PublicCollection, PublicToken } from "./service.ts"
 
-/** What `tokenURI` of a token leads to (ERC-721). */
+/** What a token's `tokenURI` points to (ERC-721). */
 export type TokenDocument = {
   name: string
   description: string | null
@@ -9,7 +9,7 @@ export type TokenDocument = {
   attributes: { trait_type: string; value: string | number | boolean }[]
 }
 
-/** What `contractURI` of a collection leads to (ERC-7572). */
+/** What a collection's `contractURI` points to (ERC-7572). */
 export type CollectionDocument = {
   name: string
   description: string | null
@@ -17,7 +17,7 @@ export type CollectionDocument = {
   external_link: string
 }
 
-/** The document of a token, whose own addresses begin with `base`. */
+/** A token's document; its own addresses begin with `base`. */
 export function presentToken(base: string, token: PublicToken): TokenDocument {
   const place = `${placeOf(base, token.collection)}/${token.serial}`
   return {
@@ -39,19 +39,19 @@ export function presentCollectionDocument(base: string, collection: PublicCollec
   }
 }
 
-/** What a token is called where its unit has no name. */
+/** A token's name, also if its unit has none. */
 export function titleOf({ name, collection, serial }: PublicToken): string {
   return name ?? `${collection.name} #${serial}`
 }
 
-/** In the order of the names: the databases keep none of their own. */
+/** Sorted by name, because the databases keep no order. */
 function traitsOf({ metadata }: PublicToken): TokenDocument["attributes"] {
   return Object.entries(metadata ?? {})
     .map(([trait_type, value]) => ({ trait_type, value }))
     .sort((one, other) => (one.trait_type < other.trait_type ? -1 : 1))
 }
 
-/** As the contract forms it: decimal numbers, the address in lower case. */
+/** As the contract writes it: decimal numbers, the address in lower case. */
 function placeOf(base: string, { chain_id, address }: PublicCollection): string {
   return `${base}/${chain_id}/${address.toLowerCase()}`
 }

@@ -16,7 +16,7 @@ import { presentUnit } from "../units/present.ts"
 import { type UnitView, unitOfId } from "../units/service.ts"
 import { presentWebhookEndpoint } from "../webhook-endpoints/present.ts"
 
-/** Puts what happened into the feed: each change of status that has a type is one event, in its database transaction. */
+/** Records what happened in the feed: an event per change of status that has a type, in the same transaction. */
 export async function tell(turn: Turn, news: News): Promise<void> {
   if ("tap" in news) return await tellTap(turn, news)
   if ("new_owner_of" in news) return await tellOfUnit(turn, news.new_owner_of, "ownership.changed")

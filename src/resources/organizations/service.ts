@@ -8,16 +8,16 @@ import { requireName } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
 import { forgetUsage } from "../quotas/service.ts"
 
-// What an operator does for an organization. There is no caller here: whoever runs these holds the database.
+// What an operator does for an organization. There is no caller: whoever runs these has the database.
 
-/** Throws `validation.failed` for a default network that the service is not configured for. */
+/** Throws `validation.failed` for a default chain that the service is not configured for. */
 export function requireConfiguredChain(chains: Chains, chainId: number | null): void {
   if (chainId === null || chains.has(chainId)) return
   const known = [...chains.keys()].join(", ") || "none"
   throw fieldError("default_chain_id", `network ${chainId} is not configured; CHAINS has: ${known}`)
 }
 
-/** The default network is always among the allowed ones. Throws `validation.failed`. */
+/** The default chain is always among the allowed ones. Throws `validation.failed`. */
 export async function createOrganization(
   turn: Turn,
   input: { name: string; default_chain_id: number | null; allowed_chain_ids: number[] },
@@ -48,7 +48,7 @@ export async function listOrganizations(queries: Queries): Promise<OrganizationR
     .orderBy(asc(organizations.created_at), asc(organizations.id))
 }
 
-/** What is given is changed; a default network becomes an allowed one. Throws `validation.failed`. */
+/** Changes what is given; a default chain becomes an allowed one. Throws `validation.failed`. */
 export async function updateOrganization(
   turn: Turn,
   organizationId: string,
@@ -64,19 +64,19 @@ export async function updateOrganization(
   })
 }
 
-/** Refuses every credential of the organization until `resumeOrganization`; what is on its way goes on. */
+/** Refuses every credential of the organization until `resumeOrganization`; work under way continues. */
 export async function suspendOrganization(turn: Turn, organizationId: string): Promise<OrganizationRow> {
   const organization = await requireOrganization(turn.tx, organizationId)
   if (organization.suspended_at) return organization
   return await changeOrganization(turn, organizationId, { suspended_at: turn.at })
 }
 
-/** Takes the credentials of a suspended organization again. */
+/** Accepts the credentials of a suspended organization again. */
 export async function resumeOrganization(turn: Turn, organizationId: string): Promise<OrganizationRow> {
   return await changeOrganization(turn, organizationId, { suspended_at: null })
 }
 
-/** What may be set of quotas: a whole number, or null for unlimited. Quotas that are left out stay as they are. */
+/** A whole number per quota, or null for unlimited. Quotas that are left out stay as they are. */
 export type Quotas = {
   quota_units?: number | null
   quota_collections?: number | null
@@ -84,7 +84,7 @@ export type Quotas = {
   quota_taps_per_month?: number | null
 }
 
-/** What is there already counts against the new limits. */
+/** What already exists counts against the new limits. */
 export async function setQuotas(
   turn: Turn,
   organizationId: string,
@@ -94,7 +94,7 @@ export async function setQuotas(
   return await changeOrganization(turn, organizationId, quotas)
 }
 
-/** How the organization's own sign-in names its customers; `requireIdentitySettings` has checked it. */
+/** Sets the sign-in that names the organization's customers; `requireIdentitySettings` must have passed it. */
 export async function setIdentity(
   turn: Turn,
   organizationId: string,

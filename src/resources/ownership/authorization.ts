@@ -10,13 +10,13 @@ import type { Context } from "../../platform/context.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import type { IssuedUnit } from "./rules.ts"
 
-/** What a person's wallet may submit until the deadline, and the token's nonce that it uses up. */
+/** What a person's wallet may submit until the deadline, and the token nonce that it uses up. */
 export type TimedAuthorization = Authorization & { authorization_nonce: number; deadline_at: Date }
 
 /** The token that an authorization is about. */
 type AuthorizedToken = { contract: Address; serial: number; deadline_at: Date }
 
-/** What is to be authorized, as the chain says of the unit now. */
+/** What is to be authorized, with what the chain says about the unit now. */
 type Wanted = {
   table: typeof claims | typeof transfers
   unit: IssuedUnit
@@ -25,8 +25,8 @@ type Wanted = {
 }
 
 /**
- * Has `sign` sign what may be done with a unit from now on, for half an hour. Throws `Unavailable` where the unit's
- * collection would not take it as long, when what was handed out would revert.
+ * Has `sign` authorize something with a unit for half an hour. Throws `Unavailable` if the unit's collection would
+ * stop accepting the signature before that.
  */
 export async function authorizeFrom(
   { clock, db }: Pick<Context, "clock" | "db">,
@@ -41,7 +41,7 @@ export async function authorizeFrom(
   return { ...authorization, authorization_nonce, deadline_at }
 }
 
-/** What to watch for on the chain until the authorization is used or over. */
+/** What to watch on chain until the authorization is used or has expired. */
 export function watchOf(unit: IssuedUnit, authorization: TimedAuthorization): WatchAuthorizationInput {
   return {
     chain_id: unit.collection.chain_id,
@@ -54,8 +54,8 @@ export function watchOf(unit: IssuedUnit, authorization: TimedAuthorization): Wa
 }
 
 /**
- * In whole seconds, as the contract counts: the first that no other authorization has. Otherwise the same would be handed
- * out twice, and nobody could tell whose was used.
+ * In whole seconds, as the contract counts: the first that no other authorization has. Equal deadlines would give
+ * equal authorizations, and nobody could tell which one was used.
  */
 async function freeDeadline(
   queries: Queries,

@@ -4,7 +4,7 @@ import { address, chainId, described, nullable } from "../../platform/fields.ts"
 const whoReceives =
   "The wallet that receives the unit: an EVM address, checksummed when it mixes upper and lower case."
 
-/** A recipient as it is sent; its form is held to `requireRecipient`, which names what is wrong. */
+/** A recipient as it is sent; `requireRecipient` checks its form and names what is wrong. */
 export const sentRecipient = Type.String({ minLength: 1, maxLength: 256, description: whoReceives })
 export const recipient = described(address, whoReceives)
 

@@ -16,8 +16,8 @@ import { type CollectionOfUnit, getUnit, type UnitView } from "../units/service.
 export type IssuedUnit = UnitView & { collection: CollectionOfUnit; serial: number; chip_id: string }
 
 /**
- * A unit of the caller's organization that the caller may act on. Throws `unit.not_found`, or
- * `session_token.wrong_chip` unless the session's chip is still the one that is paired to this unit.
+ * A unit that the caller may act on. Throws `unit.not_found`, or `session_token.wrong_chip` if the session's chip is
+ * not the one paired to this unit now.
  */
 export async function getUnitForCaller(queries: Queries, caller: Caller, unitId: string): Promise<UnitView> {
   const unit = await getUnit(queries, caller, unitId)
@@ -27,7 +27,7 @@ export async function getUnitForCaller(queries: Queries, caller: Caller, unitId:
   return unit
 }
 
-/** The unit as an issued one. Throws `unit.not_minted` or, while a paired chip's token is under way, `unit.issuance_pending`. */
+/** The unit as an issued one. Throws `unit.not_minted`, or `unit.issuance_pending` while its issuance is under way. */
 export function requireIssued(unit: UnitView): IssuedUnit {
   const { collection, serial, chip_id } = unit
   if (!chip_id || !collection) throw new ApiError("unit.not_minted")
@@ -36,8 +36,8 @@ export function requireIssued(unit: UnitView): IssuedUnit {
 }
 
 /**
- * The checksummed address of a recipient: a mixed-case one must have a right checksum, and zero is nobody.
- * Throws `validation.failed` on `recipient`.
+ * The checksummed address of a recipient. Throws `validation.failed` on `recipient` for a wrong form or checksum, or
+ * the zero address.
  */
 export function requireRecipient(text: string): Address {
   if (!isAddress(text, { strict: false }))
@@ -51,7 +51,7 @@ export function requireRecipient(text: string): Address {
   return address
 }
 
-/** A handing over of a unit to a recipient, and what it is refused with while the service sends a claim of the unit. */
+/** Handing a unit to a recipient, and the refusal while the service is sending a claim of the unit. */
 export type HandOver = {
   unit_id: string
   recipient: Address
@@ -59,8 +59,8 @@ export type HandOver = {
 }
 
 /**
- * An issued unit that the service is not handing over already. A token sent to its own contract would be back in
- * custody, so that address is refused with `validation.failed` on `recipient`.
+ * An issued unit without a relayed claim under way. Refuses the collection's own address as recipient, because a
+ * token sent to its contract would be back in custody.
  */
 export async function requireHandable(
   queries: Queries,
@@ -76,9 +76,8 @@ export async function requireHandable(
 }
 
 /**
- * Refuses one more authorization of a session that has five open ones of this kind. The contract lets one of all open
- * ones through, so they stand in nobody's way; and each session has room of its own, so that nobody can take up that
- * of others. Database transactions are serializable, so that nobody who asks at once gets past this.
+ * Refuses a sixth open authorization of this kind in one session. The limit is per session so that nobody can use up
+ * another's; serializable database transactions keep parallel requests from getting past it.
  */
 export async function requireRoom(
   queries: Queries,
@@ -118,7 +117,7 @@ type AuthorizationKind = {
   in_progress: "claim.in_progress" | "transfer.in_progress"
 }
 
-/** Whether a claim is on its way that the service itself sends. One that a wallet may send stands in nobody's way. */
+/** Whether a claim that the service itself sends is under way. One that a wallet may send blocks nobody. */
 export async function hasRelayedClaim(queries: Queries, unitId: string): Promise<boolean> {
   const open = await relayedClaims(queries, { unit_id: unitId })
   return open.length > 0
@@ -133,7 +132,7 @@ const relayedClaims = query((db, { unit_id }: Given<{ unit_id: string }>) =>
     ),
 )
 
-/** Whether another chip is about to take its chip's place. */
+/** Whether a chip replacement of the unit is under way. */
 export async function hasOpenReplacement(queries: Queries, unitId: string): Promise<boolean> {
   const open = await openReplacements(queries, { unit_id: unitId })
   return open.length > 0
@@ -148,7 +147,7 @@ const openReplacements = query((db, { unit_id }: Given<{ unit_id: string }>) =>
     ),
 )
 
-/** The unit's chain and what it says of the owner now; throws the given code when the chain cannot tell. */
+/** The unit's chain and the owner it names now. Throws the given code if the chain cannot tell. */
 export async function readOwner(
   chains: Chains,
   unit: IssuedUnit,
@@ -188,7 +187,7 @@ async function askOfToken<Said>(
     return { chain, said: await within(asked, chainPatienceMilliseconds, silent) }
   } catch (error) {
     if (error instanceof ChainUnreachable) throw silent()
-    // A provider that lags behind does not know the token yet.
+    // A lagging provider may not know the token yet.
     if (error instanceof CallReverted) throw new ApiError(unknownCode)
     throw error
   }

@@ -7,7 +7,7 @@ import { canonicalRedirect, requireName } from "../../platform/fields.ts"
 import { newId } from "../../platform/ids.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-/** Throws `validation.failed` on a name, external_id or redirect_url that is not allowed or taken. */
+/** Throws `validation.failed` on `name`, `external_id` or `redirect_url`. */
 export async function createProduct(
   turn: Turn,
   input: { organization_id: string; name: string; external_id: string | null; redirect_url: string | null },

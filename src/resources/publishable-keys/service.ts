@@ -34,13 +34,13 @@ const activeKeys = pagesOf(publishableKeys, (given: Given<{ organization_id: str
   ),
 )
 
-/** Makes the organization's first key; does nothing when there is an active one. */
+/** Makes the organization a key unless it has an active one. */
 export async function ensurePublishableKey(turn: Turn, caller: Caller): Promise<void> {
   if (await hasPublishableKey(turn.tx, caller, turn.at)) return
   await issuePublishableKey(turn, caller.organization_id, "Default")
 }
 
-/** The organization exists and the name is one that is taken. */
+/** The organization must exist, and the name must be valid. */
 export async function issuePublishableKey(
   turn: Turn,
   organization_id: string,
@@ -61,7 +61,7 @@ export async function issuePublishableKey(
   return key
 }
 
-/** Oldest first, those too that are over. */
+/** Oldest first, including keys that are revoked or expired. */
 export async function listAllPublishableKeys(
   queries: Queries,
   organizationId: string,
@@ -74,8 +74,8 @@ export async function listAllPublishableKeys(
 }
 
 /**
- * A new key of the same name in the place of one that goes on being valid for `overlap_seconds`. Throws
- * `not_found.resource` for a key that is unknown or over.
+ * A new key of the same name; the old one stays valid for `overlap_seconds`. Throws `not_found.resource` for a key
+ * that is unknown, revoked or expired.
  */
 export async function rotatePublishableKey(
   turn: Turn,
@@ -86,13 +86,13 @@ export async function rotatePublishableKey(
   if (key.revoked_at || isOver(key, turn.at))
     throw new ApiError("not_found.resource", `Publishable key ${key.id} is over: issue a new one.`)
   const end = new Date(turn.at.getTime() + overlap_seconds * 1_000)
-  // Rotated twice, it ends when the first rotation said.
+  // A second rotation must not extend what the first one ended.
   const expires_at = key.expires_at && key.expires_at < end ? key.expires_at : end
   const issued = await issuePublishableKey(turn, key.organization_id, key.name)
   return { issued, rotated: await changeKey(turn, key.id, { expires_at }) }
 }
 
-/** Ends a key. Ending it again changes nothing. Throws `not_found.resource`. */
+/** Revokes a key. Revoking it again changes nothing. Throws `not_found.resource`. */
 export async function revokePublishableKey(turn: Turn, keyId: string): Promise<PublishableKeyRow> {
   const key = await requirePublishableKey(turn, keyId)
   return key.revoked_at ? key : await changeKey(turn, key.id, { revoked_at: turn.at })

@@ -11,8 +11,8 @@ type Quota = (typeof usageCounts.$inferSelect)["quota"]
 type Limited = Pick<OrganizationRow, "id" | `quota_${Quota}`>
 
 /**
- * Counts `adding` more of what a quota limits, or refuses with `quota.exceeded`. Nothing is counted where there is
- * no quota; where one is new, what there is already is counted once.
+ * Counts `adding` more of what a quota limits, or throws `quota.exceeded`. Nothing is counted without a quota; for a
+ * new quota, what already exists is counted once.
  */
 export async function holdToQuota(
   turn: Turn,
@@ -23,7 +23,7 @@ export async function holdToQuota(
   await hold(turn, organization, quota, { adding, counted: adding })
 }
 
-/** Refuses as `holdToQuota` would, and counts nothing. */
+/** Refuses as `holdToQuota` would, but counts nothing. */
 export async function checkQuota(
   turn: Turn,
   organization: Limited,
@@ -33,7 +33,7 @@ export async function checkQuota(
   await hold(turn, organization, quota, { adding, counted: 0 })
 }
 
-/** Forgets what was counted, because other quotas hold from now on: it is counted anew when it is needed. */
+/** Forgets the counts, so that they are taken again when they are next needed. */
 export async function forgetUsage(turn: Turn, organizationId: string): Promise<void> {
   await deleteCounts(turn.tx, { organization_id: organizationId })
 }
@@ -50,7 +50,7 @@ async function hold(
   const most = limit - use.adding
   const [known] = await usageOf(turn.tx, period)
   if (!known) await insertCount(turn.tx, { ...period, used: await countOf(turn.tx, period) })
-  // Who writes nothing before it is refused undoes nothing of others.
+  // A refusal that has written nothing conflicts with no other transaction.
   const mayFit = !known || known.used <= most
   if (mayFit && (await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
   throw new ApiError(
@@ -67,7 +67,7 @@ function startOf(quota: Quota, at: Date): Date {
     : new Date(0)
 }
 
-/** One statement decides, so that requests at the same time cannot use the same rest of a quota. */
+/** One statement decides, so that parallel requests cannot use the same rest of a quota. */
 const addUse = query((db, given: Given<Period & { counted: number; most: number }>) =>
   db
     .update(usageCounts)
@@ -80,7 +80,7 @@ const usageOf = query((db, given: Given<Period>) =>
   db.select({ used: usageCounts.used }).from(usageCounts).where(ofPeriod(given)),
 )
 
-/** Somebody else may have counted at the same time: then that count stands. */
+/** If somebody else has counted at the same time, that count stands. */
 const insertCount = query((db, given: Given<Period & { used: number }>) =>
   db.insert(usageCounts).values(given).onConflictDoNothing(),
 )
@@ -113,7 +113,7 @@ const counts = {
   collections: query((db, { organization_id }: Given<Of>) =>
     db.select({ rows: count() }).from(collections).where(eq(collections.organization_id, organization_id)),
   ),
-  /** Those that have or had a unit, and those that a chip replacement holds back. */
+  /** Those that have or had a unit, and those reserved for a chip replacement. */
   chips: query((db, { organization_id }: Given<Of>) =>
     db
       .select({ rows: count() })

@@ -7,29 +7,29 @@ import { createReceiptKey, type ReceiptKey } from "../../engine/receipts/receipt
 import { type Context, inTurn } from "../../platform/context.ts"
 import { reseal, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
-// The constraint on the number decides: of any number of processes that make the next key at once, one makes it.
+// The constraint on the number decides: if several processes make the next key at once, only one does.
 
-/** The key that signs now; the first one is made when it is asked for. Throws `SealBroken`. */
+/** The key that signs now, made if there is none. Throws `SealBroken`. */
 export async function signingKey(turn: Turn, secret: Secret): Promise<ReceiptKey> {
   const [newest] = await newestKey(turn.tx, {})
   if (!newest) await insertKey(turn, secret, 1)
   return newest ? opened(secret, newest) : await currentKey(turn.tx, secret)
 }
 
-/** The same where the first one is there already. Throws `SealBroken`. */
+/** The same, if there is one already. Throws `SealBroken`. */
 export async function currentKey(queries: Queries, secret: Secret): Promise<ReceiptKey> {
   const [newest] = await newestKey(queries, {})
   if (!newest) throw new Error("no receipt key was made yet")
   return opened(secret, newest)
 }
 
-/** Makes the first key; does nothing when there is one. */
+/** Makes the first key unless there is one. */
 export async function ensureReceiptKey(context: Context): Promise<void> {
   const [newest] = await newestKey(context.db.read, {})
   if (!newest) await inTurn(context, null, (turn) => insertKey(turn, context.config.service_secret, 1))
 }
 
-/** Every key that ever signed, the newest first; the first one is made when there is none. */
+/** Every key that ever signed, newest first, the first one made if there is none. */
 export async function publishedKeys(context: Context): Promise<PublicReceiptJwk[]> {
   const known = await listReceiptKeys(context.db.read)
   if (known.length === 0) await ensureReceiptKey(context)
@@ -70,7 +70,7 @@ function opened(secret: Secret, { kid, public_jwk, sealed_key }: ReceiptKeyRow):
   return { public_jwk, d: unseal(secret, PURPOSE, kid, sealed_key) }
 }
 
-/** Null where another process has made this one. */
+/** Null if another process has made this one. */
 async function insertKey(turn: Turn, secret: Secret, number: number): Promise<ReceiptKeyRow | null> {
   const { public_jwk, d } = createReceiptKey()
   const { kid } = public_jwk

@@ -5,7 +5,7 @@ import type { UnitView } from "../units/service.ts"
 
 const SALT_BYTES = 16
 
-/** The receipt of a recorded tap, signed by `key` in the name of `issuer`. It tells neither owner nor customer. */
+/** The receipt of a recorded tap, signed by `key` in the name of `issuer`. It names neither owner nor customer. */
 export function receiptOf(
   key: ReceiptKey,
   issuer: string,

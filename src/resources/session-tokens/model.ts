@@ -9,7 +9,7 @@ const shown = {
   ),
 }
 
-/** A session token at its issuance. */
+/** A session token when it is issued. */
 export const issuedSessionToken = Type.Object(
   {
     token: Type.String({ description: "The token, shown once. Send it as a bearer credential." }),

@@ -9,7 +9,7 @@ import { newCredential } from "../../platform/credentials.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 
-/** The token in clear text, which nobody can recover, and what is stored of it. */
+/** The token in clear text, which cannot be recovered later, and what is stored of it. */
 export type IssuedSessionToken = { token: string; session: SessionTokenRow }
 
 /** Issues a session token for a recorded tap, valid for `ttl_seconds`. Its actor is stored by the first event. */
@@ -35,10 +35,10 @@ export async function issueSessionToken(
 
 const insertSessionToken = query((db, row: Given<SessionTokenRow>) => db.insert(sessionTokens).values(row))
 
-/** A session with what is known of its organization, and the unit that its chip is paired to now. */
+/** A session, since when its organization is suspended, and the unit that its chip is paired to now. */
 type HeldSession = SessionTokenRow & { suspended_at: Date | null; unit_of_chip: string | null }
 
-/** The session token of this hash, whatever became of it; null when there never was one. */
+/** The session token of this hash, even if it has ended; null if there never was one. */
 export async function findSessionToken(queries: Queries, hash: string): Promise<HeldSession | null> {
   const [found] = await sessionTokenOfHash(queries, { hash })
   if (!found) return null
@@ -60,21 +60,21 @@ const sessionTokenOfHash = query((db, { hash }: Given<{ hash: string }>) =>
 )
 
 /**
- * Its status, the clock and its chip decide together, so that no session lives on until somebody looks after it: it
- * dies with its chip, which a chip replacement takes away from the unit.
+ * A session ends with its status, its time, or when its chip is no longer paired to its unit, without anybody having
+ * to end it.
  */
 export function isLive({ status, expires_at, unit_id, unit_of_chip }: HeldSession, at: Date): boolean {
   return status === "valid" && at < expires_at && unit_id === unit_of_chip
 }
 
-/** Ends the session that the caller holds. Throws `session_token.invalid_or_expired` when it has ended before. */
+/** Ends the caller's session. Throws `session_token.invalid_or_expired` if it has already ended. */
 export async function revokeSessionToken(turn: Turn, caller: Caller): Promise<void> {
   if (!caller.session) throw new ApiError("auth.unauthorized")
   const { accepted } = await sendEvent(turn, caller.credential_id, { type: "REVOKE" })
   if (!accepted) throw new ApiError("session_token.invalid_or_expired")
 }
 
-/** Carries the end of a session whose time is over into its status. */
+/** Records in its status that a session's time is over. */
 export async function expireSessionToken(turn: Turn, sessionId: string): Promise<void> {
   await catchUp(turn, sessionId)
 }

@@ -3,7 +3,7 @@ import { getDomain, getPublicSuffix } from "tldts"
 import { fieldError } from "../../platform/errors.ts"
 import { isShared } from "./shared-domains.ts"
 
-/** The entries as they are stored: canonical, each once, in their order. Throws `validation.failed` on `cors_origins`. */
+/** The entries in canonical form, without duplicates, in order. Throws `validation.failed` on `cors_origins`. */
 export function canonicalCorsOrigins(entries: string[]): string[] {
   const canonical = entries.map((entry, index) => {
     const read = readEntry(entry)
@@ -13,7 +13,7 @@ export function canonicalCorsOrigins(entries: string[]): string[] {
   return [...new Set(canonical)]
 }
 
-/** The entries of a list that would let an origin in: itself, its host with any port, each domain it is under. */
+/** The entries that would let an origin in: itself, its host with any port, a wildcard per domain above it. */
 export function entriesFor(origin: string): string[] {
   // Browsers send origins in canonical form; anything else is not from a browser.
   const url = URL.parse(origin)
@@ -22,7 +22,7 @@ export function entriesFor(origin: string): string[] {
   const labels = hostname.split(".")
   if (labels.includes("")) return []
   const end = port && `:${port}`
-  // A wildcard stored before its domain was known to be shared must not let in the owner's other customers.
+  // A wildcard that was stored before its domain was known to be shared must not let in other customers of its owner.
   const owned = getDomain(hostname, { allowPrivateDomains: true })?.length ?? 0
   const domains = labels
     .slice(1)
@@ -67,7 +67,7 @@ function subdomains(scheme: string, domain: string, port: string | undefined): R
   return { entry: origin.replace("://", "://*.") }
 }
 
-/** The canonical origin; null when the host has another spelling in a browser or is no host name (RFC 1123, 2.1). */
+/** The canonical origin; null if a browser spells the host differently or it is no host name (RFC 1123, 2.1). */
 function originOf(address: string): string | null {
   const url = URL.parse(address)
   if (!url || url.port === "0") return null

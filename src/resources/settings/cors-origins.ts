@@ -5,7 +5,7 @@ import { Unavailable } from "../../platform/unavailable.ts"
 import { entriesFor } from "./cors-entry.ts"
 import { listAllCorsOrigins } from "./service.ts"
 
-/** The CORS lists of all organizations, in memory; they are read again after 15 seconds. */
+/** All organizations' CORS lists in memory, read again after 15 seconds. */
 export function createCorsOrigins(context: Context): CorsOrigins {
   let union = new Set<string>()
   let lists: Map<string, Set<string>> | null = null
@@ -13,7 +13,7 @@ export function createCorsOrigins(context: Context): CorsOrigins {
   let reading = Promise.resolve()
   let latest = 0
 
-  /** A database that is away leaves what is known standing: the request will be told by what it needs itself. */
+  /** If the database is down, the known lists stay; a request that needs the database fails by itself. */
   async function read(): Promise<void> {
     const turn = ++latest
     try {

@@ -13,7 +13,7 @@ export type Settings = Pick<
   "default_redirect_url" | "default_chain_id" | "allowed_chain_ids"
 >
 
-/** The caller's organization, which nothing deletes. */
+/** The caller's organization; organizations are never deleted. */
 export async function organizationOf(queries: Queries, caller: Caller): Promise<OrganizationRow> {
   const [organization] = await organizationById(queries, { id: caller.organization_id })
   return existing(organization)
@@ -45,7 +45,7 @@ export async function getCorsOrigins(queries: Queries, caller: Caller): Promise<
   return (await organizationOf(queries, caller)).cors_origins
 }
 
-/** Replaces the whole list; answers it as it is stored. Throws `validation.failed` on `cors_origins`. */
+/** Replaces the whole list and answers it as stored. Throws `validation.failed` on `cors_origins`. */
 export async function replaceCorsOrigins(
   turn: Turn,
   caller: Caller,
@@ -60,7 +60,7 @@ export async function replaceCorsOrigins(
   return existing(organization).cors_origins
 }
 
-/** The lists of all organizations that have one, by the organization's id. */
+/** All non-empty lists, by the organization's id. */
 export async function listAllCorsOrigins(queries: Queries): Promise<Map<string, string[]>> {
   const rows = await corsLists(queries, {})
   return new Map(

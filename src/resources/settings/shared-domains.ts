@@ -1,14 +1,11 @@
 import { edgeChild, edgeLength, edgeStart, labelText, rulesRoot } from "tldts/dist/es6/src/data/trie.js"
 
-/**
- * Whether strangers can get names below a domain, though it is no public suffix itself: `amazonaws.com` is one
- * owner's, and everybody gets a `NAME.s3.amazonaws.com` from it.
- */
+/** Whether strangers can get names under a domain that is no public suffix itself, as with `NAME.s3.amazonaws.com`. */
 export function isShared(domain: string): boolean {
   return hasPublicSuffixBelow(domain) || unlisted.some((suffix) => isAtOrAbove(domain, suffix))
 }
 
-/** Those that hand out names and are not on the Public Suffix List; a region may stand before them. */
+/** Domains that hand out names but are not on the Public Suffix List; a region may precede them. */
 const unlisted = [
   "cloudapp.azure.com",
   "oraclecloud.com",

@@ -16,7 +16,7 @@ const page = webPage({
 
 const styleHash = createHash("sha256").update(look).digest("base64")
 
-/** Where a tap leads that leads nowhere: the same for a chip without redirect and for one that does not exist. */
+/** The page for a tap without a redirect; the same if the chip does not exist. */
 export const landingPage = {
   status: 200,
   headers: {

@@ -32,7 +32,7 @@ export const createTapBody = Type.Object(
 )
 export type CreateTapBody = Static<typeof createTapBody>
 
-/** With a publishable key a `ttl` is accepted and ignored, whichever integer it is. */
+/** With a publishable key any integer `ttl` is accepted and ignored. */
 export const createPublishedTapBody = Type.Composite(
   [Type.Omit(createTapBody, ["ttl"]), Type.Object({ ttl: Type.Optional(Type.Integer()) })],
   { additionalProperties: false },
@@ -71,7 +71,7 @@ export const tapResponse = Type.Object(
 )
 export type TapResponse = Static<typeof tapResponse>
 
-/** What `dry_run` answers. Generators lose a field that can be nothing but null, so these two say more than they are. */
+/** What `dry_run` answers. Generators drop a field that can only be null, so these are typed wider than they are. */
 export const dryRunTapResponse = Type.Object(
   {
     id: described(nullable(id), "Null: no tap was recorded."),

@@ -5,7 +5,7 @@ import { presentUnit } from "../units/present.ts"
 import type { DryRunTapResponse, TapRecord, TapResponse } from "./model.ts"
 import type { TapOutcome } from "./service.ts"
 
-/** `receipt` is null where none was asked for. */
+/** `receipt` is null if none was asked for. */
 export function presentTap(
   outcome: TapOutcome,
   receipt: string | null = null,

@@ -6,8 +6,8 @@ import { landingPage } from "./landing-page.ts"
 import { findRedirect } from "./service.ts"
 
 /**
- * `GET /t/{chip_id}`: what a chip's address opens. It sends the person on to the most specific redirect, with what the
- * destination needs to verify the tap, and consumes nothing: previews of links open it too.
+ * `GET /t/{chip_id}`: what a chip's address opens. It redirects to the most specific redirect, with what that page
+ * needs to verify the tap, and consumes nothing, because link previews open it too.
  */
 export const tapRedirect: DocumentedPage = {
   path: "/t/{chip_id}",
@@ -59,14 +59,14 @@ function written(digits: number, description: string) {
   return Type.String({ pattern: `^[0-9A-Fa-f]{${digits}}$`, description })
 }
 
-/** Upper case; null for anything that no tag writes, which has no place in a brand's address. */
+/** In upper case; null for anything that no tag writes, which must not get into a brand's address. */
 function hexadecimal(text: string | null, digits: number): string | null {
   return text?.length === digits && /^[0-9a-f]+$/i.test(text) ? text.toUpperCase() : null
 }
 
 /**
- * Parameters that the stored address has under these names do not win, not even where the tap has none. Its others stay
- * as they are written: they may be signed, or be no pairs at all.
+ * These parameters replace those of the stored address, even if the tap has none. Its others stay exactly as written:
+ * they may be signed, or not be pairs at all.
  */
 function redirectWith(redirect: string, parameters: Record<string, string | null>): string {
   const url = new URL(redirect)
@@ -79,7 +79,7 @@ function redirectWith(redirect: string, parameters: Record<string, string | null
   return url.href
 }
 
-/** Of one parameter as it is written in an address. */
+/** The name of one parameter as it is written in an address. */
 function nameOf(parameter: string): string {
   return [...new URLSearchParams(parameter).keys()].join()
 }

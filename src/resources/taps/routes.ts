@@ -22,7 +22,7 @@ import { createTap, createTestTap, findTap, listTaps } from "./service.ts"
 const checkTap = checkOf(createTapBody)
 const checkPublishedTap = checkOf(createPublishedTapBody)
 
-/** Asked of a body before it is checked. */
+/** Called with a body that is not validated yet. */
 function isDryRun(body: unknown): boolean {
   return (body as { dry_run?: unknown }).dry_run === true
 }

@@ -38,7 +38,7 @@ import { type IssuedSessionToken, issueSessionToken } from "../session-tokens/se
 import { collectionColumns, getUnit, type UnitView, unitViewOf } from "../units/service.ts"
 import type { CreateTapBody, CreateTestTapBody, TestTap } from "./model.ts"
 
-/** What a tap answers. `tap` and `session` are null for a dry run, which shows the chip as a tap would leave it. */
+/** The outcome of a tap. `tap` and `session` are null for a dry run, which shows the chip as a tap would leave it. */
 export type TapOutcome = {
   tap: TapRow | null
   chip: ChipView
@@ -50,8 +50,8 @@ export type TapOutcome = {
 const defaultTtlSeconds = 600
 
 /**
- * Verifies one scan of a chip, records it and issues a session token; a dry run answers the same and moves
- * nothing, and takes an API key.
+ * Verifies one scan of a chip, records it and issues a session token. A dry run answers the same and changes nothing;
+ * it needs an API key.
  */
 export async function createTap(
   turn: Turn,
@@ -118,7 +118,10 @@ const moveEmittedCounter = query((db, given: Given<{ chip_id: string; organizati
     .returning({ count: emitted_counter })
 })
 
-/** Taps of test chips are shown only when asked for. Throws `validation.failed` on a window that ends before it starts. */
+/**
+ * Taps of test chips are listed only if asked for. Throws `validation.failed` for a window that ends before it
+ * starts.
+ */
 export async function listTaps(
   queries: Queries,
   caller: Caller,
@@ -145,7 +148,7 @@ export async function listTaps(
   return await tapsOf(queries, asked, page)
 }
 
-/** A tap of the caller's own with its unit as it is now. Throws `tap.not_found`. */
+/** One of the caller's own taps with its unit as it is now. Throws `tap.not_found`. */
 export async function findTap(
   queries: Queries,
   caller: Caller,
@@ -173,7 +176,7 @@ type Listed = {
   created_before: Date | undefined
 }
 
-/** Of one chip or unit the taps are few, and found by an index of their own. */
+/** One chip's or unit's taps are few, and have their own index. */
 const tapsOf = pagesOf(taps, (given: Given<Listed>) => {
   const { organization_id, is_test, chip_id, unit_id } = given
   const ofOrganization = (chip_id ? equalUnindexed : eq)(taps.organization_id, organization_id)
@@ -189,7 +192,7 @@ const tapsOf = pagesOf(taps, (given: Given<Listed>) => {
   )
 })
 
-/** The most specific redirect of a chip, whoever taps it; null when there is none, or no such chip. */
+/** The most specific redirect of any organization's chip; null if there is none, or no such chip. */
 export async function findRedirect(queries: Queries, chipId: string): Promise<string | null> {
   const [redirects] = await redirectsOfChip(queries, { chip_id: chipId })
   return redirects ? mostSpecific(redirects) : null
@@ -262,8 +265,8 @@ const ownChip = query((db, given: Given<{ chip_id: string; organization_id: stri
 )
 
 /**
- * One statement moves the counter, from where it was seen: of any number of taps with one value it lets a single one
- * through, and one that somebody outran looks again.
+ * One statement moves the counter from where it was read, so only one of any taps with the same value gets through;
+ * one that another tap overtook is tried again.
  */
 async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunProof): Promise<TapRow> {
   const { chip_id, organization_id, is_test } = chip

@@ -13,7 +13,7 @@ import { getOf, listOf } from "../ownership/of-unit.ts"
 import { readOwnership, requireHandable, requireRecipient, requireRoom } from "../ownership/rules.ts"
 import type { CreateTransferBody } from "./model.ts"
 
-/** What `createTransfer` needs of the chain and of the customer's sign-in. */
+/** What `createTransfer` needs from the chain and the customer's sign-in. */
 type PreparedTransfer = {
   sender: Address
   proof: IdentityProof | null
@@ -21,8 +21,7 @@ type PreparedTransfer = {
 }
 
 /**
- * Asks the chain for the owner and signs what lets that owner hand the unit over, before the database
- * transaction that records it.
+ * Asks the chain for the owner and signs the owner's authorization, before the database transaction that records it.
  */
 export async function prepareTransfer(
   context: Context,
@@ -37,7 +36,7 @@ export async function prepareTransfer(
   const proof = await checkIdentityToken(context, caller, body.identity_token)
   const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
   const { owner: sender, authorization_nonce } = ownership
-  // A reorganization took the claim, which comes back, or a provider lags behind it.
+  // A reorganization undid the claim, which will come back, or a provider lags behind it.
   if (!sender && unit.claimed) throw new ApiError("transfer.owner_unknown")
   if (!sender)
     throw new LastingRefusal("transfer.owner_unknown", "The unit has no owner yet: it must be claimed first.")
@@ -50,7 +49,7 @@ export async function prepareTransfer(
   return { sender, proof, authorization }
 }
 
-/** Records a prepared transfer and starts its watch, after checking the rows once more. */
+/** Records a prepared transfer and starts its watch, after checking the rows again. */
 export async function createTransfer(
   turn: Turn,
   caller: Caller,
@@ -91,12 +90,12 @@ export async function createTransfer(
 
 const insertTransfer = query((db, row: Given<TransferRow>) => db.insert(transfers).values(row).returning())
 
-/** Those of one unit, newest first. */
+/** One unit's transfers, newest first. */
 export const listTransfers = listOf(transfers)
 
 /** Throws `transfer.not_found`. */
 export const getTransfer = getOf(transfers, "transfer.not_found")
 
 const in_progress = "transfer.in_progress"
-/** Until the claim is done, nobody owns the unit who could hand it on. */
+/** Until the claim is done, nobody owns the unit. */
 const while_claiming = "transfer.owner_unknown"

@@ -41,14 +41,14 @@ import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
 import type { CreateUnitBody, UpdateUnitBody } from "./model.ts"
 
-/** A unit with its collection and the chip that is paired to it now: it is a test unit while that is a test chip. */
+/** A unit with its collection and the chip that is paired to it now; it is a test unit while that is a test chip. */
 export type UnitView = UnitRow & {
   collection: CollectionOfUnit | null
   chip_id: string | null
   is_test: boolean
 }
 
-/** What of a collection is read together with its units: each column costs every tap. */
+/** The columns of a collection that are read together with its units; each one costs every tap. */
 export const collectionColumns = {
   id: collections.id,
   name: collections.name,
@@ -106,7 +106,7 @@ const insertUnit = query((db, row: Given<UnitRow>) =>
   db.insert(units).values(row).onConflictDoNothing().returning({ id: units.id }),
 )
 
-/** With its collection and the chip that is paired to it now. */
+/** One of the caller's own units. */
 export async function getUnit(
   queries: Queries,
   caller: Pick<Caller, "organization_id">,
@@ -118,7 +118,7 @@ export async function getUnit(
   return unitViewOf(found)
 }
 
-/** A unit of whichever organization. */
+/** A unit of any organization. */
 export async function unitOfId(queries: Queries, id: string): Promise<UnitView | null> {
   const [found] = await unitById(queries, { id })
   return found ? unitViewOf(found) : null
@@ -130,7 +130,7 @@ type Found = {
   chip: Pick<ChipRow, "chip_id" | "is_test"> | null
 }
 
-/** A unit as it is shown, of the rows that a join found. */
+/** A unit from the rows that a join found. */
 export function unitViewOf({ unit, collection, chip }: Found): UnitView {
   return { ...unit, collection, chip_id: chip?.chip_id ?? null, is_test: chip?.is_test ?? false }
 }
@@ -153,7 +153,7 @@ function selectUnits(db: Builder) {
     .leftJoin(chips, eq(chips.unit_id, units.id))
 }
 
-/** Which units are wanted, by the texts of a request's address. */
+/** Which units are wanted, as text from the query. */
 type UnitFilters = {
   external_id?: string | undefined
   collection_id?: string | undefined
@@ -162,7 +162,7 @@ type UnitFilters = {
   ownership_status?: OwnershipStatus | undefined
 }
 
-/** One page of those that all filters fit. Throws `validation.failed` for an id that has not its form. */
+/** One page of the units that match all filters. Throws `validation.failed` for a malformed id. */
 export async function listUnits(
   queries: Queries,
   caller: Caller,
@@ -186,7 +186,7 @@ export async function listUnits(
   return pageOf([...found.values()].sort(newerFirst).slice(0, page.limit + 1), page.limit)
 }
 
-/** The ownership that the filters leave, in the order in which units come by it; null where any will do. */
+/** The ownership statuses that the filters allow, in the order in which units go through them; null for all. */
 function statusesFor(filters: UnitFilters): OwnershipStatus[] | null {
   const { collection_id, token_status, ownership_status } = filters
   if (!collection_id && !token_status && !ownership_status) return null
@@ -233,14 +233,14 @@ const unitsOf = query((db, given: Given<Listed>) =>
     .limit(given.rows),
 )
 
-/** A collection leads to fewer rows than its organization, and an external id of the organization to one. */
+/** A collection's index finds fewer rows than the organization's, and an external id's finds one. */
 function ofOrganization({ organization_id, collection_id, external_id }: Given<Listed>): SQL {
   return collection_id && !external_id
     ? equalUnindexed(units.organization_id, organization_id)
     : eq(units.organization_id, organization_id)
 }
 
-/** Changes the fields that are given and leaves the others. */
+/** Changes only the given fields. */
 export async function updateUnit(
   turn: Turn,
   caller: Caller,
@@ -261,7 +261,7 @@ export async function updateUnit(
   return await getUnit(turn.tx, caller, id)
 }
 
-/** Those of the units that are the caller's, in no order. */
+/** Those of these units that are the caller's, in no order. */
 export async function findUnits(queries: Queries, caller: Caller, unitIds: string[]): Promise<UnitView[]> {
   const found = await selectUnits(queries).where(
     and(inArray(units.id, unitIds), eq(units.organization_id, caller.organization_id)),
@@ -300,7 +300,7 @@ async function requireProduct(
   if (!product) throw fieldError("product_id", "there is no such product")
 }
 
-/** True of no row when another unit of the organization has the external id. */
+/** False for every row if another unit of the organization has the external id. */
 function externalIdIsFree(
   turn: Turn,
   caller: Caller,

@@ -9,15 +9,15 @@ import {
 } from "../../platform/public-address.ts"
 
 /**
- * The URL of a webhook endpoint as it is stored: https, or http to this machine where the service is on it. Throws
- * `validation.failed` on `url`, also where its host leads into a private network.
+ * The canonical URL of a webhook endpoint: https, or http to localhost if the service is on localhost. Throws
+ * `validation.failed` on `url`, also if its host resolves into a private network.
  */
 export async function checkedUrl(config: Config, text: string, resolve: Resolve = quickly): Promise<string> {
   const url = canonicalUrl(config, text)
   try {
     await checkedAddresses(url.hostname, { allowLoopback: mayBeLocal(config, url), resolve })
   } catch (error) {
-    // A name that is not known yet may be tomorrow; it is checked again at each attempt.
+    // An unknown name may exist tomorrow; it is checked again at each attempt.
     if (error instanceof AddressRefused) throw fieldError("url", error.message)
     if (error instanceof ApiError) throw error
   }

@@ -26,7 +26,7 @@ import type { Secret } from "../../platform/sealing.ts"
 import type { CreateWebhookEndpointBody, UpdateWebhookEndpointBody, WebhookReplay } from "./model.ts"
 import { presentWebhookEndpoint } from "./present.ts"
 
-/** An endpoint with a secret in clear text, which is shown this once. */
+/** An endpoint with a secret in clear text, which is shown only once. */
 type EndpointWithSecret = { endpoint: WebhookEndpointRow; secret: string }
 
 const mostEndpoints = 20
@@ -69,7 +69,7 @@ export async function createWebhookEndpoint(
   return { endpoint, secret }
 }
 
-/** One of the caller's own. */
+/** One of the caller's own endpoints. */
 export async function getWebhookEndpoint(
   queries: Queries,
   caller: Caller,
@@ -90,7 +90,7 @@ export async function listWebhookEndpoints(
 
 const endpointsOf = pagesOf(webhookEndpoints, ofOrganization)
 
-/** Changes what is given. `url` is what `checkedUrl` answered, null where none was given. */
+/** Changes only what is given. `url` is what `checkedUrl` answered, or null if none was given. */
 export async function updateWebhookEndpoint(
   turn: Turn,
   caller: Caller,
@@ -115,15 +115,14 @@ async function enable(turn: Turn, id: string): Promise<void> {
   await retryAll(turn, id)
 }
 
-/** The workers purge what waits for it and what was noted of it. */
+/** Workers purge its waiting events and deliveries. */
 export async function deleteWebhookEndpoint(turn: Turn, caller: Caller, endpointId: string): Promise<void> {
   const { id } = await getWebhookEndpoint(turn.tx, caller, endpointId)
   await sendEvent(turn, id, { type: "DELETE" })
 }
 
 /**
- * A new secret for new deliveries; those before it sign beside it for 24 hours. Throws `rate_limit.exceeded` where too
- * many do.
+ * A new secret for new deliveries; earlier ones also sign for 24 hours. Throws `rate_limit.exceeded` if too many do.
  */
 export async function rotateWebhookSecret(
   turn: Turn,
@@ -173,8 +172,8 @@ const deliveriesTo = pagesOf(webhookDeliveries, (given: Given<{ endpoint_id: str
 )
 
 /**
- * Sends one event, or all of a time on, once more, and tries at once what still waits: of one event, its line. Many are
- * queued in steps by the workers. What was told before has its place in the feed. Throws `event.not_found`.
+ * Sends one event, or all since a time, again, and what still waits is tried at once: for one event, its unit's.
+ * Workers queue many events in steps. All events so far must be numbered. Throws `event.not_found`.
  */
 export async function createWebhookReplay(
   turn: Turn,
@@ -232,8 +231,8 @@ async function replaySince(turn: Turn, endpoint: WebhookEndpointRow, since: Date
 }
 
 /**
- * The smallest position among an organization's events from a time on; null where there are none. That of the oldest is
- * not always the smallest: clocks of several machines order the feed but roughly.
+ * The smallest position among an organization's events since a time, or null. The oldest event's need not be the
+ * smallest, because the clocks of several machines differ.
  */
 async function firstPositionSince(
   queries: Queries,
@@ -250,7 +249,7 @@ async function firstPositionSince(
     .limit(1)
   if (!oldest) return null
   const until = new Date(oldest.created_at.getTime() + clocksDifferMilliseconds)
-  // The sum keeps a planner from going through the feed from its beginning until it is there.
+  // `+ 0` keeps a planner from scanning the feed from its beginning.
   const [first] = await queries
     .select({ position: sql`min(${position} + 0)` })
     .from(events)
