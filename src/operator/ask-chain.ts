@@ -3,7 +3,7 @@ import { createRpc, type Rpc, rawMessage } from "../engine/chain/rpc.ts"
 import type { ChainConfig } from "../platform/chain-settings.ts"
 import type { Context } from "../platform/context.ts"
 
-/** A client for people who wait for the answer: each provider has two seconds, and none is asked twice. */
+/** A client for when people wait for the answer: each provider gets two seconds, and none is asked twice. */
 export function createQuickClient(chain: ChainConfig, providers = createQuickProviders(chain)): Rpc {
   return createRpc(chain, providers.transport)
 }
@@ -45,7 +45,7 @@ async function troubleOf(chain: ChainConfig, now: Date): Promise<string | null> 
   }
 }
 
-/** What is wrong with a chain that answers: its address serves another one, or it makes no blocks any more. */
+/** What is wrong with a chain that answers: its address serves another chain, or it has stopped making blocks. */
 export function troubleWith(
   { chain_id, block_time_seconds }: ChainConfig,
   newest: { served: number; number: bigint; timestamp: bigint },
@@ -58,6 +58,6 @@ export function troubleWith(
   return `has made no block for ${seconds} seconds, since block ${newest.number}`
 }
 
-/** Longer than a development chain that nobody waits for leaves between its blocks. */
+/** Longer than an idle development chain pauses between blocks. */
 const leastStandstillSeconds = 180
 const standstillBlocks = 20

@@ -4,7 +4,7 @@ import { join } from "node:path"
 /** A package as it is shipped. */
 type Shipped = { name: string; version: string; licence: string; integrity: string; needs: string[] }
 
-/** Every installed package that production needs, directly or not, each version once, in the order of their names. */
+/** Every installed package that production needs, directly or not, each version once, by name. */
 export function shippedPackages(root: string): Shipped[] {
   const lock = readLock(root)
   const { dependencies = {}, optionalDependencies = {} } = lock.workspaces[""]
@@ -14,17 +14,17 @@ export function shippedPackages(root: string): Shipped[] {
     const key = resolve(lock, next.from, next.name)
     if (key === null || found.has(key)) continue
     const shipped = readPackage(root, lock, key)
-    // One that is for another system, and therefore not here.
+    // One for another system, so it is not installed.
     if (!shipped) continue
     found.set(key, shipped)
     for (const name of neededBy(lock, key)) open.push({ from: key, name })
   }
-  // The same version may stand in several places.
+  // The same version may be in several places.
   const once = new Map([...found.values()].map((each) => [referenceOf(each), each]))
   return [...once.values()].sort((one, other) => (referenceOf(one) < referenceOf(other) ? -1 : 1))
 }
 
-/** The same as a CycloneDX document: the same text for the same packages. */
+/** The same as a CycloneDX document, reproducible for the same packages. */
 export function cycloneDx(root: string, shipped: Shipped[]): Record<string, unknown> {
   const own = readJson(join(root, "package.json")) as Manifest & { license: string; engines: { bun: string } }
   const { bun } = own.engines
@@ -68,12 +68,12 @@ type Entry = [locator: string, registry: string, needs: Needs, integrity: string
 type Needs = { dependencies?: Record<string, string>; optionalDependencies?: Record<string, string> }
 type Lock = { workspaces: { "": Needs }; packages: Record<string, Entry> }
 
-/** The lock file is JSON with commas at the end of lists. */
+/** The lock file is JSON with trailing commas. */
 function readLock(root: string): Lock {
   return JSON.parse(readFileSync(join(root, "bun.lock"), "utf8").replaceAll(/,(\s*[}\]])/g, "$1")) as Lock
 }
 
-/** The key of the package that `name` is where `from` asks for it: the nearest one, as in `node_modules`. */
+/** The key of the package that `from` gets for `name`: the nearest one, as in `node_modules`. */
 function resolve({ packages }: Lock, from: string, name: string): string | null {
   for (let names = namesIn(from); ; names = names.slice(0, -1)) {
     const key = [...names, name].join("/")
@@ -82,7 +82,7 @@ function resolve({ packages }: Lock, from: string, name: string): string | null 
   }
 }
 
-/** A key is the names of packages inside one another, of which one with a scope has a slash itself. */
+/** A key is a path of package names, of which scoped ones contain a slash themselves. */
 function namesIn(key: string): string[] {
   return key.match(/(@[^/]+\/)?[^/]+/g) ?? []
 }
@@ -114,7 +114,7 @@ function wordsOf(license: Licence | undefined, licenses: Licence[] = []): string
   return all.map((each) => (typeof each === "string" ? each : each.type)).join(" OR ") || "unknown"
 }
 
-/** An expression of SPDX, or a name where it is none. */
+/** An SPDX expression, or a plain name. */
 function licencesOf(licence: string) {
   return / (OR|AND) /.test(licence)
     ? [{ expression: licence.replace(/^\(|\)$/g, "") }]
@@ -133,7 +133,7 @@ function readJson(path: string): unknown {
   return JSON.parse(readFileSync(path, "utf8"))
 }
 
-/** Each licence with what comes under it, the most first. */
+/** Each licence with its packages, the most used first. */
 export function licenceLines(shipped: Shipped[]): string {
   const byLicence = Map.groupBy(shipped, ({ licence }) => licence)
   return [...byLicence]

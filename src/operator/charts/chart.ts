@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode } from "xstate"
 
-/** A machine as it can be drawn: taken from its definition, nothing added and nothing left out. */
+/** A machine as it can be drawn, complete and from its definition alone. */
 export type Chart = { name: string; states: ChartState[]; transitions: ChartTransition[] }
 
 export type ChartState = {
@@ -18,15 +18,15 @@ export type ChartState = {
 export type ChartTransition = {
   id: string
   source: string
-  /** The state itself when an event changes no more than the context. */
+  /** The state itself if an event changes only the context. */
   target: string
-  /** The event as the machine knows it; `always` for a transition that waits for none. */
+  /** The event's type in the machine; `always` for an eventless transition. */
   event: string
   /** The event and its guard in words. */
   label: string
 }
 
-/** Reads a machine's definition. Every state and every transition of it is on the chart once. */
+/** Reads a machine's definition. Every state and transition is on the chart once. */
 export function chartOf(machine: AnyStateMachine): Chart {
   const nodes = nodesOf(machine.root)
   return {
@@ -38,7 +38,7 @@ export function chartOf(machine: AnyStateMachine): Chart {
   }
 }
 
-/** Whether a path is that of a state or of one inside it; everything is inside the machine itself. */
+/** Whether a path is a state or inside it; everything is inside the machine itself. */
 export function isInside(path: string, outer: string): boolean {
   return outer === "" || path === outer || path.startsWith(`${outer}.`)
 }

@@ -6,12 +6,12 @@ import type { Chart } from "./chart.ts"
 import { chartNamed } from "./machine-charts.ts"
 import { drawChart } from "./svg.ts"
 
-/** Where the drawing of a machine is kept, and its Mermaid text. */
+/** Where a machine's drawing or Mermaid text is kept. */
 export function diagramPath(name: MachineName, extension: "svg" | "md"): string {
   return fileURLToPath(new URL(`../../../machines/${name}.${extension}`, import.meta.url))
 }
 
-/** The SVG of a machine: the one that is kept when it is of this very definition, else a new one. */
+/** A machine's SVG: the kept one if it is of this very definition, else a new one. */
 export async function drawingOf(name: MachineName): Promise<string> {
   const path = diagramPath(name, "svg")
   const kept = existsSync(path) ? readFileSync(path, "utf8") : ""
@@ -21,7 +21,7 @@ export async function drawingOf(name: MachineName): Promise<string> {
 /** Draws a machine from its definition. */
 export async function drawAnew(name: MachineName): Promise<string> {
   const chart = chartNamed(name)
-  // The layout is large, and needed only where a definition is new.
+  // The layout engine is large, and needed only for a new definition.
   const { layOut } = await import("./layout.ts")
   return drawChart(await layOut(chart), hashOf(chart))
 }

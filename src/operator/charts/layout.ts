@@ -2,7 +2,7 @@ import ELK, { type ElkEdgeSection, type ElkExtendedEdge, type ElkNode } from "el
 import { type Chart, type ChartState, type ChartTransition, isInside } from "./chart.ts"
 import { anywhereText, countWidth, dotSize, letterWidth, lineHeight } from "./drawing-sizes.ts"
 
-/** A chart with a place for everything; lengths in pixels from the upper left corner. */
+/** A chart with coordinates, in pixels from the upper left corner. */
 export type Layout = {
   name: string
   width: number
@@ -14,7 +14,7 @@ export type Layout = {
 
 export type Box = { x: number; y: number; width: number; height: number }
 
-/** `box` is null for the machine itself, which the drawing as a whole stands for. */
+/** `box` is null for the machine itself, which is the whole drawing. */
 export type PlacedState = ChartState & { box: Box | null; anywhere: Box | null }
 
 /** `transition` is null for the arrow from a dot to an initial state. */
@@ -25,8 +25,8 @@ export type PlacedEdge = {
 }
 
 /**
- * Lays a chart out with the layered algorithm of the Eclipse Layout Kernel, from left to right or from top to bottom:
- * whichever is narrower.
+ * Lays out a chart with the layered algorithm of the Eclipse Layout Kernel, left to right or top to bottom, whichever
+ * is narrower.
  */
 export async function layOut(chart: Chart): Promise<Layout> {
   const across = await layOutTowards(chart, "RIGHT")
@@ -37,7 +37,7 @@ export async function layOut(chart: Chart): Promise<Layout> {
 async function layOutTowards(chart: Chart, direction: "RIGHT" | "DOWN"): Promise<Layout> {
   const layoutOptions = { ...rootOptions, "elk.direction": direction }
   const graph = await new ELK().layout({ ...elkNodeOf(chart, ""), layoutOptions })
-  // The kernel takes Bun's main thread for a worker of its own and leaves a listener, which would keep a process alive.
+  // The kernel takes Bun's main thread for its worker and leaves a listener, which would keep the process alive.
   Object.assign(globalThis, { onmessage: null })
   const places = placesIn(graph)
   const transitions = new Map(chart.transitions.map((transition) => [transition.id, transition]))

@@ -10,7 +10,7 @@ export function chartNamed(name: MachineName): Chart {
   return chartOf(machine)
 }
 
-/** The states of a machine in which actors are counted: those without inner ones, of all or of one state. */
+/** A machine's states without inner ones, in which actors are counted; only those within a state, if one is given. */
 export function innermostStates(machine: MachineName, within = ""): string[] {
   return chartNamed(machine)
     .states.filter(({ kind, path }) => kind !== "compound" && isInside(path, within))

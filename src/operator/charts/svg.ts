@@ -3,8 +3,8 @@ import { anywhereText, lineHeight } from "./drawing-sizes.ts"
 import type { Layout, PlacedEdge, PlacedState } from "./layout.ts"
 
 /**
- * A chart as an SVG document that needs nothing else. Each state has `data-state`, each transition
- * `data-source`, `data-target` and `data-event`, and each state a text with `data-count-of` for a number.
+ * A chart as a self-contained SVG document. States have `data-state` and a text with `data-count-of` for a number;
+ * transitions have `data-source`, `data-target` and `data-event`.
  */
 export function drawChart(layout: Layout, definitionHash: string): string {
   const { name, width, height } = layout
@@ -19,7 +19,7 @@ ${lines(layout.dots.map((dot) => html`<circle class="dot" cx="${round(dot.x + do
 `)
 }
 
-/** The drawing without its own style, for a page that has one. */
+/** The drawing without its own style, for a page that has its own. */
 export function withoutStyle(svg: string): string {
   return svg.replace(/<style>[^<]*<\/style>\n/, "")
 }
@@ -38,7 +38,7 @@ const standaloneStyle = `
 .arrow,.dot{fill:var(--line)}
 `
 
-/** One below the other, without an end of line after the last. */
+/** Joined by line ends, with none after the last. */
 function lines(parts: Markup[]): Markup {
   return trusted(parts.join("\n"))
 }

@@ -100,7 +100,7 @@ function laneTable(rows: OwnLane[]): string {
   )
 }
 
-/** What of a lane's own this process has not: without its chain nobody can say whose key it is. */
+/** What this process lacks for a lane: its chain, or, if it has that, its key. */
 function lackOf({ has_chain, has_key }: OwnLane): string {
   if (!has_chain) return ", its chain is not in CHAINS"
   return has_key ? "" : ", its key is not in SIGNER_KEYS"

@@ -101,7 +101,7 @@ function presentVerdict(
   }
 }
 
-/** What contradicts an earlier line of the same file: an address twice, a chip with two tags, a tag with two chips. */
+/** What contradicts an earlier line of the file: an address twice, a chip on two tags, a tag with two chips. */
 function conflictsInFile() {
   const firstLines = new Map<string, number>()
   const chips = new Map<string, { line: number; uid: string }>()

@@ -111,7 +111,7 @@ function chipIdsIn(values: Values): string[] {
   return [...new Set(ids.map((id) => id.toUpperCase()))]
 }
 
-/** One document, or one table, a page of chips after the other. */
+/** One JSON document, or one table, a page of chips at a time. */
 async function* listed(context: Context, organizationId: string, isJson: boolean): AsyncGenerator<string> {
   let count = 0
   yield isJson ? '{\n  "chips": [' : ""
@@ -136,7 +136,7 @@ const listColumns = [
   "RESERVED FOR",
   "RETIRED",
 ]
-/** A page knows nothing of the next one, so the columns are as wide as they can ever have to be. */
+/** Later pages are not known yet, so the columns are as wide as they may have to be. */
 const listWidths = [10, 4, 8, 8, 8, 8, 36, 36, 24]
 
 function cellsOf(chip: ReturnType<typeof presentStockChip>): string[] {
@@ -153,7 +153,7 @@ function lineOf(cells: string[]): string {
     .trimEnd()}\n`
 }
 
-/** A file piece by piece, however long it is. */
+/** A file in pieces, however long it is. */
 function* piecesOf(path: string): Generator<string> {
   const decoder = new TextDecoder("utf-8")
   const bytes = Buffer.alloc(PIECE_BYTES)

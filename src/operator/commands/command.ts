@@ -9,39 +9,39 @@ export type Command = {
   does: string
   /** What follows the name, as the usage shows it. */
   takes: string
-  /** What its own usage says besides, in lines. */
+  /** What else its own usage says, in lines. */
   about?: string
-  /** The one argument without a name, such as `CHIP_ID`. */
+  /** The one positional argument, such as `CHIP_ID`. */
   argument?: string
-  /** Options that take a value; the required ones are true. */
+  /** Options that take a value; true if required. */
   options: Record<string, boolean>
-  /** A world is held to the secret its database was written with, unless it is for putting just that right. */
+  /** A world checks that its database was written with its secret, except for commands that repair exactly that. */
   needs?: "unchecked world"
   /** Options without a value. */
   flags?: string[]
-  /** Reads what it was given, throwing `UsageError`, and answers how to do it once the service's world is open. */
+  /** Parses what it was given, or throws `UsageError`; answers what to do once the world is open. */
   plan(values: Values): (world: World) => Promise<Output>
 }
 
-/** What a command answers: the document of `--json`, and the same for people. */
+/** What a command answers: the document for `--json`, and the same as text. */
 export type Output = ShortOutput | LongOutput
 
-/** `isRefusal`: it was done, and what it looked at is not as it should be, so the command ends with 1. */
+/** `isRefusal`: the command ran and found something wrong, so it exits with 1. */
 type ShortOutput = { document: Record<string, unknown>; text: string; isRefusal?: boolean }
 
-/** The same where it may be long: in pieces, each made when the one before is written. */
+/** The same if it may be long: in pieces, each made once the previous one is written. */
 type LongOutput = { pieces: (isJson: boolean) => AsyncIterable<string> }
 
-/** Wrong usage, which ends with 2: one line that names what is wrong. */
+/** Wrong usage, which exits with 2: one line that names what is wrong. */
 export class UsageError extends Error {
   override name = "UsageError"
 }
 
 /** What a command was given. */
 export type Values = {
-  /** The argument without a name. */
+  /** The positional argument. */
   argument: string
-  /** An option's text, or null when it was not given. */
+  /** An option's text, or null if it was not given. */
   option(name: string): string | null
   /** A required option's text. */
   required(name: string): string
@@ -49,7 +49,7 @@ export type Values = {
   flag(name: string): boolean
 }
 
-/** Takes a command's own words apart. Throws `UsageError`. */
+/** Parses a command's own words. Throws `UsageError`. */
 export function parseValues(command: Command, words: string[]): Values {
   const { values, positionals } = parseWords(command, words)
   const missing = Object.entries(command.options).find(
@@ -68,13 +68,13 @@ export function parseValues(command: Command, words: string[]): Values {
   }
 }
 
-/** A whole number of at least `least` among the options; null when it was not given. Throws `UsageError`. */
+/** An option as a whole number of at least `least`; null if it was not given. Throws `UsageError`. */
 export function wholeNumber(values: Values, name: string, least: number): number | null {
   const text = values.option(name)
   return text === null ? null : wholeNumberIn(text, name, least)
 }
 
-/** The same of one text: an option may hold several numbers, or a word instead. Throws `UsageError`. */
+/** The same for one text, because an option may hold several numbers, or a word. Throws `UsageError`. */
 export function wholeNumberIn(text: string, name: string, least: number): number {
   const number = Number(text)
   if (/^\d{1,15}$/.test(text) && number >= least) return number

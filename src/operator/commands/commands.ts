@@ -20,7 +20,7 @@ import { secretCommands } from "./secrets.ts"
 import { stuck } from "./stuck.ts"
 import { webhooks } from "./webhooks.ts"
 
-/** Every command of the operator CLI, in the order in which its usage tells them. */
+/** Every command of the operator CLI, in the order of its usage. */
 export const commands: readonly Command[] = [
   ...organizationCommands,
   ...publishableKeyCommands,

@@ -82,8 +82,8 @@ function recipientsOf(values: Values): string[] {
 }
 
 /**
- * The id of the order that a folder is for, drawn the first time and written down before anything is registered, so that
- * the same command goes on with the same order however it was cut short.
+ * The id of a folder's order. It is drawn and written down before anything is registered, so that the same command
+ * continues the same order, wherever it was interrupted.
  */
 function orderIdOf(folder: string, order: object): string {
   mkdirSync(folder, { recursive: true })
@@ -100,8 +100,8 @@ function orderIdOf(folder: string, order: object): string {
 }
 
 /**
- * A manifest, which is written once all of its chips are registered, may be all that tells which tags were made: none is
- * written in its place where chips of its order are forgotten.
+ * Refuses to overwrite a manifest whose chips the database has forgotten: it may be the only record of the tags made.
+ * A manifest is written once all its chips are registered.
  */
 async function requireKnownManifest(
   { db }: Context,

@@ -126,7 +126,7 @@ function newMaster(): Uint8Array {
   return randomBytes(KEY_BYTES)
 }
 
-/** The key of a file; what stands in it is never quoted. */
+/** The key in a file, whose content is never quoted. */
 function givenMaster(values: Values): Uint8Array | null {
   const file = values.option("master-key-file")
   if (file === null) return null
@@ -135,7 +135,7 @@ function givenMaster(values: Values): Uint8Array | null {
   throw new UsageError("--master-key-file takes a file with one key of 32 hexadecimal digits")
 }
 
-/** Only a dev service, which leaves this file, may have tags whose keys everybody knows. */
+/** Only a dev service, which has this file, may have tags with well-known keys. */
 function isDev({ config }: Context): boolean {
   return existsSync(join(config.data_dir, "dev.json"))
 }

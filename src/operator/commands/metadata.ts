@@ -63,7 +63,7 @@ issued later, cannot be read any more, for good once the base is frozen.`,
   },
 }
 
-/** What is read elsewhere outlives the pages of this service. */
+/** With a base, links to this service's pages are left out, because the files may outlive it. */
 function fileOf(document: TokenDocument | CollectionDocument, base: string | null): string {
   const pages = { external_url: undefined, external_link: undefined }
   return JSON.stringify(base === null ? document : { ...document, ...pages })

@@ -293,7 +293,7 @@ function chainIds(text: string): number[] {
   return text.split(",").map((each) => wholeNumberIn(each.trim(), "allowed-chains", 1))
 }
 
-/** A time among the options, in UTC; null when it was not given. Throws `UsageError`. */
+/** An option as a time in UTC; null if it was not given. Throws `UsageError`. */
 function timeIn(values: Values, name: string): Date | null {
   const text = values.option(name)
   if (text === null) return null
@@ -304,7 +304,7 @@ function timeIn(values: Values, name: string): Date | null {
   throw new UsageError(`--${name} takes a day or time in UTC such as 2027-01-31T00:00:00Z, not "${text}"`)
 }
 
-/** The quota under its column's name when it is given; null is unlimited. */
+/** A quota option under its column's name, if given; null is unlimited. */
 function quota<Column extends keyof Quotas>(
   values: Values,
   name: string,

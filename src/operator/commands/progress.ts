@@ -1,4 +1,4 @@
-/** On a terminal only: one line that is written over, with a bar. */
+/** On a terminal only: one line with a bar that is overwritten. */
 export function showProgress(step: string, done: number, total: number, things: string): void {
   if (!process.stderr.isTTY) return
   const filled = Math.round((done / total) * BAR_CELLS)

@@ -103,7 +103,7 @@ function presentKey(key: PublishableKeyRow) {
 
 const unitSeconds: Record<string, number> = { s: 1, m: 60, h: 60 * 60, d: 24 * 60 * 60 }
 
-/** A length of time among the options, in seconds; null when it was not given. Throws `UsageError`. */
+/** An option as a duration in seconds; null if it was not given. Throws `UsageError`. */
 function secondsIn(values: Values, name: string): number | null {
   const text = values.option(name)
   if (text === null) return null

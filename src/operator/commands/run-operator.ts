@@ -12,11 +12,11 @@ import { OperatorRefusal } from "../verbs/refusal.ts"
 import { type Command, type Output, parseValues, UsageError } from "./command.ts"
 import { commands } from "./commands.ts"
 
-/** Where a command prints what it answers, and what it complains of. */
+/** Where a command prints its answer and its complaints. */
 export type Terminal = { print(text: string): void | Promise<void>; complain(text: string): void }
 
 /**
- * Runs one command of the operator CLI on the service that the environment configures, which is read only when the
+ * Runs one operator command on the service that the environment configures; the environment is read only if the
  * command is well formed. Answers the exit code: 0 done, 1 refused or failed, 2 wrong usage.
  */
 export async function runOperator(
@@ -59,7 +59,7 @@ async function runCommand(
   if (!command) throw new UsageError(unknownCommand(words))
   const run = command.plan(parseValues(command, words.slice(command.name.split(" ").length)))
   const open = command.needs === "unchecked world" ? openUncheckedWorld : openWorld
-  // A log is for who watches a process: what a command has to say it says itself.
+  // Logs are for long-running processes; a command says what it has to say itself.
   const world = await open(loadConfig({ LOG_LEVEL: "error", ...readEnvironment() }), tell)
   try {
     await show(await run(world))
@@ -83,7 +83,7 @@ function topicOf([topic]: string[]): readonly Command[] {
   return commands.filter(({ name }) => name.split(" ")[0] === topic)
 }
 
-/** How to call the command that was meant, or those of its topic; else what each of all of them does. */
+/** How to call the command that was meant, or those of its topic; else an overview of all. */
 function usage(words: string[]): string {
   const meant = commands.filter((command) => startsWith(words, command))
   const shown = [meant, topicOf(words)].find((each) => each.length > 0)

@@ -47,7 +47,7 @@ again. Run secrets rewrap then: it names them, and what to do about each.`,
 
 type SealedKindName = keyof Awaited<ReturnType<typeof rewrapAll>>
 
-/** What it is that no longer opens, and what is to be done about it. */
+/** What no longer opens, and what to do about it. */
 type LostThing = { name: string; advice: string }
 
 const lostThings: Record<SealedKindName, LostThing> = {
@@ -71,7 +71,7 @@ function adviceOn({ name, advice }: LostThing, places: string[]): string {
   return `${places.length} ${name} open under neither secret: ${advice} (${places.slice(0, 20).join(", ")})`
 }
 
-/** On a terminal only: one line that is written over. */
+/** On a terminal only: one line that is overwritten. */
 function showProgress(kind: string, done: number): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${kind.replaceAll("_", " ")}: ${done}`)
 }

@@ -2,7 +2,7 @@
 type Shown = string | number | boolean | Date | null | undefined
 const none = "-"
 
-/** A table with a header line and columns as wide as they must be; those in which nothing stands are left out. */
+/** A table with a header line and columns as wide as needed; empty columns are left out. */
 export function table(header: string[], rows: Shown[][]): string {
   if (rows.length === 0) return "none"
   const columns = header
@@ -24,7 +24,7 @@ function padded(cells: string[]): string[] {
   return cells.map((cell) => cell + " ".repeat(width - Bun.stringWidth(cell)))
 }
 
-/** One line for each field: its name and its value. */
+/** A line per field: its name and its value. */
 export function fields(values: Record<string, Shown>): string {
   const width = Math.max(...Object.keys(values).map((name) => name.length))
   return Object.entries(values)

@@ -4,10 +4,10 @@ import { actors } from "../../db/schema.ts"
 import type { MachineName } from "../../engine/actors/lifecycles.ts"
 import { innermostStates } from "../charts/machine-charts.ts"
 
-/** How many actors are in each state, by machine and state; a state that nobody is in is left out. */
+/** How many actors are in each state, by machine and state; empty states are left out. */
 export type Counts = Record<string, Record<string, number>>
 
-/** Counts every actor. Reads one index from end to end, so its answer is shared: see `createCounts`. */
+/** Counts every actor. Scans a whole index, so its answer is shared: see `createCounts`. */
 async function countActors(queries: Queries): Promise<Counts> {
   const rows = await queries
     .select({ machine: actors.machine, state: actors.state, actors: count() })
@@ -22,7 +22,7 @@ async function countActors(queries: Queries): Promise<Counts> {
   return counts
 }
 
-/** Counts at most once a second for all who watch, and never for more than a twentieth of the time. */
+/** Counts at most once a second for all viewers, and never for more than a twentieth of the time. */
 export function createCounts(queries: Queries): () => Promise<Counts> {
   let known: Promise<Counts> | undefined
   let freshUntil = 0
@@ -43,12 +43,12 @@ export function createCounts(queries: Queries): () => Promise<Counts> {
 
 type ListedActor = { id: string; state: string; organization_id: string | null; updated_at: Date }
 
-/** After whom a list goes on that shows first who is in the state for the longest time. */
+/** Where a list continues that is ordered by the time in the state, longest first. */
 export type Mark = { updated_at: Date; id: string }
 
 export type ListedActors = { rows: ListedActor[]; next: Mark | null }
 
-/** The actors that are in a state, or in one of those inside it, for the longest time. */
+/** The actors that have been in a state, or in one inside it, the longest. */
 export async function oldestActors(
   queries: Queries,
   machine: MachineName,
@@ -67,7 +67,7 @@ export async function oldestActors(
   }
 }
 
-/** Each innermost state by itself, because only then an index gives the order. */
+/** Each innermost state separately, because only then does an index give the order. */
 async function oldestIn(
   queries: Queries,
   machine: MachineName,

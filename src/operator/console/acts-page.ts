@@ -18,7 +18,7 @@ ${actsTable(acts)}
   )
 }
 
-/** The same as a part of another page. */
+/** The same as part of another page. */
 export function actsTable(acts: ShownAct[]): Markup {
   if (acts.length === 0) return html`<p class="empty">Nothing.</p>`
   return html`<div class="scroll" tabindex="0" role="group" aria-label="what operators did"><table>

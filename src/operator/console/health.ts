@@ -8,10 +8,10 @@ import { readChainStatus } from "../verbs/chain-status.ts"
 import { describeDoubled } from "../verbs/found-serials.ts"
 import { findStuck, mostStuck } from "../verbs/stuck.ts"
 
-/** One thing that an operator looks at first. `address` leads to more, where there is more. */
+/** One thing that an operator looks at first. `address` links to more, if there is more. */
 export type Sign = { is_wrong: boolean; text: string; address: string | null }
 
-/** What is wrong now, and what is right beside it; asked at most every five seconds for all who watch. */
+/** What is wrong now, then what is right; read at most every five seconds for all viewers. */
 export function createHealth(context: Context): () => Promise<Sign[]> {
   let known: Promise<Sign[]> | undefined
   let freshUntil = 0
@@ -66,7 +66,7 @@ function right(text: string, address: string | null = null): Sign {
 type Stuck = Awaited<ReturnType<typeof findStuck>>
 type ChainStatus = Awaited<ReturnType<typeof readChainStatus>>
 
-/** The oldest speaks for all that wait for the same reason. */
+/** The oldest stands for all that wait for the same reason. */
 function stuckSigns(stuck: Stuck): Sign[] {
   const reasons = Map.groupBy(stuck, ({ reason }) => reason)
   if (reasons.size === 0) return [right("nothing is stuck")]
@@ -85,7 +85,7 @@ function stuckSigns(stuck: Stuck): Sign[] {
 
 const mostReasons = 5
 
-/** A lane that is open may still say what keeps it from going on. */
+/** An open lane may still say what holds it up. */
 function laneSigns(lane: ChainStatus["lanes"][number]): Sign[] {
   const { id, status, reason, balance, runway_transactions } = lane
   const has = balance ?? "a balance nobody knows"
@@ -128,7 +128,7 @@ function progressOf(
   return { is_wrong: behind > settings.finality_depth, text, address: null }
 }
 
-/** Timers are fired by any worker, and by whoever reads their actor. */
+/** Any worker fires timers, and so does whoever reads their actor. */
 async function timerSigns(queries: Queries, now: Date): Promise<Sign[]> {
   const [overdue] = await queries
     .select({ id: actorTimers.actor_id, due_at: actorTimers.due_at })
@@ -159,7 +159,7 @@ async function webhookSigns(queries: Queries, now: Date): Promise<Sign[]> {
   })
 }
 
-/** An endpoint without a backlog is well, and one whose organization paused it is its own affair. */
+/** An endpoint without a backlog is fine, and so is one that its organization has paused. */
 function isTroubled({ status, waiting_since, last_refusals }: WebhookState, now: Date): boolean {
   if (waiting_since === null) return false
   if (status === "enabled" && now.getTime() - Date.parse(waiting_since) > deliveredMilliseconds) return true
@@ -168,7 +168,7 @@ function isTroubled({ status, waiting_since, last_refusals }: WebhookState, now:
 
 const deliveredMilliseconds = 5 * 60_000
 
-/** Events get their place in the feed from a worker, within moments. */
+/** A worker gives events their place in the feed within moments. */
 async function feedSigns(queries: Queries, now: Date): Promise<Sign[]> {
   const [late] = await queries.select({ there: count() }).from(events).where(isNull(events.position))
   const [first] = await queries
@@ -185,7 +185,7 @@ async function feedSigns(queries: Queries, now: Date): Promise<Sign[]> {
   ]
 }
 
-/** Suspended on purpose, so it is said quietly. */
+/** Suspended on purpose, so it is not called wrong. */
 async function suspendedSigns(queries: Queries): Promise<Sign[]> {
   const rows = await queries
     .select({ name: organizations.name, suspended_at: organizations.suspended_at })

@@ -3,7 +3,7 @@ import { html } from "../../platform/html.ts"
 import { actsTable, type ShownAct } from "./acts-page.ts"
 import { consolePage } from "./page.ts"
 
-/** An organization, whether its credentials are taken, and who changed that. */
+/** An organization, whether it is suspended, and who changed that. */
 export function organizationPage(organization: OrganizationRow, acts: ShownAct[]): string {
   const { id, name, suspended_at, default_chain_id } = organization
   const act = suspended_at ? "resume" : "suspend"

@@ -1,12 +1,12 @@
 import { html, type Markup } from "../../platform/html.ts"
 import { shellPage } from "./shell.ts"
 
-/** A page for an address that leads to nothing: `what` says what there is not. */
+/** A page for an unknown address: `what` says what does not exist. */
 export function missingPage(what: string): string {
   return consolePage("Not found", html`<main id="main"><h1>Not found</h1><p class="empty">${what}</p></main>`)
 }
 
-/** A page of the console; `words` is what was searched for. */
+/** A page of the console; `words` is the search text. */
 export function consolePage(title: string, main: Markup, words = ""): string {
   return shellPage(
     title,

@@ -31,7 +31,7 @@ import { takeForm } from "./take-form.ts"
 import { actorPage, overviewPage, searchPage, statePage } from "./views.ts"
 import { webhooksPage } from "./webhooks.ts"
 
-/** The lifecycle console: where everything is and why, for those who operate the service. */
+/** The lifecycle console: shows operators where everything is and why. */
 export function consolePages(context: Context): Hono {
   const queries = context.db.read
   const askChain = createAskChain(context)
@@ -132,7 +132,7 @@ function noneIfUnknown(error: unknown): null {
   throw error
 }
 
-/** The address of the browser, which the port hands over. */
+/** The browser's address, which the port passes on. */
 function peerOf(env: unknown): string {
   return String((env as { peer?: string } | undefined)?.peer ?? "")
 }
@@ -146,7 +146,7 @@ function isMachine(name: string): name is MachineName {
   return Object.hasOwn(lifecycles, name)
 }
 
-/** Text that is no mark begins the list. */
+/** Null, which begins the list, for text that is no mark. */
 function markIn(text = ""): Mark | null {
   const [at = "", name = ""] = text.split(",")
   const id = parseId(name)

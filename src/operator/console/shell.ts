@@ -4,7 +4,7 @@ import { html, type Markup, webPage } from "../../platform/html.ts"
 import { fontAt } from "../../platform/look/fonts.ts"
 import { palette } from "../../platform/look/look.ts"
 
-/** A page that looks as the console does: the login page is one too. */
+/** A page in the style of the console, as the login page is too. */
 export function shellPage(title: string, body: Markup): string {
   return webPage({
     title: `${title} · lifecycle console`,
@@ -16,7 +16,7 @@ export function shellPage(title: string, body: Markup): string {
   })
 }
 
-/** What the pages load. The login page needs it too, so nobody is asked for the token. */
+/** What the pages load. No token is needed, because the login page loads it too. */
 export function shellAssets(): Hono {
   const style = `${palette}${readAsset("console.css")}`
   const script = readAsset("browser.js")

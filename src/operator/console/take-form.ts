@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from "hono"
 
 /**
- * Takes what a form sends and refuses everything else: somebody's webhook endpoint may lead to this port, and what it is
- * sent, in words that are theirs, comes as JSON and names no page of another site.
+ * Accepts only forms: somebody's webhook endpoint may point at this port, and its deliveries, whose content they
+ * choose, are JSON and carry no foreign origin.
  */
 export const takeForm: MiddlewareHandler = async (c, next) => {
   const [type = ""] = (c.req.header("content-type") ?? "").split(";")

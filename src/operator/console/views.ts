@@ -14,7 +14,7 @@ import { consolePage, moment } from "./page.ts"
 
 type Drawing = { machine: MachineName; svg: string }
 
-/** What is wrong now, and all machines, each state with the number of actors in it. */
+/** What is wrong now, and all machines with the number of actors in each state. */
 export function overviewPage(drawings: Drawing[], counts: Counts, signs: Sign[]): string {
   return consolePage(
     "Machines",
@@ -46,14 +46,14 @@ function totalOf(counts: Record<string, number>): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 
-/** What is written into a drawing: how many are in each state, or where one actor is and how long it was where. */
+/** What is written into a drawing: counts per state, or where one actor is and how long it was in each state. */
 type Drawn = {
   counts: Record<string, number> | null
   current: string | null
   stays: ReadonlyMap<string, number> | null
 }
 
-/** The drawing with each state leading to its actors, and its number or length of time in it. */
+/** The drawing with each state linked to its actors, and its count or time written into it. */
 function chart(svg: string, machine: MachineName, { counts, current, stays }: Drawn): Markup {
   const linked = withoutStyle(svg).replaceAll(
     /<g class="state (\w+)" data-state="([^"]+)">([\s\S]*?)<\/g>/g,
@@ -73,7 +73,7 @@ function chart(svg: string, machine: MachineName, { counts, current, stays }: Dr
   return trusted(linked)
 }
 
-/** The drawing with every transition that was taken told apart. */
+/** The drawing with every transition marked that was taken. */
 function wayIn(drawing: Markup, journal: StoryEntry[]): Markup {
   return trusted(
     String(drawing).replaceAll(
@@ -96,7 +96,7 @@ function stateAddress(machine: string, state: string): string {
   return `/console/machines/${machine}/states/${encodeURIComponent(state)}`
 }
 
-/** Who is in a state for the longest time, a page at a time. */
+/** The actors that have been in a state the longest, a page at a time. */
 export function statePage(
   machine: MachineName,
   state: string,
@@ -128,7 +128,7 @@ ${more && html`<p><a class="button" href="${more}" rel="next">The next ones</a><
   )
 }
 
-/** Short enough for a row; the whole of it is behind it. */
+/** Shortened for a row; the title has all of it. */
 function walletOf(address: string | null | undefined): Markup | null {
   if (!address) return null
   return html`<a class="mono" href="/console/search?q=${address}" title="${address}">${address.slice(0, 6)}…${address.slice(-4)}</a>`
@@ -145,7 +145,7 @@ function ageOf(since: Date, now: Date): string {
   return `${Math.floor(seconds / size)} ${name}`
 }
 
-/** An actor's story: where it is, why, and how it came there. */
+/** An actor's story: where it is, why, and how it got there. */
 export function actorPage(story: Story, svg: string, said: string | null, now: Date): string {
   const stays = staysOf(story.journal, now)
   return consolePage(

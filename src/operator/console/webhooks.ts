@@ -2,7 +2,7 @@ import { html, type Markup } from "../../platform/html.ts"
 import { statusWords, type WebhookState } from "../stories/webhook-states.ts"
 import { consolePage } from "./page.ts"
 
-/** The webhook endpoints of all organizations, with what waits for each and why it last refused something. */
+/** All organizations' webhook endpoints, with what waits for each and its last refusals. */
 export function webhooksPage(states: WebhookState[]): string {
   return consolePage(
     "Webhooks",
@@ -22,7 +22,7 @@ ${
   )
 }
 
-/** One below the other, so that a phone shows what matters without being pushed aside. */
+/** Stacked in one cell, so that a phone shows what matters without scrolling sideways. */
 function endpointRow(state: WebhookState): Markup {
   const { id, url, waiting, waiting_since, last_refusals, organization_id } = state
   return html`<tr data-endpoint="${id}"><td class="words"><a class="mono" href="/console/actors/${id}">${id}</a>

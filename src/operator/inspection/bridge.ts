@@ -4,7 +4,9 @@ import { look } from "../../platform/look/look.ts"
 
 const styleHash = createHash("sha256").update(look).digest("base64")
 
-/** A page that shows the feed in the Stately inspector, which a person must open: until then nothing leaves the machine. */
+/**
+ * A page that shows the feed in the Stately inspector once a person opens it; until then nothing leaves the machine.
+ */
 export function bridgePage(): Response {
   const headers = {
     "content-type": "text/html; charset=utf-8",
@@ -31,7 +33,7 @@ Wallets and authorizations are not in the feed. Before you press it, nothing lea
 <script type="module" src="/bridge.js"></script>`,
 })
 
-/** The feed tells everything again on each connection; what the inspector has seen already is not handed on twice. */
+/** The feed repeats everything on each connection; what the inspector has already seen is not passed on again. */
 const scriptText = `const inspector = "https://stately.ai"
 const told = new Map()
 let target = null

@@ -21,19 +21,19 @@ export type InspectionFeed = {
 type InspectionOptions = {
   /** 0 picks a free one. */
   port: number
-  /** The actors to follow; with none, those that changed last and those that change from now on. */
+  /** The actors to follow; if empty, those that changed last and those that change from now on. */
   ids: string[]
   every_milliseconds: number
 }
 
 /**
- * Tells whoever connects, on this machine only, what actors did and then what they do. Everything is told from the
- * beginning on each connection, so a receiver that was away has missed nothing. Throws `StartError`.
+ * Tells whoever connects from this machine what actors did and do. Each connection gets everything from the
+ * beginning, so a receiver that was away has missed nothing. Throws `StartError`.
  */
 export function startInspectionFeed(context: Context, options: InspectionOptions): InspectionFeed {
   const queries = context.db.read
   const told = new Map<string, InspectionMessage[]>()
-  /** The versions of those that were found at the last look. */
+  /** The versions of the actors found at the last look. */
   let seen: ReadonlyMap<string, number> = new Map()
   let since: Date | null = null
   let stopped = false
@@ -86,13 +86,13 @@ export function startInspectionFeed(context: Context, options: InspectionOptions
   }
 }
 
-/** Actors that are kept for those who connect later. */
+/** How many actors are kept for those who connect later. */
 const mostActors = 200
 
-/** A change is of the moment at which its database transaction began, and is there only once that is over. */
+/** A change carries the time its database transaction began, but appears only once that is over. */
 const lateMilliseconds = 10_000
 
-/** From when on changes are looked for next: at first, none that were before those that are told. */
+/** Since when changes are looked for next; at first, none older than those already told. */
 function nextSince(since: Date | null, recent: Change[]): Date | null {
   const [oldest, newest] = [recent[0], recent.at(-1)]
   if (!oldest || !newest) return since
@@ -112,7 +112,7 @@ function listen(port: number, everything: () => InspectionMessage[]) {
       reusePort: false,
       fetch(request, server) {
         const { pathname } = new URL(request.url)
-        // Any page in any browser may try a web socket on this machine: only this feed's own page may.
+        // Any page in any browser may try a web socket on this machine; only this feed's own page is let in.
         const own = [`http://127.0.0.1:${server.port}`, `http://localhost:${server.port}`]
         const origin = request.headers.get("origin")
         const host = `http://${request.headers.get("host")}`
@@ -141,12 +141,12 @@ function listen(port: number, everything: () => InspectionMessage[]) {
   }
 }
 
-/** Those that changed since a time, or, before the first look, those that changed last; the earliest change first. */
+/** The actors changed since a time or, at the first look, those changed last; earliest change first. */
 async function changedActors(queries: Queries, since: Date | null): Promise<Change[]> {
   const states = machineNames.flatMap((machine) =>
     innermostStates(machine).map((state) => ({ machine, state })),
   )
-  // State by state, because then an index leads to the newest.
+  // State by state, because then an index finds the newest.
   const lists = await Promise.all(
     states.map(({ machine, state }) => {
       const isThere = and(eq(actors.machine, machine), eq(actors.state, state))
@@ -186,7 +186,7 @@ async function recordsOf(queries: Queries, ids: string[]) {
   return found.flatMap((actor) => {
     if (!actor) return []
     const { id } = actor
-    // The three reads are not of one moment: entries newer than the row wait for the next look.
+    // The three reads are not simultaneous: entries newer than the row wait for the next look.
     const known = journal.filter(({ actor_id, number }) => actor_id === id && number <= actor.version)
     return [{ actor, journal: known, effects: work.filter(({ actor_id }) => actor_id === id) }]
   })

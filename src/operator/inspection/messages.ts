@@ -26,7 +26,7 @@ export type InspectionMessage = {
 
 type InspectedSnapshot = { status: string; value?: unknown; context?: unknown }
 
-/** An actor as the database has it, with its journal and its effects, each oldest first. */
+/** An actor's row, with its journal and effects, each oldest first. */
 type RecordedActor = {
   actor: ActorRow
   journal: (typeof actorEvents.$inferSelect)[]
@@ -34,13 +34,13 @@ type RecordedActor = {
 }
 
 /**
- * All there is to tell of an actor, always in the same order: itself, each event with the snapshot after it, and its
- * effects as children. What was told before is the beginning of what is told later, but for an actor without a journal.
+ * All messages about an actor, always in the same order: itself, each event with the snapshot after it, and its
+ * effects as children. Messages are only ever appended, except for an actor without a journal.
  */
 export function messagesOf({ actor, journal, effects }: RecordedActor): InspectionMessage[] {
   const machine = actor.machine as MachineName
   const events = journal.map(({ event }) => event)
-  // What an older version of the machine stored is replayed once the actor has been migrated.
+  // Events of an older version of the machine are replayed once the actor has been migrated.
   const isOfNow = journal.length > 0 && actor.machine_version === lifecycles[machine].version
   const steps = isOfNow ? replaySteps(machine, events).map((step) => step && inspected(step)) : []
   const current = inspected(actor.snapshot as InspectedSnapshot)
@@ -121,7 +121,7 @@ function effectMessages(actorId: string, effect: RecordedActor["effects"][number
   ]
 }
 
-/** The effect whose result an event is: the last of its name that was closed. */
+/** The effect whose result an event is: the last one of that name. */
 function sourceOf(event: JournalEvent, effects: RecordedActor["effects"]): string | undefined {
   const [, name] = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type) ?? []
   return effects.findLast(({ invoke_id }) => invoke_id === name)?.id
@@ -131,7 +131,7 @@ function inspected(snapshot: { status: string; value?: unknown; context?: unknow
   return { status: snapshot.status, value: snapshot.value, context: allowed(snapshot.context) }
 }
 
-/** What the inspector may show of contexts, inputs and outputs. Wallets and authorizations are not among it. */
+/** What the inspector may show of contexts, inputs and outputs: no wallets and no authorizations. */
 const allowedKeys = new Set([
   ...["collection_id", "unit_id", "lane_id", "chip_id", "previous_chip_id", "bulk_pairing_id", "serial"],
   ...["transaction_hash", "failure", "code", "message", "outcome", "ttl_seconds", "input", "output", "error"],
@@ -151,7 +151,7 @@ function allowedEvent(event: JournalEvent): JournalEvent {
   return { ...(allowed(event) as object), type: event.type }
 }
 
-/** Each machine's definition without its context, functions by their name. */
+/** Each machine's definition without its context, functions replaced by their names. */
 const definitions = new Map(machineNames.map((name) => [name, definitionOf(lifecycles[name].machine)]))
 
 function definitionOf(machine: AnyStateMachine): string {

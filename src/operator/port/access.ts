@@ -10,16 +10,16 @@ import { shellPage } from "../console/shell.ts"
 import { takeForm } from "../console/take-form.ts"
 
 type Access = {
-  /** Lets in who may log in: no page of another site, and, where there is no token, this machine only. */
+  /** Refuses pages of other sites and, if there is no token, other machines. */
   refuseStrangers: MiddlewareHandler
-  /** Lets in who presents the token or has logged in with it; the others are told how. */
+  /** Lets in whoever presents the token or has logged in with it; others are told how. */
   requireToken: MiddlewareHandler
   loginPages: Hono<{ Bindings: { peer: string } }>
 }
 
 /**
- * Who may use the operator port. With `OPERATOR_TOKEN`: who presents it as a bearer token, or has logged in with it.
- * Without: whoever is on this machine, but no page of another site.
+ * Who may use the operator port. With `OPERATOR_TOKEN`: whoever presents it as a bearer token, or has logged in with
+ * it. Without: whoever is on this machine, except pages of other sites.
  */
 export function createAccess({ config, clock, steadyClock }: Context): Access {
   const token = config.operator_token
@@ -70,7 +70,7 @@ export function createAccess({ config, clock, steadyClock }: Context): Access {
 }
 
 const sessionSeconds = 12 * 3600
-/** Of one client; then not even the right one is looked at. */
+/** Per client; after that not even the right token is checked. */
 const mostWrongTokens = { requests: 10, seconds: 60 }
 
 function isSame(one: string, other: string): boolean {
@@ -78,7 +78,7 @@ function isSame(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other))
 }
 
-/** Whether a cookie is one that a login with this token left, and is not over. */
+/** Whether a cookie is from a login with this token and has not expired. */
 function isOpen(session: string, token: string, now: Date): boolean {
   const [, until = "", seal = ""] = /^(\d{1,15})\.([0-9a-f]{64})$/.exec(session) ?? []
   return isSame(seal, sealOf(token, until)) && Number(until) > now.getTime()
@@ -88,7 +88,7 @@ function sealOf(token: string, until: string): string {
   return createHmac("sha256", token).update(`operator session until ${until}`).digest("hex")
 }
 
-/** Browsers name the page that sends a form; programs have none to name. */
+/** Browsers name the page that sends a form; programs name none. */
 function isFromAnotherSite(request: HonoRequest): boolean {
   if (request.method === "GET" || request.method === "HEAD") return false
   const origin = request.header("origin")
@@ -96,7 +96,7 @@ function isFromAnotherSite(request: HonoRequest): boolean {
   return !URL.canParse(origin) || new URL(origin).host !== request.header("host")
 }
 
-/** A name that somebody else's name server leads here is refused: its pages would read these. */
+/** A foreign name that resolves to this machine is refused: its pages could read these (DNS rebinding). */
 function isAskedAsLoopback(request: HonoRequest): boolean {
   const host = request.header("host") ?? ""
   return isLoopback(host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"))

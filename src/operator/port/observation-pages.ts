@@ -5,7 +5,7 @@ import { missingPage } from "../console/page.ts"
 import { metricsType, renderMetrics } from "./render-metrics.ts"
 import type { WakeUpBoard } from "./wake-up-board.ts"
 
-/** `/metrics` for Prometheus, and `/queues`, the BullMQ board, where there is Redis. */
+/** `/metrics` for Prometheus and, if there is Redis, `/queues`, the BullMQ board. */
 export async function openObservationPages(world: World): Promise<{ pages: Hono; close(): Promise<void> }> {
   const board = await boardOf(world.context.config.redis_url)
   const pages = new Hono()
@@ -23,7 +23,7 @@ export async function openObservationPages(world: World): Promise<{ pages: Hono;
 
 async function boardOf(redisUrl: string | null): Promise<WakeUpBoard | null> {
   if (redisUrl === null) return null
-  // BullMQ and its board are a quarter of all that a process would load.
+  // BullMQ and its board are a quarter of what a process would load.
   const { openWakeUpBoard } = await import("./wake-up-board.ts")
   return openWakeUpBoard(redisUrl, "/queues")
 }

@@ -23,7 +23,7 @@ export function probePages(context: Context, isStopping: () => boolean): Hono {
 const patienceMilliseconds = 5_000
 const notInTime = "the database does not answer"
 
-/** An update of no row: a database that can only be read refuses it. */
+/** An update of no row, which a read-only database refuses. */
 async function writeNothing(context: Context): Promise<void> {
   await inTurn(
     context,

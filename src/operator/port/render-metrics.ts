@@ -16,7 +16,7 @@ import { registry } from "../../platform/metrics.ts"
 import { createQuickClient } from "../ask-chain.ts"
 import type { WakeUpBoard } from "./wake-up-board.ts"
 
-/** Everything there is to measure, in the text format of Prometheus: what this process counted, and the state of all. */
+/** All metrics in Prometheus's text format: what this process counted, and the state of the whole service. */
 export async function renderMetrics(world: World, board: WakeUpBoard | null): Promise<string> {
   const [state, counted] = await Promise.all([stateOf(world, board), registry.metrics()])
   return `${counted}\n${state}`
@@ -24,7 +24,7 @@ export async function renderMetrics(world: World, board: WakeUpBoard | null): Pr
 
 export const metricsType = registry.contentType
 
-/** Read anew each time it is asked for: from the database, which all processes share, from Redis and the chains. */
+/** Read on every request: from the database, which all processes share, from Redis and the chains. */
 async function stateOf({ context, chains }: World, board: WakeUpBoard | null): Promise<string> {
   const gauges = createGauges()
   for (const chain of chains.keys())
@@ -110,7 +110,7 @@ async function readDatabase(queries: Queries, asked: Asked, gauges: Gauges): Pro
   gauges.database_seconds.set((performance.now() - begin) / 1000)
 }
 
-/** One that fell silent is waited for no longer than Prometheus waits for all of this, which is ten seconds. */
+/** A silent database must not take longer than Prometheus waits for everything, ten seconds. */
 function inTime<T>(answer: Promise<T>): Promise<T> {
   return within(answer, 8_000, "the database did not answer in time")
 }
@@ -138,7 +138,7 @@ async function readRows(queries: Queries, { chains, now }: Asked, gauges: Gauges
   }
   gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at) : 0)
   for (const lane of await queries.select().from(lanes)) {
-    // Nobody works on a chain that CHAINS does not name.
+    // Nobody works on a chain that is not in CHAINS.
     const chain = chains.get(lane.chain_id)
     if (!chain) continue
     for (const status of ["open", "paused", "halted"])
@@ -172,7 +172,7 @@ async function readClock({ db, clock }: Context, gauges: Gauges): Promise<void> 
   gauges.clock_offset.set(offset)
 }
 
-/** In seconds, and the least there can be: an answer that is slow makes no clock wrong. */
+/** In seconds, the smallest possible: a slow answer must not make a clock look wrong. */
 async function clockOffset(queries: Queries, clock: Context["clock"]): Promise<number> {
   const asked = clock().getTime()
   const [row] = await queries.ask({ text: "select extract(epoch from clock_timestamp())" }, [])
@@ -238,5 +238,5 @@ async function readChain({ chain_id, config, signers }: ConnectedChain, gauges: 
   gauges.chain_seconds.set({ chain }, (performance.now() - begin) / 1000)
 }
 
-/** Whoever asks for metrics does not wait for a chain that fell silent. */
+/** Metrics do not wait for a silent chain. */
 const patienceMilliseconds = 3_000

@@ -12,14 +12,14 @@ import { probePages } from "./probes.ts"
 
 export type OperatorServer = {
   url: string
-  /** From now on the process says that it is not ready, so that it is sent nothing more. */
+  /** From now on the process reports that it is not ready, so that it gets no more requests. */
   announceStop(): void
   stop(): Promise<void>
 }
 
 /**
- * Answers the operator's own pages on their own port until it is stopped: probes, the login and what is mounted.
- * Throws `StartError` where it may not listen there.
+ * Serves the operators' pages on their own port until it is stopped: probes, the login and what is mounted. Throws
+ * `StartError` if it cannot listen there.
  */
 export function startOperatorServer(context: Context, mounted: readonly Hono[]): OperatorServer {
   const { operator_host: hostname, operator_port: port } = context.config
@@ -30,7 +30,7 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
   const app = new Hono()
   app.use(setSecurityHeaders)
   app.use(methodNotAllowed({ app, onMethodNotAllowed: refuseMethod }))
-  // Their order says who may see what: each of these guards stands before all that comes after it.
+  // The order decides who may see what: each guard protects everything after it.
   app.route("/", probes)
   app.use(access.refuseStrangers)
   app.route("/", access.loginPages)
@@ -58,7 +58,7 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
       fetch(request, server) {
         const peer = { peer: server.requestIP(request)?.address ?? "" }
         if (isHost(request.headers.get("host") ?? "")) return app.fetch(request, peer)
-        // Load balancers that ask by HTTP/1.0 name no host, and what probes answer is nobody's secret.
+        // Load balancers that use HTTP/1.0 name no host, and probes reveal no secret.
         const [probe] = /\/(livez|readyz)$/.exec(request.url) ?? []
         if (probe && !request.headers.has("host"))
           return app.fetch(new Request(`http://localhost${probe}`), peer)
@@ -82,12 +82,14 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
   }
 }
 
-/** Whether it is a name or address with at most a port (RFC 9110 section 7.2): what is none makes no address of a page. */
+/**
+ * Whether it is a name or address with at most a port (RFC 9110, 7.2), so that page addresses can be formed from it.
+ */
 function isHost(text: string): boolean {
   return /^(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i.test(text) && URL.canParse(`http://${text}`)
 }
 
-/** A page that needs more, such as one that brings its own scripts, sets its own. */
+/** A page that needs others, such as one with its own scripts, sets them itself. */
 const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
   await next()
   const { headers } = c.res
@@ -101,7 +103,7 @@ const securityHeaders = {
   "x-content-type-options": "nosniff",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
-  // Without a referrer policy that allows it, browsers send no origin with a form.
+  // With a stricter referrer policy browsers would send no origin with a form.
   "referrer-policy": "same-origin",
   "cache-control": "no-store",
 }

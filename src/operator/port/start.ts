@@ -3,7 +3,7 @@ import { consolePages } from "../console/routes.ts"
 import { openObservationPages } from "./observation-pages.ts"
 import { type OperatorServer, startOperatorServer } from "./server.ts"
 
-/** The operator port of a process: probes, metrics, the board of wake-ups and the lifecycle console. */
+/** The operator port of a process: probes, metrics, the wake-up board and the lifecycle console. */
 export async function startOperatorPort(world: World): Promise<OperatorServer> {
   const observation = await openObservationPages(world)
   const server = startOperatorServer(world.context, [observation.pages, consolePages(world.context)])

@@ -10,18 +10,18 @@ import { palette } from "../../platform/look/look.ts"
 import { connectRedis, quiet } from "../../platform/redis.ts"
 import { wakeUpQueue } from "../../platform/wake-redis.ts"
 
-/** A look at the wake-ups in Redis: the BullMQ board, which changes nothing, and how many there are. */
+/** The wake-ups in Redis: the read-only BullMQ board, and how many there are. */
 export type WakeUpBoard = {
   pages: Hono
-  /** Wake-ups that nobody has taken off yet; null while Redis is away. */
+  /** Wake-ups that no worker has taken yet; null while Redis is down. */
   waiting(): Promise<number | null>
-  /** Tries it: one that is full, or was demoted, answers questions all the same. */
+  /** Tries a write: a full or demoted Redis still answers reads. */
   takesWrites(): Promise<boolean>
   close(): Promise<void>
 }
 
 export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
-  // Who publishes says when Redis is away.
+  // The publisher already says when Redis is down.
   const redis = connectRedis(redisUrl, 1_000)
   const queue = quiet(new Queue(wakeUpQueue.name, { prefix: wakeUpQueue.prefix, connection: redis }))
   const adapter = new HonoAdapter(serveStatic)
@@ -59,7 +59,7 @@ export function openWakeUpBoard(redisUrl: string, path: string): WakeUpBoard {
 
 const probeKey = "service-api:probe"
 
-/** As the console looks, with a way back to it. */
+/** Like the console, with a link back to it. */
 const look = {
   boardTitle: "Wake-ups",
   favIcon: { default: "/console/icon.svg", alternative: "/console/icon.svg" },
@@ -67,14 +67,14 @@ const look = {
   hideDocsLink: true,
 }
 
-/** The board's page in the colours of the others. It would ask Google for the fonts that the service has itself. */
+/** The board's page in the console's colours, without its request to Google for fonts that the service has itself. */
 function dressed(page: string): string {
   return page.replace(/<link href="https:[^>]*>/g, "").replace("</head>", `<style>${style}</style></head>`)
 }
 
-// Behind its own style, whose names these colours are given to.
+// After its own style, whose variables these colours override.
 const style = palette + readFileSync(join(import.meta.dir, "wake-up-board.css"), "utf8")
 
-/** The board brings styles and its settings inside its page. */
+/** The board has inline styles and settings in its page. */
 const boardPolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; base-uri 'self'; frame-ancestors 'none'"

@@ -3,11 +3,11 @@ import type { Queries } from "../../db/database.ts"
 import { type OperatorActRow, operatorActs } from "../../db/operator-schema.ts"
 import { type Given, query } from "../../db/query.ts"
 
-/** What operators did to any of these, or to anything at all; the newest first. */
+/** What operators did to any of these subjects, or to anything; newest first. */
 export async function actsOn(queries: Queries, subjects: string[] | null): Promise<OperatorActRow[]> {
   const newest = queries.select().from(operatorActs).orderBy(desc(operatorActs.id)).limit(mostShown)
   if (subjects === null) return await newest
-  // Each by itself, because only then an index gives the order.
+  // Each separately, because only then does an index give the order.
   const lists = await Promise.all(subjects.map((subject) => actsOnOne(queries, { subject })))
   return lists
     .flat()

@@ -13,20 +13,20 @@ import {
 } from "../../db/schema.ts"
 import type { MachineName } from "../../engine/actors/lifecycles.ts"
 
-/** What people call the thing that an actor is about, and whose it is. */
+/** What people call the thing an actor is about, and whose it is. */
 export type Named = {
   name: string | null
   external_id: string | null
-  /** Of the unit, where it is about one that has been issued. */
+  /** The unit's serial, if it is about an issued unit. */
   serial: number | null
-  /** Who has the unit, as the chain says it. */
+  /** Who has the unit, according to the chain. */
   owner: string | null
   /** Who gets the unit, by a claim or a transfer. */
   recipient: string | null
   organization: string
 }
 
-/** Finds the names of actors of one machine, by their ids. */
+/** The names of one machine's actors, by their ids. */
 export async function namesOf(
   queries: Queries,
   machine: MachineName,

@@ -19,17 +19,16 @@ import { parseId } from "../../platform/ids.ts"
 /** An actor that a search found, and by what. */
 export type Hit = { id: string; machine: string; state: string; by: string }
 
-/** What was found of each kind is shown up to here. */
+/** How many hits of each kind are shown. */
 const mostOfEach = 50
 
 /**
- * Finds actors of every organization by what people have in hand: an id, an external id, a chip, a serial, the hash of
- * a transaction, the address of a contract or a wallet, a name, an organization, the id of a request. Each way goes
- * through an index of its own.
+ * Finds actors of any organization by what people have at hand: any id, a name, a chip, a serial, a transaction hash,
+ * or the address of a contract or wallet. Each way has its own index.
  */
 export async function search(queries: Queries, text: string): Promise<Hit[]> {
   const words = text.trim()
-  // No text of Postgres has a NUL.
+  // Postgres accepts no NUL in text.
   if (words === "" || words.includes("\0")) return []
   const ways = [
     byId,
@@ -50,7 +49,7 @@ export async function search(queries: Queries, text: string): Promise<Hit[]> {
   return found.flat()
 }
 
-/** What leads to an actor, and how. */
+/** An actor's id, and how it was found. */
 type Lead = { id: string; by: string }
 
 async function actorOf(queries: Queries, { id, by }: Lead): Promise<Hit[]> {
@@ -78,7 +77,7 @@ async function byExternalId(queries: Queries, text: string): Promise<Lead[]> {
   return lists.flat().map(({ id }) => ({ id, by: "external id" }))
 }
 
-/** By a chip's id or UID: the unit it is paired to, and the replacements that it was part of. */
+/** By a chip's id or UID: the unit it is paired to, and the chip replacements it was part of. */
 async function byChip(queries: Queries, text: string): Promise<Lead[]> {
   const name = text.toUpperCase()
   if (!/^([0-9A-F]{10}|[0-9A-F]{14})$/.test(name)) return []
@@ -111,7 +110,7 @@ async function bySerial(queries: Queries, text: string): Promise<Lead[]> {
   return rows.map(({ id }) => ({ id, by: "serial" }))
 }
 
-/** By a hash that a lane sent, or one that somebody's own wallet sent. */
+/** By the hash of a transaction that a lane or somebody's own wallet sent. */
 async function byTransaction(queries: Queries, text: string): Promise<Lead[]> {
   const hash = text.toLowerCase()
   if (!/^0x[0-9a-f]{64}$/.test(hash)) return []
@@ -139,7 +138,7 @@ async function byContract(queries: Queries, text: string): Promise<Lead[]> {
   return rows.map(({ id }) => ({ id, by: "contract" }))
 }
 
-/** What a wallet was to get or to give. */
+/** Claims and transfers to or from a wallet. */
 async function byWallet(queries: Queries, text: string): Promise<Lead[]> {
   if (!isAddress(text, { strict: false })) return []
   const wallet = getAddress(text)
@@ -152,7 +151,7 @@ async function byWallet(queries: Queries, text: string): Promise<Lead[]> {
   return lists.flat().map(({ id }) => ({ id, by: "wallet" }))
 }
 
-/** Whatever a request set off, at once or later. */
+/** Whatever a request triggered, at once or later. */
 async function byRequest(queries: Queries, text: string): Promise<Lead[]> {
   if (!/^[a-z]+_[0-9a-f-]{36}$/.test(text)) return []
   const lists = await Promise.all([
@@ -179,7 +178,10 @@ async function byName(queries: Queries, text: string): Promise<Lead[]> {
   return lists.flat().map(({ id }) => ({ id, by: "name" }))
 }
 
-/** By an organization's id or name: its newest collections and units. Organizations are few. */
+/**
+ * By an organization's id or name: its newest collections and units. There are few organizations, so no index is
+ * needed.
+ */
 async function byOrganization(queries: Queries, text: string): Promise<Lead[]> {
   const id = parseId(text)
   const named = await queries

@@ -24,7 +24,7 @@ import { namesOf } from "./names.ts"
 import { failureIn, reasonOf, type Work, workOf } from "./waiting.ts"
 import { webhookStates } from "./webhook-states.ts"
 
-/** Where an actor is and why, for people: `operator explain` and the console tell the same. Times are ISO texts. */
+/** Where an actor is and why, as `operator explain` and the console show it. Times are ISO 8601. */
 export type Story = {
   id: string
   machine: MachineName
@@ -32,7 +32,7 @@ export type Story = {
   name: string | null
   external_id: string | null
   serial: number | null
-  /** Who has the unit, as the chain says it. */
+  /** Who has the unit, according to the chain. */
   owner: string | null
   /** Who gets it, by a claim or a transfer. */
   recipient: string | null
@@ -41,14 +41,14 @@ export type Story = {
   state: string
   since: string
   waits_for: string
-  /** What `operator retry` takes, with what it would do. */
+  /** What `operator retry` accepts, with what it would do. */
   retryable: { id: string; would: string }[]
-  /** What `operator cancel` takes: transactions that no block holds yet. */
+  /** What `operator cancel` accepts: transactions that are in no block yet. */
   cancellable: string[]
   journal: StoryEntry[]
   effects: StoryEffect[]
   transactions: StoryTransaction[]
-  /** What operators did to it and to what it waits for, the newest first. */
+  /** What operators did to it and to what it waits for, newest first. */
   acts: { at: string; actor: string; act: string; subject: string }[]
   /** Actors of the same unit. */
   related: { id: string; machine: string; state: string }[]
@@ -66,7 +66,7 @@ type Sources = {
   now: Date
 }
 
-/** Reads an actor's story. Asks the chain only when something waits for it. */
+/** Reads an actor's story. Asks the chain only if something waits for it. */
 export async function storyOf(sources: Sources, actor: ActorRow): Promise<Story> {
   const { queries } = sources
   const work = await workOfActor(queries, actor)
@@ -106,7 +106,7 @@ async function calledBy(queries: Queries, { id, machine }: ActorRow) {
   return named ?? unknown
 }
 
-/** Whatever an act on it may have been told to act on. */
+/** Every subject that an act on it may name. */
 function subjectsOf({ id, organization_id }: ActorRow, work: Work[]): string[] {
   const told = work.flatMap(({ effect, lane, transaction }) => [
     effect.id,
@@ -163,14 +163,14 @@ async function waitsFor(sources: Sources, actor: ActorRow, work: Work[]): Promis
 
 const lateMilliseconds = 60_000
 
-/** A wallet is not offered what the chain would refuse for want of the authorizer's role. */
+/** Wallets get no authorization that the chain would refuse because the authorizer lacks its role. */
 function isHeldUpBy(work: Work, { chain_id, variable }: KeyFault): boolean {
   return (
     variable === "AUTHORIZER_KEY" && work.effect.src === "watchAuthorization" && chainOf(work) === chain_id
   )
 }
 
-/** How much of its lane's work comes before it, where nothing else is in the way. */
+/** How much work is ahead of it in its lane, if nothing else holds it up. */
 async function placeInTurn(queries: Queries, { effect, transaction }: Work): Promise<string> {
   if (transaction || effect.src === "watchAuthorization") return ""
   const [before] = await queries
@@ -197,7 +197,7 @@ async function deliveryOf(queries: Queries, actor: ActorRow): Promise<string> {
   return `its receiver to take ${state.waiting} events, the oldest since ${state.waiting_since}${because}`
 }
 
-/** Nobody can do anything with what belongs to a suspended organization. */
+/** A suspended organization's things cannot be acted on. */
 async function suspension(queries: Queries, { organization_id }: ActorRow): Promise<string[]> {
   if (organization_id === null) return []
   const [organization] = await queries
@@ -244,7 +244,7 @@ function takesRetry(actor: ActorRow): boolean {
   return state?.transitions.has("RETRY") ?? false
 }
 
-/** How many of each kind are shown: a unit rarely has more. */
+/** How many of each kind are shown; a unit rarely has more. */
 const mostRelated = 20
 
 async function relatedOf(queries: Queries, actor: ActorRow): Promise<Story["related"]> {
@@ -324,7 +324,7 @@ function presentEffect({ effect }: Work) {
   }
 }
 
-/** Without the signed bytes: whoever has them can send them. */
+/** Without the signed bytes, which anybody could send. */
 function presentTransaction({ transaction, attempts }: Work) {
   if (!transaction) return []
   return {

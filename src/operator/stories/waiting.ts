@@ -13,7 +13,7 @@ import {
 } from "../../db/schema.ts"
 import { laneQueue } from "../../platform/queues.ts"
 
-/** An effect with what it hangs on: its lane, its transaction and what was sent for it, oldest first. */
+/** An effect with its lane, its transaction and the attempts at it, oldest first. */
 export type Work = {
   effect: EffectRow
   lane: LaneRow | null
@@ -21,7 +21,7 @@ export type Work = {
   attempts: AttemptRow[]
 }
 
-/** Finds what effects hang on. */
+/** Finds what effects depend on. */
 export async function workOf(queries: Queries, rows: EffectRow[]): Promise<Work[]> {
   const transactionIds = rows.flatMap(({ transaction_id }) => transaction_id ?? [])
   const [laneRows, transactionRows, attemptRows] = [
@@ -45,7 +45,7 @@ export async function workOf(queries: Queries, rows: EffectRow[]): Promise<Work[
   }))
 }
 
-/** In a sentence, what an open effect waits for. */
+/** What an open effect waits for, in a sentence. */
 export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Date): string {
   const said = effect.last_error ?? attempts.at(-1)?.last_error
   const because = said ? `; last answer: ${said}` : ""
@@ -67,14 +67,14 @@ export function reasonOf({ effect, lane, transaction, attempts }: Work, now: Dat
   return `${said ?? `it waits for its turn in ${effect.queue}`}${notice}`
 }
 
-/** Why a lane does nothing at all; null where it is at work. */
+/** Why a lane does nothing at all; null if it is at work. */
 export function stopOf({ id, status, reason, leased_until }: LaneRow, now: Date): string | null {
   if (status !== "open") return `lane ${id} is ${status}: ${reason ?? "no reason is noted"}`
   if (leased_until !== null && leased_until >= now) return null
   return `no worker holds lane ${id}: is one running, with its chain in CHAINS and its key in SIGNER_KEYS?`
 }
 
-/** Why the actor's last work failed, when it did. */
+/** Why the actor's last work failed, if it did. */
 export function failureIn(actor: ActorRow): string | null {
   const { context } = actor.snapshot as { context?: { failure?: { code: string; message: string } | null } }
   return context?.failure ? `${context.failure.code}: ${context.failure.message}` : null

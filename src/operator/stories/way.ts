@@ -1,9 +1,9 @@
 import { isInside } from "../charts/chart.ts"
 
-/** A step of a journal, as far as the way goes. */
+/** A journal entry, as far as the path needs it. */
 type Step = { at: string; event: { type: string }; from_state: string | null; to_state: string }
 
-/** How long an actor was in each of its innermost states so far, in milliseconds, in the order it came to them. */
+/** How long an actor has been in each of its innermost states, in milliseconds, in the order it entered them. */
 export function staysOf(journal: readonly Step[], now: Date): Map<string, number> {
   const stays = new Map<string, number>()
   for (const [index, { at, to_state }] of journal.entries()) {
@@ -14,13 +14,13 @@ export function staysOf(journal: readonly Step[], now: Date): Map<string, number
   return stays
 }
 
-/** The milliseconds spent in a state or in one inside it; null where the actor never was there. */
+/** The milliseconds spent in a state or in one inside it; null if the actor never was there. */
 export function stayIn(stays: ReadonlyMap<string, number>, path: string): number | null {
   const within = [...stays].filter(([state]) => isInside(state, path))
   return within.length === 0 ? null : within.reduce((sum, [, milliseconds]) => sum + milliseconds, 0)
 }
 
-/** Whether a transition of the chart was taken: its event came where it begins and led to where it ends. */
+/** Whether a transition of the chart was taken: its event came in its source and led to its target. */
 export function wasTaken(
   journal: readonly Step[],
   transition: { source: string; target: string; event: string },
@@ -34,7 +34,7 @@ export function wasTaken(
   )
 }
 
-/** A length of time as people say it. */
+/** A duration in words. */
 export function duration(milliseconds: number): string {
   const [size, unit] = sizes.find(([each]) => milliseconds >= 2 * each) ?? [1, "ms"]
   const number = milliseconds / size

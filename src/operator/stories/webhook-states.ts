@@ -2,20 +2,20 @@ import { and, asc, count, desc, eq, isNull, min, sql } from "drizzle-orm"
 import type { Queries } from "../../db/database.ts"
 import { webhookDeliveries, webhookEndpoints, webhookQueue } from "../../db/event-schema.ts"
 
-/** A webhook endpoint, what waits for it, and why it last refused something. */
+/** A webhook endpoint, what waits for it, and its last refusals. */
 export type WebhookState = {
   id: string
   organization_id: string
   url: string
   status: string
-  /** Why it is paused, where its organization did not do so itself. */
+  /** Why it is paused, if not by its organization. */
   failure: { code: string; message: string } | null
   waiting: number
   waiting_since: string | null
   last_refusals: { event_id: string; attempt: number; error: string | null; at: string }[]
 }
 
-/** Endpoints of an organization, or of all, or one of them; those that wait the longest first, no more than 200. */
+/** Endpoints of one organization or of all, or a single one; longest waiting first, at most 200. */
 export async function webhookStates(
   queries: Queries,
   organizationId: string | null,
@@ -58,7 +58,7 @@ export async function webhookStates(
   )
 }
 
-/** An endpoint's status, told apart by who paused it. */
+/** An endpoint's status, and who paused it. */
 export function statusWords({ status, failure }: WebhookState): string {
   return status === "paused"
     ? `paused by ${failure ? "us, after ten failed attempts" : "its organization"}`
@@ -69,7 +69,7 @@ const mostShown = 200
 const latest = 20
 const mostRefusals = 3
 
-/** Among the latest attempts only, so that nobody waits for a look through all of them. */
+/** Only among the latest attempts, because reading all would take long. */
 async function lastRefusals(queries: Queries, endpointId: string): Promise<WebhookState["last_refusals"]> {
   const rows = await queries
     .select()

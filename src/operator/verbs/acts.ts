@@ -4,10 +4,10 @@ import type { Turn } from "../../db/turn.ts"
 import { type Context, inTurn } from "../../platform/context.ts"
 import { newId } from "../../platform/ids.ts"
 
-/** What an operator does, and to what: an id, as it was given. */
+/** What an operator does, and to what: an id as it was given. */
 type Act = { act: string; subject: string }
 
-/** Runs `work` in one database transaction, which also notes that whoever runs this process did it. */
+/** Runs `work` in one database transaction, which also records who did it. */
 export async function inAct<T>(
   context: Context,
   act: Act,
@@ -23,6 +23,6 @@ export async function inAct<T>(
 
 function whoRunsThis(): string {
   const { username, uid } = userInfo()
-  // Bun takes the name from USER, which containers and timers leave unset.
+  // Bun takes the name from USER, which is unset in containers and timers.
   return `${username === "unknown" ? `user ${uid}` : username} on ${hostname()}`
 }

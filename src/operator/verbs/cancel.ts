@@ -8,8 +8,8 @@ import { laneQueue } from "../../platform/queues.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /**
- * Gives up the nonce of a transaction, or of what it is for: an empty transaction uses it up, and all it was for is sent
- * with another one. Throws `OperatorRefusal`.
+ * Gives up a transaction's nonce, by the id of the transaction or of what it is for: an empty transaction uses it up,
+ * and its work is sent with another nonce. Throws `OperatorRefusal`.
  */
 export async function cancelById(turn: Turn, text: string) {
   const id = parseId(text)

@@ -7,7 +7,7 @@ import { deskRoles, pausedBit, rolesFor, rolesIn } from "../../engine/chain/role
 import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
-/** A call of the factory, ready to be signed by its admin, or by the guardian where `by` says so. */
+/** A call of the factory, ready to be signed by its admin, or by the guardian if `by` says so. */
 export type FactoryCall = {
   chain_id: number
   to: Address
@@ -17,7 +17,7 @@ export type FactoryCall = {
   does: string
 }
 
-/** What a factory knows of keys, and what of it this service needs otherwise. */
+/** The roles and settings of a factory, and the calls that would give this service's keys what they lack. */
 export async function readRoles(chain: ConnectedChain) {
   const { authorizer, previous } = await readAuthorizers(chain)
   const { factory_address: address, desk_address } = chain.config
@@ -65,7 +65,7 @@ export async function readRoles(chain: ConnectedChain) {
 
 export type Roles = Awaited<ReturnType<typeof readRoles>>
 
-/** Whose signatures hold, and until when, in Unix seconds, those of the one before. */
+/** The authorizer and the previous one, with the Unix time until which its signatures are valid. */
 async function readAuthorizers(chain: ConnectedChain) {
   await requireRoles(chain)
   const { config, rpc } = chain
@@ -81,8 +81,8 @@ async function readAuthorizers(chain: ConnectedChain) {
 }
 
 /**
- * Refuses for a factory that has none, nor the other calls printed here. One that does not answer is taken for one of
- * today: a pause can be printed while all providers are away. Throws `OperatorRefusal`.
+ * Throws `OperatorRefusal` for a factory without roles and the other calls printed here. If no provider answers, the
+ * factory is assumed to be a current one, so that a pause can still be printed.
  */
 export async function requireRoles({ chain_id, config, generations }: ConnectedChain): Promise<void> {
   const address = config.factory_address
@@ -97,7 +97,7 @@ export async function requireRoles({ chain_id, config, generations }: ConnectedC
     )
 }
 
-/** What the factory lets an account do, whether it is paused or not. */
+/** An account's roles, whether or not the factory is paused. */
 export async function rolesOf({ rpc, config }: ConnectedChain, account: Address): Promise<number> {
   const factory = { address: config.factory_address, abi: factoryAbi } as const
   const question = { ...factory, functionName: "roles", args: [account] } as const
@@ -118,8 +118,8 @@ export function setRoles(chain: ConnectedChain, account: Address, roles: number)
 }
 
 /**
- * Names another authorizer; what the present one signed holds until then, or ends at once. The present one is named again
- * only to end the one before sooner: with a later end what that one signs would hold again, though its key was leaked.
+ * Names another authorizer; the present one's signatures stay valid until then, or end at once. The present one may
+ * be named again only to end the previous one sooner: a later end would revive a leaked key.
  */
 export async function setAuthorizer(
   chain: ConnectedChain,
@@ -146,7 +146,7 @@ export async function setAuthorizer(
   return callOf(chain, data, does)
 }
 
-/** The contract counts from its block's time, and wallets try the call at the newest one. */
+/** The contract counts from its block's time, and wallets simulate the call on the newest block. */
 async function latestEnd({ rpc }: ConnectedChain): Promise<bigint> {
   const { timestamp } = await reach(() => rpc.getBlock())
   return timestamp + BigInt(3_600 * mostOverlapHours)

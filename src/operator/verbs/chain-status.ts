@@ -39,11 +39,11 @@ export async function readChainStatus({ config, db, clock }: Pick<Context, "conf
 export type ChainStatus = Awaited<ReturnType<typeof readChainStatus>>
 
 type LaneWithWork = Awaited<ReturnType<typeof lanesWithWork>>[number]
-/** Null: the chain was not reached. */
+/** Null if the chain was not reached. */
 type Account = { nonce_latest: number | null; nonce_pending: number | null; balance_wei: string | null }
 const unknownAccount: Account = { nonce_latest: null, nonce_pending: null, balance_wei: null }
 
-/** What only a process that is connected to the chains knows: its providers, its keys, and which lanes they are of. */
+/** What only a connected process knows: its providers, the faults of its keys, and its lanes. */
 export async function readConnections(chains: ReadonlyMap<number, ConnectedChain>) {
   const connected = [...chains.values()]
   return {
@@ -53,17 +53,17 @@ export async function readConnections(chains: ReadonlyMap<number, ConnectedChain
   }
 }
 
-/** How each provider answers now, by its number in `rpc_urls`. */
+/** How each provider answers now, by its place in `rpc_urls`. */
 async function providersOf({ chain_id, providers }: ConnectedChain) {
   const asked = providers.askAll({ method: "eth_blockNumber" }).then(() => providers.rank())
   await within(asked, patienceMilliseconds, "a provider did not answer in time").catch(() => {})
   return providers.health().map((provider) => ({ chain_id, ...provider }))
 }
 
-/** Whoever asks waits no longer for a chain that fell silent. */
+/** How long a silent chain is waited for. */
 const patienceMilliseconds = 3_000
 
-/** The keys that the factory does not know in their role; none where it cannot be asked. */
+/** The keys that the factory does not accept in their role; none if it cannot be asked. */
 export async function readKeyFaults(chains: ReadonlyMap<number, ConnectedChain>): Promise<KeyFault[]> {
   const asked = [...chains.values()].map((chain) =>
     within(roleFaults(chain), patienceMilliseconds, "the chain did not answer in time").catch(() => []),
@@ -115,7 +115,7 @@ const waitingIn = query((db, { queue }: Given<{ queue: string }>) =>
     .where(and(eq(effects.queue, queue), eq(effects.status, "open"), isNull(effects.transaction_id))),
 )
 
-/** What a lane's last transactions could cost at the most, on average; null when it never sent one. */
+/** The average maximum cost of a lane's last transactions; null if it never sent one. */
 async function usualCost(queries: Queries, laneId: string): Promise<bigint | null> {
   const last = await queries
     .select({ gas: transactions.gas, max_fee_per_gas: transactions.max_fee_per_gas })
@@ -133,13 +133,13 @@ function balanceOf({ chain_id, balance_wei }: LaneWithWork & Account, chains: Ch
   return chain && balance_wei !== null ? inCoin(BigInt(balance_wei), chain) : null
 }
 
-/** How many more transactions a balance pays for, at the usual cost. */
+/** How many more transactions a balance can pay for, at the usual cost. */
 function runway({ usual_cost_wei, balance_wei }: LaneWithWork & Account): number | null {
   if (balance_wei === null || !usual_cost_wei || usual_cost_wei === "0") return null
   return Number(BigInt(balance_wei) / BigInt(usual_cost_wei))
 }
 
-/** What a chain says now, in at most a few seconds, and how far this service has read it. */
+/** What a chain says now, within a few seconds, and how far this service has read it. */
 async function askChain(queries: Queries, chain: ChainConfig, rows: LaneWithWork[], now: Date) {
   const cursors = await queries.select().from(chainCursors)
   const watched_block = cursors.find(({ chain_id }) => chain_id === chain.chain_id)?.block_number ?? null
@@ -181,7 +181,7 @@ async function askChain(queries: Queries, chain: ChainConfig, rows: LaneWithWork
 
 const unreached = { block_number: null, trouble: null, troubled: [] }
 
-/** Those of several providers that are no help, by their number in `rpc_urls`. */
+/** The providers that are not healthy, by their place in `rpc_urls`. */
 function troubledOf(providers: Providers) {
   return providers.health().filter(({ state }) => state !== "healthy")
 }

@@ -22,7 +22,7 @@ import { parseId } from "../../platform/ids.ts"
 import { partsOf } from "../../platform/parts.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
-/** Collections that have a contract, the oldest first; only the one, where one is named. Throws `OperatorRefusal`. */
+/** The active collections, oldest first; only the named one, if any. Throws `OperatorRefusal`. */
 export async function comparableCollections(queries: Queries, name: string | null): Promise<CollectionRow[]> {
   const isActive = eq(collections.status, "active")
   if (name === null)
@@ -40,9 +40,8 @@ export async function comparableCollections(queries: Queries, name: string | nul
 }
 
 /**
- * What a collection's contract has at the confirmation depth and nobody asked for here: the work of whoever else has a
- * signer's key, what a restored back-up has forgotten, or what a reorganization has left of it. Throws
- * `ChainUnreachable`.
+ * What a collection's contract has at the confirmation depth that nobody asked for here: because of a stolen signer
+ * key, a restored back-up or a reorganization. Throws `ChainUnreachable`.
  */
 export async function compareWithChain(
   queries: Queries,
@@ -50,7 +49,7 @@ export async function compareWithChain(
   collection: Pick<CollectionRow, "id" | "address" | "deployed_block">,
 ) {
   const address = collection.address as Address
-  // Before the chain is read: what is replaced meanwhile it does not have yet.
+  // Read before the chain, which does not have later replacements yet.
   const replaced = await replacedSerials(queries, collection.id)
   const newest_block = await newestConfirmed(chain, 0n)
   const [issued, swapped] = await Promise.all([
@@ -59,7 +58,7 @@ export async function compareWithChain(
   ])
   const unswapped = replaced.filter((serial) => serial <= issued && !swapped.has(serial))
   const locked = await lockedChips(chain, address, unswapped, newest_block)
-  // After the chain was read: what is asked for meanwhile was asked for.
+  // Read after the chain, so that what was asked for meanwhile counts as asked for.
   return {
     collection_id: collection.id,
     unasked_serials: await unaskedOf(queries, collection.id, issued),
@@ -70,7 +69,7 @@ export async function compareWithChain(
 
 export type Comparison = Awaited<ReturnType<typeof compareWithChain>>
 
-/** Those whose chip was replaced here, which the chain may have lost. */
+/** Serials whose chip was replaced here; the chain may have lost that. */
 async function replacedSerials(queries: Queries, collectionId: string): Promise<number[]> {
   const rows = await queries
     .selectDistinct({ serial: units.serial })
@@ -80,7 +79,7 @@ async function replacedSerials(queries: Queries, collectionId: string): Promise<
   return rows.flatMap(({ serial }) => serial ?? [])
 }
 
-/** By serial, the chip that the newest replacement on chain gave it. */
+/** The chip of the newest replacement on chain, by serial. */
 async function swappedChips(
   chain: ConnectedChain,
   { address, deployed_block }: Pick<CollectionRow, "address" | "deployed_block">,
@@ -95,7 +94,7 @@ async function swappedChips(
   return new Map(oldestFirst.map(({ args }) => [Number(args.serial), chipIdOf(args.chip ?? 0)]))
 }
 
-/** By serial, the chip of those that are claimed: no lane brings back what a reorganization has undone before the claim. */
+/** The chips of claimed serials: no lane can redo a replacement that was undone before the claim. */
 async function lockedChips(
   chain: ConnectedChain,
   contract: Address,
@@ -109,13 +108,13 @@ async function lockedChips(
   return new Map((await someAtATime(serials, serialsAtOnce, read)).flat())
 }
 
-/** How many the chain is asked for at the same time. */
+/** How many are read from the chain at once. */
 const serialsAtOnce = 20
 
-/** Those that issuing has not come to yet, and those that it has passed and left to nobody. */
+/** Serials beyond the next one to issue, and those skipped and left without a unit. */
 async function unaskedOf(queries: Queries, id: string, issued: number): Promise<number> {
   const { collection_id, serial } = foundSerials
-  // Before the next serial is read, which leaves them behind.
+  // Read before the next serial, which moves past them.
   const [passed] = await queries
     .select({ serials: count() })
     .from(foundSerials)
@@ -130,7 +129,7 @@ async function unaskedOf(queries: Queries, id: string, issued: number): Promise<
 
 type OtherChip = { unit_id: string; serial: number; chip_id: string | null; chip_id_on_chain: string }
 
-/** Units whose chip is another one on chain, and not on its way there by a replacement of their own. */
+/** Units with another chip on chain that no replacement of theirs explains. */
 async function otherChips(
   queries: Queries,
   collectionId: string,
@@ -172,7 +171,7 @@ async function otherChipsOf(
   })
 }
 
-/** Units that somebody has by no claim that was made here. */
+/** Units that somebody has without a claim made here. */
 async function unaskedClaims(
   queries: Queries,
   collectionId: string,

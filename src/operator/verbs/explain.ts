@@ -10,8 +10,8 @@ import { type Story, storyOf } from "../stories/story.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /**
- * The story of the actor with this id, of an effect's, of the unit a chip is paired to, or of the one actor that a
- * search finds; where it finds several, these. Throws `OperatorRefusal`.
+ * The story of the actor that an id, an effect, a paired chip or a search leads to; if a search finds several, these.
+ * Throws `OperatorRefusal`.
  */
 export async function explain(context: Context, text: string): Promise<Story | Hit[]> {
   const queries = context.db.read

@@ -4,7 +4,7 @@ import { foundOwners, foundSerials } from "../../db/chain-schema.ts"
 import type { Queries } from "../../db/database.ts"
 import { chips, collections, units } from "../../db/schema.ts"
 
-/** By collection, the serials found on chain after a back-up was restored whose chip is not paired again yet. */
+/** Serials found on chain after a restore whose chip is not paired again yet, by collection. */
 export async function unaskedSerials(queries: Queries) {
   const { collection_id, serial, chip_id } = foundSerials
   const ofSerial = alias(units, "of_serial")
@@ -21,7 +21,7 @@ export async function unaskedSerials(queries: Queries) {
   return rows.map(({ collection_id, serials }) => ({ collection_id, serials: Number(serials) }))
 }
 
-/** Serials that nobody will get, because the unit of their chip has another one, and who has them on chain all the same. */
+/** Serials that no unit will get because their chip's unit has another, and who owns them on chain. */
 export async function doubledSerials(queries: Queries) {
   const { collection_id, serial, chip_id } = foundSerials
   const ofSerial = alias(units, "of_serial")
@@ -41,7 +41,7 @@ export async function doubledSerials(queries: Queries) {
       and(
         eq(foundOwners.collection_id, collection_id),
         eq(foundOwners.serial, serial),
-        // In custody, the contract itself has it.
+        // In custody, the contract itself is the owner.
         ne(foundOwners.owner, collections.address),
       ),
     )

@@ -1,6 +1,6 @@
 /**
- * Why what an operator asked for is not done: one line that names the cause and the next step. It is for whoever is at
- * the terminal or the console; callers of the API never meet it. `code` is what `--json` shows.
+ * Why an operator's request is not done: one line with the cause and the next step. Only the terminal and the console
+ * show it, never the API. `code` is for `--json`.
  */
 export class OperatorRefusal extends Error {
   override name = "OperatorRefusal"
@@ -12,7 +12,7 @@ export class OperatorRefusal extends Error {
   }
 }
 
-/** `not_found.resource`: nothing has the id, or nothing of what has it can be retried. */
+/** `not_found.resource`: nothing has the id, or what has it cannot be retried. */
 type RefusalCode =
   | "not_found.resource"
   | "lane.is_open"

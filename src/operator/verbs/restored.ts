@@ -4,9 +4,8 @@ import { laneQueue } from "../../platform/queues.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
 /**
- * Says that the database is a back-up that was restored: every lane takes its nonces from the chain behind those that
- * forgotten transactions may have, and nothing new is sent before all of these are used. Throws `OperatorRefusal` where
- * nothing can have been sent. Lanes say nothing of that: whoever opens a database makes those of its keys.
+ * Notes that the database is a restored back-up: lanes take nonces after those of forgotten transactions, and send
+ * nothing new until these are used up. Throws `OperatorRefusal` if nothing can ever have been sent.
  */
 export async function noteRestored(turn: Turn): Promise<{ lane_ids: string[] }> {
   const rows = await turn.tx

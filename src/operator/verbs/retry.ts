@@ -7,11 +7,11 @@ import { laneQueue } from "../../platform/queues.ts"
 import { openTransactionOf } from "./cancel.ts"
 import { OperatorRefusal } from "./refusal.ts"
 
-/** What was retried, and in a sentence what comes of it. */
+/** What was retried, and what happens now, in a sentence. */
 type Retried = { id: string; done: string }
 
 /**
- * Tries again what stopped: reopens a lane, sends RETRY to an actor, or takes up open work at once. Throws
+ * Retries what stopped: reopens a lane, sends RETRY to an actor, or makes open work due at once. Throws
  * `OperatorRefusal`.
  */
 export async function retryById(turn: Turn, text: string): Promise<Retried> {
@@ -42,10 +42,10 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   )
 }
 
-/** After so long, nobody waits any more for an authorization to be used before it is asked for. */
+/** After this long, an authorization is asked about without waiting for its use. */
 const longMilliseconds = 60_000
 
-/** Open effects of an actor, or the one with this id, are taken up at once, unless a transaction is on its way for them. */
+/** Makes an actor's open effects, or the one with this id, due at once, unless they have a transaction. */
 async function makeDue(turn: Turn, id: string): Promise<number> {
   const isIts = and(
     or(eq(effects.id, id), eq(effects.actor_id, id)),
@@ -57,7 +57,7 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
     .set({ due_at: turn.at })
     .where(isIts)
     .returning({ queue: effects.queue })
-  // An authorization is asked for as if it had been open for long, and never asked for.
+  // Backdated, so that an authorization is asked about at once, as one that has been open for long.
   await turn.tx
     .update(effects)
     .set({ attempts: 0, due_at: new Date(turn.at.getTime() - longMilliseconds) })
@@ -67,9 +67,8 @@ async function makeDue(turn: Turn, id: string): Promise<number> {
 }
 
 /**
- * Lets a paused or halted lane go on. It takes its nonces, and what is final, from the chain again, which is what it
- * must do after somebody else has used its key: what lost its nonce is sent with a new one, what the chain lost is
- * sent again.
+ * Reopens a paused or halted lane. It reads its nonces and what is final from the chain again, as it must after
+ * somebody else has used its key: work that lost its nonce gets another one, and lost transactions are sent again.
  */
 async function reopenLane(turn: Turn, laneId: string): Promise<Retried | null> {
   const [lane] = await turn.tx.select().from(lanes).where(eq(lanes.id, laneId))

@@ -15,15 +15,15 @@ import { adoptSecret } from "../../platform/service-secrets.ts"
 import { resealMaster } from "../../resources/chips/key-sources.ts"
 import { resealReceiptKey } from "../../resources/receipts/keys.ts"
 
-/** What became of one kind of sealed rows. `unreadable` names those that open under neither secret. */
+/** The result for one kind of sealed rows. `unreadable` names those that open under neither secret. */
 type Rewrapped = { rewrapped: number; sealed_before: number; unreadable: string[] }
 
-/** Told again and again how many rows of a kind are done. */
+/** Called repeatedly with how many rows of a kind are done. */
 type OnProgress = (kind: SealedKind["name"], done: number) => void
 
 /**
- * Seals everything anew that is not sealed under the current secret, row by row, while the service runs. Cut short, it
- * goes on when it is run again; at its end a start no longer asks for the secret before.
+ * Reseals everything that is not sealed under the current secret, row by row, while the service runs. If interrupted,
+ * run it again; at its end a start no longer needs the previous secret.
  */
 export async function rewrapAll(
   context: Context,
@@ -38,14 +38,14 @@ export async function rewrapAll(
   return { chip_keys, key_set_masters, kept_answers, webhook_secrets, receipt_keys }
 }
 
-/** Rows that hold something sealed, in the order of `place`, which is their key. */
+/** Rows with something sealed, in the order of their key, `place`. */
 type SealedKind<Row extends SealedRow = SealedRow> = {
   name: "chip_keys" | "key_set_masters" | "kept_answers" | "webhook_secrets" | "receipt_keys"
-  /** At most `batchSize` rows behind `after`. */
+  /** At most `batchSize` rows after `after`. */
   read(queries: Queries, after: Row | null): Promise<Row[]>
-  /** Null where the row is sealed under the current secret already. */
+  /** Null if the row is already sealed under the current secret. */
   anew(secret: Secret, row: Row): string | null
-  /** Answers nothing where the row is not as it was read. */
+  /** Answers an empty list if the row has changed since it was read. */
   store(tx: Queries, row: Row, sealed: string): Promise<unknown[]>
 }
 
@@ -74,10 +74,8 @@ async function rewrapKind<Row extends SealedRow>(
 }
 
 /**
- * Who writes a row meanwhile may keep in it what was sealed before, as whoever gives a webhook endpoint another secret
- * does, and must not come between: so each row is compared before it is set. A serializable database transaction would
- * see to that, too, but never get through where answers are kept all the time, and use up what Postgres has to keep such
- * transactions apart.
+ * Compares each row before setting it, because somebody may be writing it, such as a new webhook secret. A
+ * serializable database transaction would never get through while answers are being kept all the time.
  */
 async function rewrapBatch<Row extends SealedRow>(
   tx: Queries,
@@ -111,7 +109,7 @@ async function rewrapRow<Row extends SealedRow>(
 
 const batchSize = 500
 
-/** Of chips that bring their own: those of key sets are derived. */
+/** Keys of chips that brought their own; those of key sets are derived. */
 const chipKeys: SealedKind = {
   name: "chip_keys",
   read: (queries, after) =>
@@ -225,7 +223,7 @@ const webhookSecrets: SealedKind = {
       .returning({ id: webhookEndpoints.id }),
 }
 
-/** Of the key that signs: those before it have nothing left to seal. */
+/** The key that signs; earlier ones have no private half left. */
 const receiptKeySeals: SealedKind = {
   name: "receipt_keys",
   async read(queries, after) {

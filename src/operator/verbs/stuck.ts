@@ -6,10 +6,7 @@ import { type ActorRow, actors, effects, lanes } from "../../db/schema.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import { failureIn, reasonOf, stopOf, type Work, workOf } from "../stories/waiting.ts"
 
-/**
- * What does not go on by itself, work that something is in the way of now, and work that is open for too long; the
- * longest first of each kind.
- */
+/** Actors that stopped, then work that is held up or open for too long; the oldest first of each kind. */
 export async function findStuck(queries: Queries, now: Date): Promise<Stuck[]> {
   return [...(await stoppedActors(queries)), ...(await overdueEffects(queries, now))]
 }
@@ -28,7 +25,7 @@ type Stuck = {
   reason: string
 }
 
-/** Units and collections whose work failed for good: nothing happens before somebody retries them. */
+/** Units and collections whose work failed for good: nothing happens until somebody retries them. */
 async function stoppedActors(queries: Queries): Promise<Stuck[]> {
   const stopped = [
     ...(await longestIn(queries, { machine: "unit-token", state: "pending.stopped" })),
