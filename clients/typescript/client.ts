@@ -4,9 +4,8 @@ import { createEvents, type Events } from "./events.ts"
 import { pause } from "./pause.ts"
 
 /**
- * A typed client of the API. Every request that may be sent again is: after a connection failure, after a 5xx, and after
- * a refusal that carries `Retry-After` and may pass, as long as it says; so each POST carries an idempotency key of its
- * own unless `Idempotency-Key` is given.
+ * A typed client of the API. It retries after a connection failure, a 5xx, or a refusal with `Retry-After` that may
+ * pass, and gives each POST its own `Idempotency-Key` unless you pass one.
  */
 export function createClient(options: ClientOptions): ServiceClient {
   const client = createFetchClient<paths>({
@@ -37,32 +36,32 @@ export function createClient(options: ClientOptions): ServiceClient {
 export type ServiceClient = Client<paths> & { events: Events }
 
 export type ClientOptions = {
-  /** The address of the API without a path, or what tells it; it is asked again before each attempt. */
+  /** The API's address without a path, or a function that returns it, called before each attempt. */
   base_url: string | (() => string | Promise<string>)
-  /** An API key, session token or publishable key, or what tells it. */
+  /** An API key, session token or publishable key, or a function that returns it. */
   token: string | (() => string | Promise<string>)
-  /** How long after its start a request is still sent again; 30 seconds when absent, 0 for never. */
+  /** How long after its start a request is still retried; 30 seconds by default, 0 for never. */
   patience_milliseconds?: number
-  /** Stands in for the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 /** The resources by name, such as `Schemas["Unit"]`. */
 export type Schemas = components["schemas"]
 
-/** The codes that were known when this client was made; the service may answer newer ones. */
+/** The codes known when this client was made; the service may answer newer ones. */
 export type ErrorCode = Schemas["KnownErrorCode"] | (string & {})
 
-/** What the API refused. Branch on `code`; `message` is for people and may change. */
+/** A refusal by the API. Branch on `code`; `message` is for people and may change. */
 export class ServiceError extends Error {
   override name = "ServiceError"
   readonly code: ErrorCode
   readonly status: number
   readonly request_id: string
   readonly doc_url: string
-  /** Of `validation.failed`: what is wrong with the request as a whole, and with its top-level fields. */
+  /** Only for `validation.failed`: what is wrong with the request as a whole, and with its top-level fields. */
   readonly details: Schemas["ApiError"]["error"]["details"]
-  /** After how many seconds the same request is worth sending again; null when it is not. */
+  /** After how many seconds to retry the same request; null if that is pointless. */
   readonly retry_after_seconds: number | null
   constructor(response: Pick<Response, "status" | "headers">, { error }: Schemas["ApiError"]) {
     super(`${error.code}: ${error.message} (${error.request_id})`)
@@ -85,7 +84,7 @@ export class UnexpectedAnswer extends Error {
   }
 }
 
-/** The body of a success. Throws `ServiceError` for a refusal, `UnexpectedAnswer` for what is not the service's. */
+/** The body of a success. Throws `ServiceError` for a refusal, `UnexpectedAnswer` for anything else. */
 export async function dataOf<Data>(answer: Promise<Answered<Data>>): Promise<Data> {
   const { data, error, response } = await answer
   if (response.ok) return data as Data
@@ -104,7 +103,7 @@ function isApiError(body: unknown): body is Schemas["ApiError"] {
   return typeof error === "object" && typeof error?.code === "string"
 }
 
-/** Stands where the address of the API will be once it is asked for. */
+/** A placeholder, replaced by the API's address before each attempt. */
 const unresolved = "http://service.invalid"
 
 const defaultPatienceMilliseconds = 30_000
@@ -116,7 +115,7 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   for (let attempt = 0; ; attempt++) {
     const asked = await addressed(options, request, body)
     const answer = await answerOf(options, asked).catch((error: Error) => {
-      // A caller's reason need not be an error.
+      // An abort reason need not be an error.
       request.signal.throwIfAborted()
       return error
     })
@@ -130,7 +129,7 @@ async function fetchPatiently(options: ClientOptions, request: Request): Promise
   }
 }
 
-/** With its body, for a connection may fail in the midst of it; a stream of events is read as it comes. */
+/** Reads the body too, because the connection may fail midway; a stream of events is read as it comes. */
 async function answerOf(options: ClientOptions, request: Request): Promise<Response> {
   const answer = await (options.fetch ?? fetch)(request)
   if (isOf(answer, "application/json")) await answer.clone().arrayBuffer()
@@ -141,7 +140,7 @@ function isOf({ headers }: Pick<Response, "headers">, mediaType: string): boolea
   return headers.get("content-type")?.startsWith(mediaType) ?? false
 }
 
-/** Read once, for all attempts: not every browser can send a body as a stream, or clone one. */
+/** Read once for all attempts: not every browser can send a stream as a body, or clone one. */
 async function bodyOf(request: Request): Promise<string | null> {
   return request.method === "GET" ? null : (await request.text()) || null
 }
@@ -154,7 +153,7 @@ async function addressed(options: ClientOptions, request: Request, body: string 
   return new Request(request.url.replace(unresolved, baseUrl), { method, headers, body, signal })
 }
 
-/** How long to wait before the same request is worth sending again; null when it is not. */
+/** How long to wait before retrying; null if that is pointless. */
 async function waitMilliseconds(answer: Response | Error, attempt: number): Promise<number | null> {
   const backoff = Math.min(longestBackoffMilliseconds, 250 * 2 ** attempt) * (0.5 + Math.random() / 2)
   if (answer instanceof Error) return answer.name === "AbortError" ? null : backoff
@@ -164,7 +163,7 @@ async function waitMilliseconds(answer: Response | Error, attempt: number): Prom
   return (await isVain(answer)) ? null : seconds * 1_000
 }
 
-/** What is open ends in its own time, and then this request is refused for another reason. */
+/** What is open ends in its own time, and then the request is refused for another reason. */
 const vain: ErrorCode[] = ["claim.in_progress", "transfer.in_progress"]
 
 async function isVain(answer: Response): Promise<boolean> {

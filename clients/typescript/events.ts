@@ -6,11 +6,11 @@ type Query = Omit<NonNullable<paths["/v1/events"]["get"]["parameters"]["query"]>
 
 /** The feed of events. */
 export type Events = {
-  /** Everything after an event, or from the oldest kept, oldest first; it ends with what there is now. */
+  /** Everything after an event, or from the oldest kept, oldest first, up to now. */
   list(query?: Query): AsyncGenerator<Event>
   /**
-   * Events as they happen, after `after` or from now on. Goes on where it was when the connection breaks, until
-   * `signal`. Throws what the first connection is refused with, and a later one for good.
+   * Events as they happen, after `after` or from now on, until `signal`. Reconnects and continues where it was.
+   * Throws if the first connection is refused, or a later one for good.
    */
   stream(query?: Query, options?: { signal?: AbortSignal }): AsyncGenerator<Event>
 }
@@ -56,12 +56,12 @@ export function createEvents(ask: Ask): Events {
   }
 }
 
-/** A refusal, or a page that is not the service's. */
+/** A refusal, or an answer that is not the service's. */
 function isAnswer(error: unknown): error is Error & { status: number } {
   return error instanceof Error && "status" in error
 }
 
-/** Whether an answer is only another way to say that the service is away for a while. */
+/** Whether an answer means that the service is only temporarily unavailable. */
 function passes({ status }: { status: number }): boolean {
   return status === 429 || status >= 500
 }
@@ -72,7 +72,7 @@ function search(query: Record<string, unknown>): string {
   return given.toString()
 }
 
-/** The service says something every 15 seconds: after so long a silence the connection is lost. */
+/** The service sends something every 15 seconds; after this much silence the connection is lost. */
 const silenceMilliseconds = 45_000
 
 type Message = { id: string | null; data: string | null }

@@ -1,4 +1,4 @@
-/** Ends early when the caller aborts; the next attempt then fails as aborted. */
+/** Ends early if the caller aborts; the next attempt then fails as aborted. */
 export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return
   await new Promise<void>((resolve) => {

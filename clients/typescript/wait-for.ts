@@ -61,16 +61,16 @@ export async function waitForChipReplacement(
 }
 
 export type WaitOptions<Resource> = {
-  /** How long the status is waited for; 5 minutes when absent. */
+  /** How long to wait for the status; 5 minutes by default. */
   patience_milliseconds?: number
-  /** The first pause; 500 when absent. Each is half as long again as the one before, up to 5 seconds. */
+  /** The first pause, 500 by default; each next one is half as long again, up to 5 seconds. */
   interval_milliseconds?: number
   signal?: AbortSignal
-  /** Is told what was read, each time. */
+  /** Called with each resource that was read. */
   onRead?: (resource: Resource) => void
 }
 
-/** It ended otherwise, for good: `status` and, where the service says why, `failure`. */
+/** It ended in another status for good; `failure` says why, if the service does. */
 export class EndedOtherwise<Resource> extends Error {
   override name = "EndedOtherwise"
   readonly resource: Resource
@@ -87,7 +87,7 @@ export class EndedOtherwise<Resource> extends Error {
   }
 }
 
-/** It goes on, and may still end well: wait again later, with the same id. */
+/** It is still under way and may end well: wait again later, with the same id. */
 export class WaitedTooLong<Resource> extends Error {
   override name = "WaitedTooLong"
   readonly resource: Resource
@@ -97,14 +97,14 @@ export class WaitedTooLong<Resource> extends Error {
   }
 }
 
-/** What `read` hands to its request, so that a wait that was given up ends at once. */
+/** Passed on to the request, so that an aborted wait ends at once. */
 type Signal = { signal?: AbortSignal }
 
 const endings = ["failed", "expired"]
 
 /**
- * Reads until the status is the wanted one. Throws `EndedOtherwise` when it is `failed` or `expired`, `WaitedTooLong`
- * when patience ends first, the signal's reason when it is aborted, and whatever `read` throws.
+ * Reads until the status is the wanted one. Throws `EndedOtherwise` if it is `failed` or `expired`, `WaitedTooLong`
+ * if patience ends first, the signal's reason if aborted, and whatever `read` throws.
  */
 async function waitFor<Resource>(
   read: (signal: Signal) => Promise<Resource>,

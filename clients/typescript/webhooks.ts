@@ -1,13 +1,13 @@
 import type { Schemas } from "./client.ts"
 
-/** What was received is not what the service signed, or is too old. */
+/** The webhook is not what the service signed, or is too old. */
 export class WebhookError extends Error {
   override name = "WebhookError"
 }
 
 /**
- * The event that a webhook brought, once its signature (Standard Webhooks, v1) is known to be right and younger than
- * five minutes. `body` is the body's text as it came. Throws `WebhookError`.
+ * Verifies a webhook's signature (Standard Webhooks, v1), at most five minutes old, and returns its event. `body` is
+ * the raw text of the body. Throws `WebhookError`.
  */
 export async function verifyWebhook(
   body: string,
@@ -35,7 +35,7 @@ export async function verifyWebhook(
   throw new WebhookError("no signature of the webhook is right")
 }
 
-/** As frameworks hand them over: those of a `Request`, or by their names, in whatever case these came. */
+/** As frameworks pass them: the `Headers` of a `Request`, or an object by name, in any case. */
 type GivenHeaders = Headers | Record<string, string | string[] | undefined>
 
 function headerOf(headers: GivenHeaders, name: string): string {

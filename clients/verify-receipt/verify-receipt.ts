@@ -1,10 +1,12 @@
 /**
  * Verifies tap receipts without asking the service that signed them. One file, no dependencies: it runs in browsers,
- * Node, Bun and Deno, by the Web Crypto API. Give it the receipt and the service's `/.well-known/jwks.json`, which may
- * have been kept from an earlier day.
+ * Node, Bun and Deno. It needs the receipt and a copy, old or new, of the service's `/.well-known/jwks.json`.
  */
 
-/** What a receipt says. `iat` is in Unix seconds; what the chain knows is null before the unit was issued. */
+/**
+ * What a receipt says. `iat` is in Unix seconds; `chain_id`, `contract` and `serial` are null if the unit was not
+ * issued yet.
+ */
 export type TapReceipt = {
   iss: string
   jti: string
@@ -20,14 +22,14 @@ export type TapReceipt = {
 
 export type Jwks = { keys: readonly Record<string, unknown>[] }
 
-/** Why a receipt is not to be believed. */
+/** Why a receipt is invalid. */
 export class ReceiptInvalid extends Error {
   override name = "ReceiptInvalid"
 }
 
 /**
  * What the receipt says, if one of the keys has signed exactly this text (JWS, RFC 7515; ES256, RFC 7518 §3.4).
- * `issuer`, when given, must be the one that it names. Throws `ReceiptInvalid`.
+ * `issuer`, if given, must be the one it names. Throws `ReceiptInvalid`.
  */
 export async function verifyReceipt(receipt: string, jwks: Jwks, issuer?: string): Promise<TapReceipt> {
   const parts = receipt.split(".")
@@ -95,7 +97,7 @@ function bytesIn(part: string, name: string): Uint8Array<ArrayBuffer> {
 }
 
 function base64url(bytes: Uint8Array): string {
-  // One by one: a call takes only so many arguments, and whoever sends a receipt chooses its length.
+  // One by one: a call takes only so many arguments, and a receipt may have any length.
   const letters = Array.from(bytes, (byte) => String.fromCharCode(byte))
   const text = btoa(letters.join(""))
   return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")
