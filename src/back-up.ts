@@ -8,8 +8,8 @@ import { StartError } from "./platform/start-error.ts"
 import { makeWhole } from "./platform/whole-file.ts"
 
 /**
- * Copies a SQLite database as it is at this moment into a new file, beside a service that goes on writing. To restore
- * is to put the file in the database's place while no service runs, and to say so by `operator restored`.
+ * Copies a SQLite database as it is now into a new file, while a service may go on writing. To restore, put the file
+ * in the database's place while no service runs, then run `operator restored`.
  */
 function backUp(databaseUrl: string, file: string): void {
   const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1]

@@ -43,7 +43,7 @@ It uses the dev service that runs with the same DATA_DIR (./data when unset), an
 
 type Progress = ReturnType<typeof createProgress>
 
-/** A line for each step, with its seconds while it runs on a terminal. */
+/** A line per step; on a terminal with the seconds so far. */
 function createProgress(isQuiet: boolean) {
   const since = performance.now()
   const seconds = (from: number) => `${((performance.now() - from) / 1_000).toFixed(1)} s`
@@ -85,7 +85,7 @@ async function isServed(folder: string, progress: Progress): Promise<boolean> {
   return await progress.step(`waited for the service that has ${folder}`, () => comesToRun(folder))
 }
 
-/** One that was started in the same moment takes its folder within a second. */
+/** A service that was started just now locks its folder within a second. */
 async function isTaken(folder: string): Promise<boolean> {
   for (let look = 0; look < 5; look++) {
     if (isFolderLocked(folder)) return true
@@ -94,7 +94,7 @@ async function isTaken(folder: string): Promise<boolean> {
   return false
 }
 
-/** Answers false where the service that has the folder ends before. */
+/** Answers false if the service that has the folder ends first. */
 async function comesToRun(folder: string): Promise<boolean> {
   const deadline = performance.now() + startPatienceMilliseconds
   while (performance.now() < deadline) {
@@ -107,7 +107,7 @@ async function comesToRun(folder: string): Promise<boolean> {
   )
 }
 
-/** The running service of a folder, or null when nobody answers. */
+/** The running service of a folder, or null if nobody answers. */
 async function runningService(folder: string): Promise<DevService | null> {
   const path = join(folder, "dev.json")
   if (!existsSync(path)) return null

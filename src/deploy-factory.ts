@@ -41,16 +41,16 @@ async function runDeployment(words: string[]): Promise<void> {
   const client = connect(rpcUrl, account)
   const chainId = await reach(client.getChainId())
   const deployed = await deployContracts(client, { deployer: account.address, ...parties })
-  // A factory of the first generation, which has no desk, names no metadata.
+  // A factory of the first generation, which has no desk, has no metadata base.
   if (deployed.desk_address && (isBaseNamed || chainId !== localChainId))
     await checkBase(client, deployed.factory_address, { wanted: parties.metadata_base_url, isBaseNamed })
   say(JSON.stringify({ [chainId]: { ...settingsOf(chainId), rpc_urls: [rpcUrl], ...deployed } }))
 }
 
-/** Of development, whose tokens may lead to this machine. */
+/** The development chain, whose tokens may point to this machine. */
 const localChainId = 31_337
 
-/** What is known of a public chain; its example of a provider is not. */
+/** The known settings of a public chain, without its example provider. */
 function settingsOf(chainId: number): object {
   const known: Record<string, { factory_address: unknown; rpc_urls: unknown }> = publicChains
   const { factory_address: _none, rpc_urls: _examples, ...settings } = known[chainId] ?? {}
@@ -80,7 +80,7 @@ async function deployContracts(client: Client, parties: Parties): Promise<Deploy
     )
     return { factory_address }
   }
-  // What is there may be of an earlier run, or of one at the same time, with other roles.
+  // The factory may be from another run, with other settings.
   await checkSettings(client, factory_address, parties)
   if (wasThere) complain(`The factory is at ${factory_address} already.`)
   const desk = { account: client.account, address: desk_address, data: desk_data, nonce: 1 }
@@ -97,14 +97,14 @@ type Wanted = {
   nonce: number
 }
 
-/** Sends what is not sent yet and waits for the block. A run at the same time does no harm: a chain takes one of two. */
+/** Sends what is not sent yet and waits for its block. A parallel run does no harm: the chain takes one of the two. */
 async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   const { account, address, what, nonce } = wanted
   const hasCode = async () => Boolean(await reach(client.getCode({ address })))
   const { address: sender } = account
   const count = () => client.getTransactionCount({ address: sender, blockTag: "latest" })
   const pending = () => client.getTransactionCount({ address: sender, blockTag: "pending" })
-  /** Those nodes of a provider that are asked for the code may lack a block yet that others of it have. */
+  /** A provider's nodes may lag: the one asked for the code may not have the block yet. */
   const isUsedForOther = async () => {
     const end = performance.now() + lagMilliseconds
     while ((await reach(count())) > nonce && !(await hasCode())) {
@@ -179,7 +179,10 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
 
 type Base = { wanted: string; isBaseNamed: boolean }
 
-/** Told and no more: the admin may have moved it, as to a content-addressed store, and the service works with any. */
+/**
+ * Only reported: the admin may have moved it, for example to a content-addressed store, and the service works with
+ * any.
+ */
 async function checkBase(client: Client, address: Address, { wanted, isBaseNamed }: Base): Promise<void> {
   const factory = { address, abi: factoryAbi } as const
   const known = await reach(client.readContract({ ...factory, functionName: "baseURI" }))
@@ -197,7 +200,7 @@ async function checkBase(client: Client, address: Address, { wanted, isBaseNamed
     await tell("as neither METADATA_BASE_URL nor API_BASE_URL is set", "URL")
 }
 
-/** The node's own words in one line, never with the address of the provider, which may hold a key. */
+/** The node's own words in one line, without the provider's address, which may contain a key. */
 async function reach<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer

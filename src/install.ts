@@ -4,9 +4,8 @@ import { engines } from "../package.json"
 import { takeFile } from "./platform/file-lock.ts"
 
 /**
- * Before each command of `package.json`: installs what `bun.lock` says and is not there yet, one command at a time, as
- * two at once would take files from under each other. Nothing here needs a package. Answers the exit code: 1 with one
- * line where that fails.
+ * Runs before each command of `package.json`: installs the missing packages of `bun.lock`, one command at a time,
+ * because parallel installs break each other. Needs no package itself. Answers the exit code.
  */
 async function install(): Promise<number> {
   const isOtherBun = Bun.version !== engines.bun
@@ -21,9 +20,9 @@ async function install(): Promise<number> {
     stdout: "ignore",
     stderr: "pipe",
   })
-  // What is told to end, ends with what it has started: the next command would install beside that.
+  // Signals are passed on, or the next command would install in parallel with an orphan.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal))
-  // In words that an older Bun knows, too.
+  // With what an older Bun knows too.
   const said = stripVTControlCharacters(await new Response(child.stderr).text())
   const exitCode = await child.exited
   clearTimeout(saying)
@@ -42,17 +41,17 @@ const unreached = "Where the registry is reached and the disk has room, delete n
 
 const root = join(import.meta.dir, "..")
 
-/** Answers how to let go of what the others wait for. */
+/** Answers the function that lets the others continue. */
 function waitForOthers(): () => void {
   const file = join(root, "node_modules/.install.db")
   try {
     const unlock = takeFile(file, 500)
     if (unlock) return unlock
     complain("another command is installing the packages …")
-    // Whoever waits longer than the slowest line takes goes on beside the other.
+    // After longer than the slowest connection needs, it installs anyway.
     return takeFile(file, 600_000) ?? (() => {})
   } catch {
-    // A folder that cannot be written is one into which nobody installs.
+    // Nobody installs into a folder that cannot be written.
     return () => {}
   }
 }

@@ -8,7 +8,7 @@ import { withFreePort } from "./platform/free-port.ts"
 import { runUntilStopped } from "./platform/run.ts"
 import { tell } from "./resources/news/tell.ts"
 
-/** Load balancers look about once a second whether a process is ready. */
+/** Load balancers check about once a second whether a process is ready. */
 const noticeMilliseconds = 1_500
 
 // The API process: configuration, database, migrations, server. A signal lets it finish its last answers.

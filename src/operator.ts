@@ -9,7 +9,7 @@ const terminal = {
   complain: (text: string) => void process.stderr.write(text),
 }
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // Whoever read it, as `head` does, has enough.
+  // The reader, such as `head`, has enough.
   if (error.code !== "EPIPE") terminal.complain(`operator: the answer cannot be written: ${error.message}\n`)
   process.exit(1)
 })

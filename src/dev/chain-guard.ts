@@ -1,7 +1,6 @@
 /**
- * Stands before the local chain: anvil answers the WebSocket, and the blind POST, of whatever page a developer happens
- * to visit, and would do for it all that it does for its owner. A browser names the page that asks; programs name
- * none, and wallets themselves. Hands on the chain's answer to whatever sends a transaction.
+ * A proxy that refuses web pages: anvil would otherwise obey any page that a developer visits. Browsers name the page
+ * that asks; programs name none. `onSend` gets the chain's answer to whatever sends a transaction.
  */
 export function startChainGuard(
   port: number,

@@ -18,9 +18,9 @@ export type DevChain = {
   chain_id: number
   rpc_url: string
   factory_address: Address
-  /** Null on a chain of before there were desks. */
+  /** Null on a chain older than desks. */
   desk_address: Address | null
-  /** Keys of the service's own accounts, known to everybody: worth nothing outside this machine. */
+  /** Keys of the service's own accounts, publicly known: worthless outside this machine. */
   signer_keys: Hex[]
   authorizer_key: Hex
   /** Funded accounts for people. */
@@ -29,16 +29,16 @@ export type DevChain = {
 }
 
 /**
- * Starts a local EVM chain with the contracts deployed. Its state is kept in `folder`: written whole after every
- * block that holds a transaction, so that no kind of end loses more than the block being made.
+ * Starts a local EVM chain with the contracts deployed. Its state is kept in `folder`, written as a whole after every
+ * block with a transaction, so that even a crash loses at most the block being made.
  */
 export async function startDevChain(options: {
   folder: string
   /** 0 picks a free one. */
   port: number
-  /** Whether anybody waits for blocks; without, a block is made for transactions and once a minute. */
+  /** Whether anybody waits for blocks; otherwise one is made only for transactions and once a minute. */
   isAwaited: () => Promise<boolean>
-  /** What the addresses of tokens' metadata begin with. */
+  /** The base address of tokens' metadata. */
   metadata_base_url: string
 }): Promise<DevChain> {
   if (options.port !== 0) await untilFree(options.port)
@@ -95,7 +95,7 @@ export function chainsFor({ chain_id, rpc_url, factory_address, desk_address }: 
 
 const portPatienceMilliseconds = 5_000
 
-/** A chain that was just orphaned needs a moment to end. */
+/** A chain that was just orphaned needs a moment to exit. */
 async function untilFree(port: number): Promise<void> {
   const deadline = performance.now() + portPatienceMilliseconds
   for (;;) {
@@ -110,7 +110,7 @@ async function untilFree(port: number): Promise<void> {
   }
 }
 
-/** The error that kept this process from listening; null where it may. */
+/** The error that keeps this process from listening, or null. */
 async function triedToListen(port: number): Promise<NodeJS.ErrnoException | null> {
   const server = createServer()
   return await new Promise((resolve) => {
@@ -119,7 +119,7 @@ async function triedToListen(port: number): Promise<NodeJS.ErrnoException | null
   })
 }
 
-/** A shell stands guard: when this process is gone, however it ended, its end of the pipe closes and anvil ends. */
+/** A shell watches a pipe: when this process is gone, however it ended, the pipe closes and the shell ends anvil. */
 const endWithParent = '"$0" "$@" </dev/null & child=$!; read -r _; kill "$child"; wait "$child"'
 
 function spawnAnvil(port: number, stateFile: string) {
@@ -129,7 +129,7 @@ function spawnAnvil(port: number, stateFile: string) {
     stdin: "pipe",
     stdout: "ignore",
     stderr: "ignore",
-    // A group of its own: Ctrl-C reaches this process first, which then ends the chain in order.
+    // Its own process group: Ctrl-C reaches only this process, which then stops the chain in order.
     detached: true,
   })
 }
@@ -210,7 +210,7 @@ async function moveMetadata(client: DevClient, address: Address, base: string): 
   await client.mine({ blocks: 1 })
 }
 
-/** Makes a block each second while somebody waits for one; nobody but the guard gives the chain transactions. */
+/** Makes a block each second while somebody waits for one. Only the guard passes transactions to the chain. */
 function startBlockProducer(client: DevClient, stateFile: string, isAwaited: () => Promise<boolean>) {
   let stopped = false
   let idleSeconds = 0
@@ -219,7 +219,7 @@ function startBlockProducer(client: DevClient, stateFile: string, isAwaited: () 
   let mined = 0
   async function produce(): Promise<void> {
     while (!stopped) {
-      // A chain that fell silent is reported by those who wait for it.
+      // Whoever waits for a silent chain reports it.
       await produceWhenDue().catch(() => {})
       await Bun.sleep(untilNextBeat(1_000))
     }
@@ -240,7 +240,7 @@ function startBlockProducer(client: DevClient, stateFile: string, isAwaited: () 
   }
   const running = produce()
   return {
-    /** One that waits for its block is answered no sooner. */
+    /** A send that waits for its block is answered only then. */
     noteSend(answer: Promise<unknown>) {
       const note = () => {
         sending -= 1

@@ -5,8 +5,8 @@ import { ConfigError } from "../platform/config-error.ts"
 import { writeWholeAtOnce } from "../platform/whole-file.ts"
 
 /**
- * What a dev service left for the other commands: the variables it made up, such as `SERVICE_SECRET` and `CHAINS`.
- * Empty when there was none. Throws `ConfigError` when the file is not what `writeDevEnvironment` writes.
+ * The variables that a dev service chose, such as `SERVICE_SECRET` and `CHAINS`, for other commands; empty if there
+ * was none. Throws `ConfigError` unless `writeDevEnvironment` wrote the file.
  */
 export function readDevEnvironment(dataDir: string): Environment {
   const path = join(dataDir, fileName)
@@ -31,20 +31,20 @@ export function readDevEnvironment(dataDir: string): Environment {
   return document as Environment
 }
 
-/** Whether a dev service left anything at all. */
+/** Whether a dev service left a file. */
 export function hasDevEnvironment(dataDir: string): boolean {
   return existsSync(join(dataDir, fileName))
 }
 
-/** Leaves the variables of a dev service, secrets included, for its owner's eyes only: whole or not at all. */
+/** Writes a dev service's variables, secrets included, readable by its owner only, completely or not at all. */
 export function writeDevEnvironment(dataDir: string, values: Record<string, string>): void {
   mkdirSync(dataDir, { recursive: true })
   writeWholeAtOnce(join(dataDir, fileName), `${JSON.stringify(values, null, 2)}\n`)
 }
 
 /**
- * The real environment, and where it has no value, what the dev service of its `DATA_DIR` left. Throws `ConfigError`
- * where neither says of which service it is.
+ * The real environment, completed by what the dev service of its `DATA_DIR` left. Throws `ConfigError` if neither
+ * names a service.
  */
 export function withDevEnvironment(environment: Environment): Environment {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value))

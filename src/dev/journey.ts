@@ -22,7 +22,7 @@ import { localChain } from "./local-chain.ts"
 import type { DevService } from "./start.ts"
 
 const unitCount = 6
-/** A service that is restarted meanwhile is waited for. */
+/** Long enough to wait for a service that is being restarted. */
 const patienceMilliseconds = 120_000
 const patience = { patience_milliseconds: patienceMilliseconds }
 
@@ -39,7 +39,7 @@ export async function runJourney(find: FindService, progress: Progress): Promise
   }
 }
 
-/** Notes what the feed tells, as it comes. */
+/** Notes the events of the feed as they come. */
 async function noteEvents(api: ServiceClient, progress: Progress, signal: AbortSignal): Promise<void> {
   for await (const { type, unit_id } of api.events.stream({}, { signal }))
     progress.note(`· event ${type}${unit_id ? ` of unit ${unit_id}` : ""}`)
@@ -128,26 +128,26 @@ async function travel(api: ServiceClient, find: FindService, progress: Progress)
   }
 }
 
-/** Who is told how far it is. */
+/** Receives the progress. */
 type Progress = {
   step<T>(name: string, work: () => Promise<T>): Promise<T>
   note(text: string): void
 }
 
-/** What came of it: what `demo --json` prints. */
+/** The result, as `demo --json` prints it. */
 export type Journey = {
   collection: { id: string; address: string; chain_id: number; status: string }
   units: { id: string; serial: number | null }[]
   transactions: { issuance: string[]; claim: string; transfer: string; chip_replacement: string }
-  /** Serials as the chain's logs name them: each once. */
+  /** Serials as the chain's logs name them. */
   issued_on_chain: number[]
   owner_on_chain: string
 }
 
-/** Where the service is now: a restart may have moved it. */
+/** Finds the service, which a restart may have moved. */
 type FindService = () => Promise<DevService>
 
-/** A client that waits for a service that is being restarted; with an API key unless a session token is given. */
+/** A client that waits for a restarting service; it uses the API key unless a session token is given. */
 function connect(find: FindService, sessionToken?: string): ServiceClient {
   return createClient({
     base_url: async () => (await find()).base_url,
@@ -156,7 +156,7 @@ function connect(find: FindService, sessionToken?: string): ServiceClient {
   })
 }
 
-/** A chip without hardware emits a value, which is verified like that of any chip. Answers a session token. */
+/** Taps a test chip; its value is verified like that of any chip. Answers the session token. */
 async function tap(api: ServiceClient, chipId: string): Promise<string> {
   const { chip_id, e } = await dataOf(api.POST("/v1/test-helpers/taps", { body: { chip_id: chipId } }))
   const { session_token } = await dataOf(api.POST("/v1/taps", { body: { chip_id, e } }))
@@ -164,7 +164,7 @@ async function tap(api: ServiceClient, chipId: string): Promise<string> {
   return session_token.token
 }
 
-/** Sends until it is in a block: a chain that is killed forgets what waits, and the contract takes it only once. */
+/** Sends until it is in a block: a killed chain forgets what waits, and the contract accepts it only once. */
 async function sendFromWallet(
   find: FindService,
   privateKey: Hex,

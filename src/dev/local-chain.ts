@@ -1,6 +1,6 @@
 import { defineChain } from "viem"
 
-/** The client's own list of chains has hundreds more, and would load them all. */
+/** Importing viem's own list would load hundreds of chains. */
 export const localChain = defineChain({
   id: 31_337,
   name: "local",

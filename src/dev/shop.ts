@@ -8,7 +8,7 @@ import { sendFromTestWallet } from "./test-wallet.ts"
 
 type Shop = { shop_url: string; stop(): Promise<void> }
 
-/** What the shop's page may know, and what stays on its server: the API key, and the keys of the test wallet. */
+/** What the shop's page may know, and what stays on its server: the API key and the test wallets' keys. */
 type ShopSettings = {
   api_base_url: string
   docs_url: string
@@ -19,8 +19,8 @@ type ShopSettings = {
 }
 
 /**
- * A brand's shop for development: a page on an origin of its own, which a tap opens and which calls the API from the
- * browser. It listens on the port if that is free, else on any.
+ * A brand's shop for development: a page on its own origin, opened by a tap, that calls the API from the browser.
+ * Listens on the port if it is free, else on any.
  */
 export function startShop(settings: ShopSettings, port: number): Shop {
   const server = (port < 65_536 ? listen(settings, port) : null) ?? listen(settings, 0)
@@ -79,7 +79,7 @@ const files: Record<string, string> = {
   "/jacket.svg": "jacket.svg",
 }
 
-/** Does what a scan does: a test chip emits a value, and the browser opens the tap's page. */
+/** Does what a scan does: a test chip emits a value, and the browser is sent to the tap's page. */
 async function tapTestChip({ api_base_url, api_key }: ShopSettings, isNew: boolean): Promise<Response> {
   const api = createClient({ base_url: api_base_url, token: api_key })
   try {
@@ -100,7 +100,7 @@ async function newestChip(api: ServiceClient): Promise<string | null> {
 
 const collectionName = "Autumn Jackets"
 
-/** A jacket of the shop's collection, issued and tagged: a few seconds of work for the chain. */
+/** A new jacket of the shop's collection, tagged and issued, which takes the chain a few seconds. */
 async function taggedJacket(api: ServiceClient): Promise<string> {
   const { collections } = await dataOf(api.GET("/v1/collections"))
   const known = collections.find(

@@ -36,20 +36,20 @@ export type DevService = {
   organization_id: string
   api_key: string
   publishable_key: string
-  /** A page on another origin that calls the API as a brand's shop would. */
+  /** A page on another origin that calls the API like a brand's shop. */
   shop_url: string
   chain: { id: number; rpc_url: string }
   wallets: { address: string; private_key: string }[]
 }
 
-/** What a service is run by: handed in, for this folder stands beside the API and the operator port. */
+/** The parts of a service, passed in because this folder may not import the API or the operator port. */
 type DevParts = {
   startServer(context: Context): Promise<{ base_url: string; stop(): Promise<void> }>
   startWorkers(world: World): { stop(): Promise<void> }
   startOperatorPort(world: World): Promise<{ url: string; stop(): Promise<void> }>
 }
 
-/** Runs API, workers, database and a local chain in this one process, with everything kept in `DATA_DIR`. */
+/** Runs the API, workers, database and a local chain in this process, with everything kept in `DATA_DIR`. */
 export async function startDev(given: Environment, parts: DevParts) {
   const folder = dataDirOf(given)
   const closers: (() => unknown)[] = [lockFolder(folder)]
@@ -70,7 +70,8 @@ export async function startDev(given: Environment, parts: DevParts) {
     const settings = settingsFor(folder, chain, environment)
     const config = loadConfig({ ...environment, ...settings })
     const leave = () => leaveEnvironment(folder, settings, config, environment)
-    // A made-up secret is left before anything is sealed under it; one that was left goes when the database took the next.
+    // A new secret is saved before anything is sealed under it; a saved one is replaced only once the database has
+    // taken the next.
     if (!hasDevEnvironment(folder)) leave()
     const world = await openWorld(config, tell)
     closers.push(world.close)
@@ -91,7 +92,7 @@ export async function startDev(given: Environment, parts: DevParts) {
     closers.push(shop.stop)
     const service = { ...seeded, operator_url: operator.url, shop_url: shop.shop_url }
     await registerShop(world.context, service, keptService(folder)?.shop_url)
-    // Whoever waits for dev.json may have removed it before: the organization and its key are found again all the same.
+    // Whoever waits for dev.json may have removed it; the copy still names the organization and its key.
     for (const name of ["dev.kept.json", "dev.json"]) writeDocument(join(folder, name), service)
     return { service, folder, stop }
   } catch (error) {
@@ -108,7 +109,7 @@ const openEffects = query((db) =>
   db.select({ id: effects.id }).from(effects).where(eq(effects.status, "open")).limit(1),
 )
 
-/** Variables that the chain and the folder decide. */
+/** Variables that follow from the chain and the folder. */
 function settingsFor(folder: string, chain: DevChain, environment: Environment): Record<string, string> {
   const chainsFile = join(folder, "chains.json")
   writeDocument(chainsFile, chainsFor(chain))
@@ -123,7 +124,7 @@ function settingsFor(folder: string, chain: DevChain, environment: Environment):
   }
 }
 
-/** Keeps what the operator CLI has to know, so that it needs nothing but the folder. */
+/** Saves what the operator CLI needs, so that it works with the folder alone. */
 function leaveEnvironment(
   folder: string,
   settings: Record<string, string>,
@@ -143,7 +144,7 @@ function leaveEnvironment(
   writeDevEnvironment(folder, { ...settings, ...addresses, ...given })
 }
 
-/** Makes the demo organization once; its keys are found again in `dev.json`. */
+/** Creates the demo organization once; later its keys are read from `dev.json`. */
 async function seed(
   context: Context,
   folder: string,
@@ -173,13 +174,13 @@ async function keptOrganization(context: Context, folder: string): Promise<DevSe
   return organization ? kept : null
 }
 
-/** What the dev service of this folder left when it last ran. */
+/** What this folder's dev service left when it last ran. */
 function keptService(folder: string): DevService | null {
   const path = ["dev.json", "dev.kept.json"].map((name) => join(folder, name)).find(existsSync)
   return path ? (JSON.parse(readFileSync(path, "utf8")) as DevService) : null
 }
 
-/** Lets the shop's page call from a browser, in place of the one that had another port. */
+/** Lets the shop's page call from a browser, instead of the previous one on another port. */
 async function registerShop(
   context: Context,
   { organization_id, shop_url }: DevService,
@@ -216,7 +217,7 @@ async function publishableKeyOf(context: Context, organization_id: string): Prom
   })
 }
 
-/** Who does for the demo organization what its API key would be asked for. */
+/** A caller that acts like the demo organization's API key. */
 function callerOf(organization_id: string): Caller {
   return { organization_id, kind: "api_key", credential_id: newId(), session: null }
 }

@@ -8,8 +8,8 @@ type TestWallet = {
 }
 
 /**
- * Sends `{ from, to, data }` from one of the development wallets and answers the hash. JSON only: a page of another
- * origin would have to ask first, and is not answered.
+ * Sends `{ from, to, data }` from one of the development wallets and answers the hash. JSON only, so that a page of
+ * another origin would need a preflight, which fails.
  */
 export async function sendFromTestWallet(
   { wallets, chain }: TestWallet,

@@ -8,7 +8,7 @@ import { EncodingRefused, encodeTag, linesOfManifest, makeTag } from "./make-tag
 import { type BoxedTag, openTagBox, type TagBox } from "./tag-box.ts"
 import { type TapMistakes, TapRefused, tapTag } from "./tap-tag.ts"
 
-/** What a command prints, and the address that `open` opens. */
+/** What a command prints, and the address to open in the browser, if any. */
 type ChipOutput = { text: string; opens: string | null }
 
 /** Wrong usage: one line that names what is wrong. */
@@ -107,7 +107,10 @@ async function makeTags(box: TagBox, folder: string, values: Values): Promise<Ch
 
 const PART_TAGS = 1_000
 
-/** Plays the station over a manifest, part by part; a tag that refuses stops none of the others. Throws `EncodingRefused`. */
+/**
+ * Encodes a manifest like a station, part by part; a tag that refuses does not stop the others. Throws
+ * `EncodingRefused`.
+ */
 async function encodeTags(box: TagBox, manifest: string): Promise<string> {
   const tally = { made: 0, anew: 0, known: 0 }
   const part: BoxedTag[] = []
@@ -182,7 +185,7 @@ function wholeNumber(text: string, name: string, least: number): number {
   throw new ChipUsageError(`--${name} takes a whole number of at least ${least}, not "${text}"`)
 }
 
-/** Where the dev service of this folder answers, or would. */
+/** The address of this folder's dev service, or its default. */
 function baseUrlOf(folder: string): string {
   return devService(folder)?.base_url ?? "http://localhost:3000"
 }

@@ -8,12 +8,12 @@ import { NXP, UID_BYTES } from "../../engine/sun/message.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
 import type { BoxedTag } from "./tag-box.ts"
 
-/** A tag that does not take what a station would write to it: one line that says why. */
+/** A tag refuses what a station would write: one line that says why. */
 export class EncodingRefused extends Error {
   override name = "EncodingRefused"
 }
 
-/** A new tag with keys of its own, written as the manifest of such an order would have it written. */
+/** A new tag with its own keys, written as a manifest would have it. */
 export function makeTag(template: string, mirrors: Mirrors): BoxedTag {
   checkTemplate(template)
   const chip_id = upperHex(randomBytes(5))
@@ -21,7 +21,7 @@ export function makeTag(template: string, mirrors: Mirrors): BoxedTag {
   return newTag(manifestLine(source, template, mirrors, { chip_id, uid: null }))
 }
 
-/** The lines of a manifest. Throws Error naming one that is none. */
+/** The lines of a manifest. Throws an error naming a line that is malformed. */
 export async function* linesOfManifest(path: string): AsyncGenerator<ManifestLine> {
   let number = 0
   for await (const text of createInterface({ input: createReadStream(path) })) {
@@ -31,9 +31,8 @@ export async function* linesOfManifest(path: string): AsyncGenerator<ManifestLin
 }
 
 /**
- * What a station makes of the tag that lies before it: `present`, or null where any new one does. The same tag where it
- * is encoded so already. As with hardware, each key is changed by whoever knows the one before, and the counter begins
- * anew. Throws `EncodingRefused`.
+ * Encodes `present`, or a new tag, as a station would; answers the same object if nothing changes. As with hardware,
+ * changing a key takes the previous one, and the counter restarts. Throws `EncodingRefused`.
  */
 export function encodeTag(present: BoxedTag | null, line: ManifestLine): BoxedTag {
   const { chip_id, ndef_hex, file_settings_hex } = line
@@ -58,7 +57,7 @@ export function encodeTag(present: BoxedTag | null, line: ManifestLine): BoxedTa
   return { ...present, ndef_hex, file_settings_hex, keys, counter: 0 }
 }
 
-/** Throws Error naming the line; what stands in it is never quoted, because keys do. */
+/** Throws an error naming the line, whose content is never quoted, because it has keys. */
 function lineIn(text: string, number: number): ManifestLine {
   try {
     const line = JSON.parse(text) as ManifestLine
@@ -82,7 +81,7 @@ function newTag(line: ManifestLine): BoxedTag {
   }
 }
 
-/** By slot. */
+/** In the order of slots. */
 function ownKeys({ keys }: ManifestLine): string[] {
   return [...keys].sort((one, other) => one.slot - other.slot).map(({ key }) => key)
 }

@@ -10,8 +10,8 @@ import { counterBytes, macFor, type SunChip, sessionMacKey, UID_BYTES } from "..
 import { upperHex } from "../../platform/upper-hex.ts"
 
 /**
- * An NTAG 424 DNA as far as a phone can tell: a file, its settings and five keys, all in upper-case hex. It knows nothing
- * of templates or services; what it shows follows from the bytes that were written to it, as with hardware.
+ * An NTAG 424 DNA as far as a phone can tell: a file, its settings and five keys, in upper-case hex. What it shows
+ * follows only from the bytes written to it, as with hardware.
  */
 export type SoftwareTag = {
   uid: string
@@ -27,18 +27,17 @@ export type SoftwareTag = {
 /** The wire of a TagTamper: `CC` until it breaks, `OO` while it is broken, `OC` after somebody joined it again. */
 export type TamperWire = "CC" | "OO" | "OC" | "II"
 
-/** How one read differs from a tag in order. */
+/** How a read differs from that of a normal tag. */
 type ReadOptions = {
-  /** Five bytes that a chip draws anew for each read. */
+  /** Five random bytes that a chip draws for each read. */
   padding?: Uint8Array
-  /** Leaves the counter out of PICCData, as a tag does whose settings have that bit off. */
+  /** Leaves the counter out of PICCData, like a tag whose settings have that bit off. */
   uid_only?: boolean
 }
 
 /**
- * The address that a phone reads on the read with this number, by the data sheet alone (§9.3): values are put into the
- * file at the offsets of its settings, in upper-case hex.
- * Throws Error where a real tag would answer an error: settings that point outside the file, or name no key.
+ * The address that a phone gets on this read, by the data sheet (§9.3): values mirrored into the file in upper-case
+ * hex. Throws where a real tag would fail: settings that point outside the file, or name no key.
  */
 export function readAddress(tag: SoftwareTag, counter: number, options: ReadOptions = {}): string {
   const settings = decodeFileSettings(hex(tag.file_settings_hex))
@@ -75,7 +74,7 @@ function mirror(
   }
   const shownCounter = hasCounter ? counter : 0
   if (offsets.enc !== null && offsets.enc_length !== null) {
-    // Half as many bytes of the file go in as hex digits come out.
+    // Two hex digits come out for each byte of the file that goes in.
     const content = file.subarray(offsets.enc, offsets.enc + offsets.enc_length / 2)
     put(file, offsets.enc, upperHex(encryptFileContent(chip, shownCounter, content)))
   }
@@ -84,7 +83,7 @@ function mirror(
   put(file, offsets.mac, upperHex(macFor(sessionMacKey(chip.fileKey, chip.uid, shownCounter), covered)))
 }
 
-/** Tag byte, UID, counter and padding to one block (table 21). */
+/** One block of tag byte, UID, counter and padding (table 21). */
 function piccData(uid: Uint8Array | null, counter: number | null, padding: Uint8Array): Buffer {
   const tagByte = (uid ? 0x80 | UID_BYTES : 0) | (counter === null ? 0 : 0x40)
   const parts = [Uint8Array.of(tagByte), uid ?? [], counter === null ? [] : counterBytes(counter), padding]

@@ -3,14 +3,14 @@ import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import type { SoftwareTag, TamperWire } from "./software-tag.ts"
 
-/** A tag with the chip id that stands in its address, and the first read that showed its wire broken; null where none did. */
+/** A tag with the chip id in its address, and the first read that showed its wire broken, or null. */
 export type BoxedTag = SoftwareTag & { chip_id: string; broken_since: number | null }
 
-/** Software tags in a file. A counter that moved has moved, whoever reads at the same time. */
+/** Software tags in a file. Parallel readers never get the same counter. */
 export type TagBox = {
-  /** Puts tags in, all or none, in the place of those with the same chip ids. */
+  /** Stores tags, all or none, replacing those with the same chip ids. */
   put(tags: Iterable<BoxedTag>): void
-  /** Moves the counter on by some reads. Null where there is no such tag, or too few reads are left. */
+  /** Advances the counter. Null if there is no such tag, or too few reads are left. */
   read(chipId: string, reads: number): BoxedTag | null
   find(chipId: string): BoxedTag | null
   breakWire(chipId: string): void
@@ -20,7 +20,7 @@ export type TagBox = {
 
 const MAX_COUNTER = 0xffffff
 
-/** Opens the box, and makes it where there is none. */
+/** Opens the box, creating it if needed. */
 export function openTagBox(path: string): TagBox {
   mkdirSync(dirname(path), { recursive: true })
   const db = new Database(path, { create: true, strict: true })
@@ -62,7 +62,7 @@ export function openTagBox(path: string): TagBox {
   }
 }
 
-/** Boxes of earlier releases are without it. */
+/** Boxes of earlier releases lack the column. */
 function addBrokenSince(db: Database): void {
   const add = db.transaction(() => {
     const found = db.query("select 1 from pragma_table_info('tags') where name = 'broken_since'").get()

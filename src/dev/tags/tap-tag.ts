@@ -2,26 +2,26 @@ import { createHash } from "node:crypto"
 import { readAddress } from "./software-tag.ts"
 import type { BoxedTag, TagBox } from "./tag-box.ts"
 
-/** How a tap goes wrong; nothing given is a tap in order. */
+/** How a tap goes wrong. */
 export type TapMistakes = {
-  /** The address of so many reads ago, again. */
+  /** Repeats the address of this many reads ago. */
   replay: number
-  /** So many reads before this one that nobody hears of. */
+  /** This many reads before it that are never presented. */
   skip: number
   lower_case: boolean
   uid_only: boolean
   wrong_key: boolean
   truncate: boolean
-  /** From now on the wire of the tag is broken. */
+  /** From now on the tag's wire is broken. */
   tampered: boolean
 }
 
-/** A tap that cannot be played: one line that says why. */
+/** A tap that is not possible: one line that says why. */
 export class TapRefused extends Error {
   override name = "TapRefused"
 }
 
-/** Reads a tag as a phone does: moves its counter on and answers the address it shows. Throws `TapRefused`. */
+/** Reads a tag as a phone does: advances its counter and answers the address it shows. Throws `TapRefused`. */
 export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { url: string; counter: number } {
   const { replay, skip } = mistakes
   if (mistakes.tampered) breakWire(box, chipId)
@@ -48,7 +48,7 @@ function breakWire(box: TagBox, chipId: string): void {
   box.breakWire(chipId)
 }
 
-/** The same read has the same padding, so that a replay is the same address to the letter. */
+/** The same read has the same padding, so that a replay is exactly the same address. */
 function paddingOf({ uid }: BoxedTag, counter: number): Uint8Array {
   return createHash("sha256").update(`${uid}.${counter}`).digest().subarray(0, 5)
 }
