@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * Whether the service answers
-         * @description For orchestrators: answers as long as the process does, and asks nothing else whether it is well.
+         * @description For orchestrators: answers as long as the process runs, and checks no dependency.
          */
         get: operations["getHealth"];
         put?: never;
@@ -56,7 +56,7 @@ export interface paths {
         put?: never;
         /**
          * Verify a tap and get a session token
-         * @description Verifies the one-time value of a tap, records the tap exactly once and answers a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.
+         * @description Verifies the one-time value of a tap, records the tap exactly once and returns a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.
          */
         post: operations["createTap"];
         delete?: never;
@@ -74,7 +74,7 @@ export interface paths {
         };
         /**
          * Get the receipt of a tap
-         * @description A compact JWS (`typ` is `tap-receipt+jwt`, ES256) that anybody can check with the keys at `/.well-known/jwks.json`, without asking the service. It is signed anew each time it is asked for, by the key that signs now, and says what is known now: the serial, once the unit is issued.
+         * @description A compact JWS (`typ` is `tap-receipt+jwt`, ES256) that anybody can check with the keys at `/.well-known/jwks.json`, without asking the service. It is signed again on each request, with the current key, and contains what is known by then, such as the serial once the unit is issued.
          */
         get: operations["getTapReceipt"];
         put?: never;
@@ -96,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Let a test chip emit a value, as a scan would
-         * @description Advances the read counter of a test chip and answers the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.
+         * @description Advances the read counter of a test chip and returns the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.
          */
         post: operations["createTestTap"];
         delete?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * The keys of tap receipts
-         * @description A JWKS (RFC 7517) of every key that ever signed a receipt, the newest first: receipts of rotated keys stay good. A receipt of a `kid` that you do not have was signed after your copy was made. Any web page may read it.
+         * @description A JWKS (RFC 7517) of every key that ever signed a receipt, newest first: receipts signed by rotated keys stay valid. A receipt with a `kid` that you do not have was signed after your copy was made. Any web page may read it.
          */
         get: operations["getReceiptKeys"];
         put?: never;
@@ -136,7 +136,7 @@ export interface paths {
         put?: never;
         /**
          * Find out why a tag does not verify
-         * @description Takes the address that a phone opened and says which check fails and why, in words of the encoding station, and what to do. It consumes and counts nothing, and says `accepted` for a good address.
+         * @description Takes the address that a phone opened and says which check fails and why, in the encoding station's terms, and what to do. It consumes and counts nothing, and says `accepted` for a good address.
          */
         post: operations["createTapDiagnosis"];
         delete?: never;
@@ -160,7 +160,7 @@ export interface paths {
         put?: never;
         /**
          * Pair a chip to a unit
-         * @description Binds a chip to a unit and sets off the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value of its own, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.
+         * @description Binds a chip to a unit and starts the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value that it emits, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.
          */
         post: operations["pairChip"];
         delete?: never;
@@ -198,7 +198,7 @@ export interface paths {
         };
         /**
          * Get a chip
-         * @description One chip with its unit; `unit` is null while the chip is not paired. With what only you are told: reads that were never presented, and refused values.
+         * @description One chip with its unit; `unit` is null while the chip is not paired. It includes what only you can see: reads that were never presented, and refused values.
          */
         get: operations["getChip"];
         put?: never;
@@ -218,7 +218,7 @@ export interface paths {
         };
         /**
          * List units
-         * @description The organization's units, newest first: those that all the given filters fit. With `external_id` or `chip_id` at most one.
+         * @description The organization's units that match all the given filters, newest first; at most one with `external_id` or `chip_id`.
          */
         get: operations["listUnits"];
         put?: never;
@@ -266,13 +266,13 @@ export interface paths {
         };
         /**
          * List collections
-         * @description The organization's collections, newest first. With `external_id` at most one.
+         * @description The organization's collections, newest first; at most one with `external_id`.
          */
         get: operations["listCollections"];
         put?: never;
         /**
          * Register a collection and deploy its contract
-         * @description The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before chips are paired to its units.
+         * @description The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before you pair chips to its units.
          */
         post: operations["createCollection"];
         delete?: never;
@@ -300,7 +300,7 @@ export interface paths {
         head?: never;
         /**
          * Change a collection
-         * @description `redirect_url` is in every request: it is used for the collection's units that have none of their own. Of the other fields those change that are sent; null clears a field.
+         * @description `redirect_url` is required: it applies to the collection's units that have none of their own. Other fields change only if they are sent; null clears a field.
          */
         patch: operations["updateCollection"];
         trace?: never;
@@ -316,7 +316,7 @@ export interface paths {
         put?: never;
         /**
          * Announce that what tokens show has changed
-         * @description Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), upon which marketplaces read the metadata anew. Once a minute for each collection. Poll the refresh until `confirmed` or `failed`.
+         * @description Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), on which marketplaces read the metadata again. At most once a minute per collection. Poll the refresh until `confirmed` or `failed`.
          */
         post: operations["createMetadataRefresh"];
         delete?: never;
@@ -354,13 +354,13 @@ export interface paths {
         };
         /**
          * List a unit's claims
-         * @description What was asked for of one unit and what became of it, newest first.
+         * @description The unit's claims and their outcomes, newest first.
          */
         get: operations["listClaims"];
         put?: never;
         /**
          * Hand a unit to a recipient's wallet
-         * @description Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer carries a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.
+         * @description Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer has a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.
          */
         post: operations["createClaim"];
         delete?: never;
@@ -398,13 +398,13 @@ export interface paths {
         };
         /**
          * List a unit's transfers
-         * @description What was asked for of one unit and what became of it, newest first.
+         * @description The unit's transfers and their outcomes, newest first.
          */
         get: operations["listTransfers"];
         put?: never;
         /**
          * Authorize the owner to hand a unit to somebody else
-         * @description Answers a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.
+         * @description Returns a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.
          */
         post: operations["createTransfer"];
         delete?: never;
@@ -442,13 +442,13 @@ export interface paths {
         };
         /**
          * List a unit's chip replacements
-         * @description What was asked for of one unit and what became of it, newest first.
+         * @description The unit's chip replacements and their outcomes, newest first.
          */
         get: operations["listChipReplacements"];
         put?: never;
         /**
          * Give an unclaimed unit another chip
-         * @description Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value of its own; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain has for it already, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.
+         * @description Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value that it emits; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain already has for it, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.
          */
         post: operations["createChipReplacement"];
         delete?: never;
@@ -578,7 +578,7 @@ export interface paths {
         };
         /**
          * Read the feed of events
-         * @description Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator says otherwise.
+         * @description Everything that happened, newest first; with `after`, oldest first. If you continue from the last event of each page, you miss nothing and see nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator sets another period.
          */
         get: operations["listEvents"];
         put?: never;
@@ -598,7 +598,7 @@ export interface paths {
         };
         /**
          * Watch the feed of events
-         * @description The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds, whatever else does.
+         * @description The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event in `Last-Event-ID` or `after`, otherwise with the next event. A comment line is sent every 15 seconds.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -618,7 +618,7 @@ export interface paths {
         };
         /**
          * Get an event
-         * @description One event, as it was told.
+         * @description One event, as it was recorded.
          */
         get: operations["getEvent"];
         put?: never;
@@ -644,7 +644,7 @@ export interface paths {
         put?: never;
         /**
          * Have events sent to an address
-         * @description Registers an address of yours to which events are sent as they happen, signed by Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be one that is reached from the Internet; an `http:` one is taken only on the machine of the service itself.
+         * @description Registers an address of yours to which events are sent as they happen, signed according to Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be reachable from the Internet; `http:` is accepted only for localhost, if the service is on localhost too.
          */
         post: operations["createWebhookEndpoint"];
         delete?: never;
@@ -669,14 +669,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook endpoint
-         * @description Nothing more is sent to it, and what waited for it is forgotten.
+         * @description Nothing more is sent to it, and what was waiting for it is discarded.
          */
         delete: operations["deleteWebhookEndpoint"];
         options?: never;
         head?: never;
         /**
          * Change, pause or enable a webhook endpoint
-         * @description Changes what is given. An endpoint that is enabled again goes on with what waited when it was paused; what happened meanwhile is sent when you ask for a replay.
+         * @description Changes only what is given. An endpoint that is enabled again continues with what was waiting when it was paused; for what happened meanwhile, ask for a replay.
          */
         patch: operations["updateWebhookEndpoint"];
         trace?: never;
@@ -692,7 +692,7 @@ export interface paths {
         put?: never;
         /**
          * Give a webhook endpoint a new secret
-         * @description Makes a new signing secret, which only this answer shows. For 24 hours deliveries carry a signature of each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.
+         * @description Makes a new signing secret, which only this answer shows. For 24 hours deliveries are signed with each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.
          */
         post: operations["createWebhookSecret"];
         delete?: never;
@@ -712,7 +712,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to a webhook endpoint
-         * @description Tells an event `webhook_endpoint.test`, which is sent to this endpoint alone, whatever types it asks for.
+         * @description Records a `webhook_endpoint.test` event, which is sent only to this endpoint, whatever types it asks for.
          */
         post: operations["createWebhookTest"];
         delete?: never;
@@ -730,7 +730,7 @@ export interface paths {
         };
         /**
          * List the deliveries to a webhook endpoint
-         * @description Every attempt to deliver an event, newest first, with what came of it.
+         * @description Every attempt to deliver an event, newest first, with its result.
          */
         get: operations["listWebhookDeliveries"];
         put?: never;
@@ -752,7 +752,7 @@ export interface paths {
         put?: never;
         /**
          * Send events to a webhook endpoint again
-         * @description Sends one event (`event_id`), whatever its type, or all from a time on (`created_after`) whose types the endpoint asks for, once more, as far as they are kept, and tries at once what still waits for a later attempt, with attempts counted from 1 again: for one event what waits of its unit, else all. A paused endpoint is sent them when it is enabled. They keep their ids, so that a receiver can tell what it has.
+         * @description Sends one event again (`event_id`, of any type), or all kept events since a time (`created_after`) whose types the endpoint asks for. Events that wait for a later attempt are tried at once, counting attempts from 1 again: for one event those of its unit, otherwise all. A paused endpoint gets them when it is enabled. Events keep their ids, so that a receiver can tell what it already has.
          */
         post: operations["createWebhookReplay"];
         delete?: never;
@@ -790,7 +790,7 @@ export interface paths {
         };
         /**
          * Open the address of a chip
-         * @description What a phone opens that reads a chip whose address is here. It leads to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, for previews of links open it too. A value that no tag writes is left out.
+         * @description What a phone opens when it reads a chip whose address is here. It redirects to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, because link previews open it too. A value that no tag would write is left out.
          */
         get: operations["getTapRedirect"];
         put?: never;
@@ -1168,13 +1168,13 @@ export interface components {
             ttl?: number;
             /** @description With an API key only: answers what a tap would answer, and records nothing. */
             dry_run?: boolean;
-            /** @description Whether to answer a receipt, by which anybody can check the tap without the service. */
+            /** @description Whether to return a receipt, with which anybody can check the tap without the service. */
             receipt?: boolean;
         };
         CreateTapDiagnosis: {
             /** @description The whole address that a phone opened, or the one it was redirected to. */
             url: string;
-            /** @description What GetFileSettings answered for file 02h of the tag, in hexadecimal, where somebody asked it. */
+            /** @description What GetFileSettings answered for file 02h of the tag, in hexadecimal, if you have it. */
             file_settings?: string;
         };
         CreateTestTap: {
@@ -1226,7 +1226,7 @@ export interface components {
         CreateWebhookEndpoint: {
             /**
              * Format: uri
-             * @description Where events are sent to: an https URL that is reached from the Internet. Redirects are not followed.
+             * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url: string;
             /** @description The types of events that it asks for; null, or absent at creation, for all. */
@@ -1237,7 +1237,7 @@ export interface components {
         CreateWebhookReplay: {
             /**
              * Format: date-time
-             * @description All events from this time on (inclusive): ISO 8601 in UTC.
+             * @description All events since this time (inclusive): ISO 8601 in UTC.
              */
             created_after?: string;
             /**
@@ -1256,7 +1256,7 @@ export interface components {
             id: string;
             /**
              * Format: uri
-             * @description Where events are sent to: an https URL that is reached from the Internet. Redirects are not followed.
+             * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url: string;
             /** @description The types of events that it asks for; null, or absent at creation, for all. */
@@ -1264,7 +1264,7 @@ export interface components {
             /** @description A note for people. */
             description: string | null;
             /**
-             * @description Where it stands. `enabled`: events are sent to it `paused`: nothing is sent until you enable it again; `failure` says why where it was not you
+             * @description Where it stands. `enabled`: events are sent to it `paused`: nothing is sent until you enable it again; `failure` says why if it was not you
              * @enum {string}
              */
             status: "enabled" | "paused";
@@ -1275,7 +1275,7 @@ export interface components {
              * @description When it was recorded.
              */
             created_at: string;
-            /** @description What deliveries are signed with, by Standard Webhooks. Shown here and never again. */
+            /** @description What deliveries are signed with (Standard Webhooks). Shown here and never again. */
             secret: string;
         };
         Event: {
@@ -1284,7 +1284,7 @@ export interface components {
              * @description Its id.
              */
             id: string;
-            /** @description What happened. Types are added over time: skip an unknown one. */
+            /** @description What happened. Types are added over time: skip unknown ones. */
             type: components["schemas"]["KnownEventType"] | string;
             /**
              * Format: date-time
@@ -1293,12 +1293,12 @@ export interface components {
             created_at: string;
             /**
              * Format: uuid
-             * @description The unit it is about; null where it is about none.
+             * @description The unit it is about, or null.
              */
             unit_id: string | null;
             /**
              * Format: uuid
-             * @description The collection it is about; null where it is about none.
+             * @description The collection it is about, or null.
              */
             collection_id: string | null;
             /** @description Whether it is about a unit with a test chip, or a test that you asked for. */
@@ -1357,7 +1357,7 @@ export interface components {
              * @enum {string}
              */
             status: "unissued" | "custody" | "owned";
-            /** @description The owner's address, checksummed, as the chain names it at the confirmation depth; null unless `owned`. */
+            /** @description The owner's address, checksummed, according to the chain at the confirmation depth; null unless `owned`. */
             owner: string | null;
             /**
              * Format: date-time
@@ -1501,18 +1501,18 @@ export interface components {
             /** @description The key's name in a receipt's header: its thumbprint (RFC 7638). */
             kid: string;
             /**
-             * @description What it signs by.
+             * @description The signature algorithm.
              * @constant
              */
             alg: "ES256";
             /**
-             * @description That it signs.
+             * @description Always `sig`: the key signs.
              * @constant
              */
             use: "sig";
         };
         ReceiptKeys: {
-            /** @description The newest first, which is the one that signs. */
+            /** @description Newest first; the newest one signs. */
             keys: components["schemas"]["ReceiptKey"][];
         };
         ReplaceCorsOrigins: {
@@ -1520,7 +1520,7 @@ export interface components {
             cors_origins: string[];
         };
         Settings: {
-            /** @description Where a tap lands when no unit, product or collection says so. */
+            /** @description Where a tap leads if no unit, product or collection has a redirect. */
             default_redirect_url: string | null;
             /** @description The network of collections that name none. Read-only. */
             default_chain_id: number | null;
@@ -1537,11 +1537,11 @@ export interface components {
             chip: components["schemas"]["Chip"];
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["Unit"];
-            /** @description Where this tap lands: the redirect of the unit, product, collection or organization. */
+            /** @description Where this tap leads: the redirect of the unit, product, collection or organization. */
             redirect_url: string | null;
             /** @description The session of the person who tapped. */
             session_token: components["schemas"]["IssuedSessionToken"];
-            /** @description The receipt of the tap where one was asked for, else null. */
+            /** @description The receipt of the tap if one was asked for, else null. */
             receipt: string | null;
         };
         DryRunTap: {
@@ -1554,32 +1554,32 @@ export interface components {
             chip: components["schemas"]["Chip"];
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["Unit"];
-            /** @description Where this tap lands: the redirect of the unit, product, collection or organization. */
+            /** @description Where this tap leads: the redirect of the unit, product, collection or organization. */
             redirect_url: string | null;
             /** @description Null: no session begins. */
             session_token: components["schemas"]["IssuedSessionToken"] | null;
-            /** @description Null: there is no tap that a receipt could be of. */
+            /** @description Null: there is no tap to give a receipt for. */
             receipt: string | null;
         };
         TapDiagnosis: {
-            /** @description The chip that the address names; null where it names none. */
+            /** @description The chip that the address names, or null. */
             chip_id: string | null;
-            /** @description What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`. Verdicts are added over time: `advice` says what to do about each. */
+            /** @description The result; `accepted` if the address is a new one of this chip. The chip's unit is not considered: a tap of a chip that is not paired yet, or was retired, still gets `unit.not_found`. Verdicts are added over time: `advice` says what to do about each. */
             verdict: components["schemas"]["KnownTapVerdict"] | string;
-            /** @description The checks in their order, up to the first that fails; after `case` and `key_version` it goes on. */
+            /** @description The checks in order, up to the first that fails, except that a failed `case` or `key_version` does not end them. */
             checks: {
                 /** @description What was looked at. */
                 name: components["schemas"]["KnownTapCheck"] | string;
-                /** @description Whether it is as it should be. */
+                /** @description Whether it passed. */
                 passed: boolean;
-                /** @description What was found, in words of the encoding station. */
+                /** @description What was found, in the encoding station's terms. */
                 detail: string;
             }[];
             /** @description What to do about it. */
             advice: string;
         };
         TapReceipt: {
-            /** @description A compact JWS that says that the service has verified this tap, of which unit and at which read; never whose it is. Its keys are at `/.well-known/jwks.json`. */
+            /** @description A compact JWS which says that the service has verified this tap, of which unit and at which read, but never whose it is. Its keys are at `/.well-known/jwks.json`. */
             receipt: string;
         };
         TapRecord: {
@@ -1595,11 +1595,11 @@ export interface components {
              * @description The unit's id.
              */
             unit_id: string;
-            /** @description Whether the tap is one of a test chip. */
+            /** @description Whether it is a tap of a test chip. */
             is_test: boolean;
             /** @description The chip's read counter at this tap. */
             counter: number;
-            /** @description Reads since the recorded tap before, that were never presented. */
+            /** @description Reads since the previous recorded tap that were never presented. */
             skipped: number;
             /**
              * Format: date-time
@@ -1802,7 +1802,7 @@ export interface components {
         UpdateSettings: {
             /**
              * Format: uri
-             * @description Where a tap lands when no unit, product or collection says so.
+             * @description Where a tap leads if no unit, product or collection has a redirect.
              */
             default_redirect_url: string | null;
         };
@@ -1840,7 +1840,7 @@ export interface components {
         UpdateWebhookEndpoint: {
             /**
              * Format: uri
-             * @description Where events are sent to: an https URL that is reached from the Internet. Redirects are not followed.
+             * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url?: string;
             /** @description The types of events that it asks for; null, or absent at creation, for all. */
@@ -1848,7 +1848,7 @@ export interface components {
             /** @description A note for people. */
             description?: string | null;
             /**
-             * @description `paused` stops deliveries; `enabled` goes on with what waited. What happens meanwhile is not sent by itself: ask for a replay.
+             * @description `paused` stops deliveries; `enabled` continues with what was waiting. What happens meanwhile is not sent by itself: ask for a replay.
              * @enum {string}
              */
             status?: "enabled" | "paused";
@@ -1864,16 +1864,16 @@ export interface components {
              * @description The event, which is also the `webhook-id` of the delivery.
              */
             event_id: string;
-            /** @description Which attempt at this event it was, from 1: anew after a replay, and after the endpoint was enabled again. */
+            /** @description The number of the attempt at this event; it starts at 1 again after a replay, and after the endpoint is enabled again. */
             attempt: number;
             /**
              * @description `delivered` when the endpoint answered 2xx within 10 seconds.
              * @enum {string}
              */
             status: "delivered" | "failed";
-            /** @description The HTTP status; null when there was none. */
+            /** @description The HTTP status, or null. */
             response_status: number | null;
-            /** @description Why it failed, for people; null when it did not. */
+            /** @description Why it failed, for people, or null. */
             error: string | null;
             /** @description How long it took. */
             milliseconds: number;
@@ -1897,7 +1897,7 @@ export interface components {
             id: string;
             /**
              * Format: uri
-             * @description Where events are sent to: an https URL that is reached from the Internet. Redirects are not followed.
+             * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url: string;
             /** @description The types of events that it asks for; null, or absent at creation, for all. */
@@ -1905,7 +1905,7 @@ export interface components {
             /** @description A note for people. */
             description: string | null;
             /**
-             * @description Where it stands. `enabled`: events are sent to it `paused`: nothing is sent until you enable it again; `failure` says why where it was not you
+             * @description Where it stands. `enabled`: events are sent to it `paused`: nothing is sent until you enable it again; `failure` says why if it was not you
              * @enum {string}
              */
             status: "enabled" | "paused";
@@ -1926,14 +1926,14 @@ export interface components {
         WebhookReplay: {
             /**
              * Format: uuid
-             * @description The endpoint that is sent events again.
+             * @description The endpoint that gets events again.
              */
             endpoint_id: string;
-            /** @description From when on; null for a single event. */
+            /** @description Since when; null for a single event. */
             created_after: string | null;
             /**
              * Format: uuid
-             * @description The single event; null where it is all from a time on.
+             * @description The single event; null for all events since a time.
              */
             event_id: string | null;
             /**
@@ -2005,7 +2005,7 @@ export interface components {
         "X-RateLimit-Remaining": number;
         /** @description When it is full again, in Unix seconds. */
         "X-RateLimit-Reset": number;
-        /** @description Whole seconds to wait before the same request is worth sending again. */
+        /** @description Whole seconds to wait before sending the same request again. */
         "Retry-After": number;
         /** @description `true` when this is the kept answer to an earlier request with the same key. */
         "Idempotent-Replayed": "true";
@@ -2099,7 +2099,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /**
-                         * @description Where it stands.
+                         * @description Always `ok`.
                          * @constant
                          */
                         status: "ok";
@@ -2167,7 +2167,7 @@ export interface operations {
                 is_test?: boolean;
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -2884,7 +2884,7 @@ export interface operations {
                 is_test?: boolean;
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -3449,7 +3449,7 @@ export interface operations {
                 ownership_status?: "unissued" | "custody" | "owned";
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -3962,7 +3962,7 @@ export interface operations {
                 external_id?: string;
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -4708,7 +4708,7 @@ export interface operations {
             query?: {
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -5118,7 +5118,7 @@ export interface operations {
             query?: {
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -5528,7 +5528,7 @@ export interface operations {
             query?: {
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -6127,7 +6127,7 @@ export interface operations {
             query?: {
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -6643,11 +6643,11 @@ export interface operations {
                 collection_id?: string;
                 /** @description Only events about test units, or only those that are not. */
                 is_test?: boolean;
-                /** @description The id of the last event you have: what follows it, oldest first. `0` begins with the oldest that is kept. */
+                /** @description The id of the last event you have: returns what follows it, oldest first. `0` starts with the oldest event kept. */
                 after?: string;
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -6747,7 +6747,7 @@ export interface operations {
                 collection_id?: string;
                 /** @description Only events about test units, or only those that are not. */
                 is_test?: boolean;
-                /** @description The id of the last event you have: what follows it, oldest first. `0` begins with the oldest that is kept. */
+                /** @description The id of the last event you have: returns what follows it, oldest first. `0` starts with the oldest event kept. */
                 after?: string;
             };
             header?: {
@@ -6949,7 +6949,7 @@ export interface operations {
             query?: {
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -7844,7 +7844,7 @@ export interface operations {
             query?: {
                 /** @description The most entries of a page. */
                 limit?: number;
-                /** @description The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
                 cursor?: string;
             };
             header?: never;
@@ -8160,9 +8160,9 @@ export interface operations {
             query?: {
                 /** @description The one-time value, which becomes `service_e`. */
                 e?: string;
-                /** @description The verification code, where the tag gives one; it becomes `service_c`. */
+                /** @description The verification code, if the tag gives one; it becomes `service_c`. */
                 c?: string;
-                /** @description The encrypted file content, where the tag gives it; it becomes `service_enc`. */
+                /** @description The encrypted file content, if the tag gives it; it becomes `service_enc`. */
                 enc?: string;
             };
             header?: never;

@@ -125,7 +125,7 @@ const Cursor = Type.Optional(
     minLength: 1,
     maxLength: 256,
     description:
-      "The `next_cursor` of the page before, for the same filters. Opaque: never parse or make one.",
+      "The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one.",
   }),
 )
 

@@ -14,7 +14,7 @@ export const headers: Record<string, unknown> = {
   "X-RateLimit-Limit": header("Requests that the tightest bucket holds.", { type: "integer", minimum: 0 }),
   "X-RateLimit-Remaining": header("Requests that it has left.", { type: "integer", minimum: 0 }),
   "X-RateLimit-Reset": header("When it is full again, in Unix seconds.", { type: "integer", minimum: 0 }),
-  "Retry-After": header("Whole seconds to wait before the same request is worth sending again.", {
+  "Retry-After": header("Whole seconds to wait before sending the same request again.", {
     type: "integer",
     minimum: 1,
   }),
@@ -42,7 +42,7 @@ export const schemeNames: Record<CredentialKind, string> = {
 
 export const securitySchemes = {
   apiKey: bearer("An API key, `end_sk_…`: for servers only, valid for the whole organization."),
-  sessionToken: bearer("A session token, `end_sess_…`: answered by a tap, bound to one chip and one unit."),
+  sessionToken: bearer("A session token, `end_sess_…`: returned by a tap, bound to one chip and one unit."),
   publishableKey: bearer(
     "A publishable key, `end_pk_live_…`: safe in browser code, for `POST /v1/taps` only.",
   ),

@@ -93,7 +93,7 @@ const tags = [
   {
     path: "metadata-refreshes",
     name: "Metadata refreshes",
-    description: "Telling marketplaces that what tokens show has changed.",
+    description: "Telling marketplaces that metadata has changed.",
   },
   { path: "claims", name: "Claims", description: "Handing a unit from the service's custody to a person." },
   { path: "transfers", name: "Transfers", description: "Handing a unit from its owner to somebody else." },

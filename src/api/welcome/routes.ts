@@ -26,12 +26,11 @@ export const welcomeRoutes: Route[] = [
   openRoute({
     operation: "getHealth",
     summary: "Whether the service answers",
-    description:
-      "For orchestrators: answers as long as the process does, and asks nothing else whether it is well.",
+    description: "For orchestrators: answers as long as the process runs, and checks no dependency.",
     path: health,
     response: Type.Object(
       {
-        status: Type.Literal("ok", { description: "Where it stands." }),
+        status: Type.Literal("ok", { description: "Always `ok`." }),
         service: serviceName,
         api_base_url: Type.String({ description: "The address of this API." }),
         request_id: Type.String({ description: "The id of the request; the same as in `X-Request-Id`." }),

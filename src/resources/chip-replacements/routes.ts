@@ -13,7 +13,7 @@ export const chipReplacementRoutes: Route[] = [
     operation: "createChipReplacement",
     summary: "Give an unclaimed unit another chip",
     description:
-      "Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value of its own; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain has for it already, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.",
+      "Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value that it emits; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain already has for it, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/chip-replacements",
     params: { unit_id: pathId("The unit's id.") },
@@ -53,7 +53,7 @@ export const chipReplacementRoutes: Route[] = [
   listRoute({
     operation: "listChipReplacements",
     summary: "List a unit's chip replacements",
-    description: "What was asked for of one unit and what became of it, newest first.",
+    description: "The unit's chip replacements and their outcomes, newest first.",
     path: "/v1/units/{unit_id}/chip-replacements",
     params: { unit_id: pathId("The unit's id.") },
     credentials: ["api_key"],

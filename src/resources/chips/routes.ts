@@ -24,7 +24,7 @@ export const chipRoutes: Route[] = [
     operation: "pairChip",
     summary: "Pair a chip to a unit",
     description:
-      "Binds a chip to a unit and sets off the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value of its own, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.",
+      "Binds a chip to a unit and starts the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value that it emits, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.",
     method: "POST",
     path: "/v1/chips",
     credentials: ["api_key"],
@@ -98,7 +98,7 @@ export const chipRoutes: Route[] = [
     operation: "getChip",
     summary: "Get a chip",
     description:
-      "One chip with its unit; `unit` is null while the chip is not paired. With what only you are told: reads that were never presented, and refused values.",
+      "One chip with its unit; `unit` is null while the chip is not paired. It includes what only you can see: reads that were never presented, and refused values.",
     path: "/v1/chips/{chip_id}",
     params: { chip_id: pathChipId },
     credentials: ["api_key"],

@@ -12,7 +12,7 @@ export const claimRoutes: Route[] = [
     operation: "createClaim",
     summary: "Hand a unit to a recipient's wallet",
     description:
-      "Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer carries a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.",
+      "Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer has a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/claims",
     params: { unit_id: pathId("The unit's id.") },
@@ -44,7 +44,7 @@ export const claimRoutes: Route[] = [
   listRoute({
     operation: "listClaims",
     summary: "List a unit's claims",
-    description: "What was asked for of one unit and what became of it, newest first.",
+    description: "The unit's claims and their outcomes, newest first.",
     path: "/v1/units/{unit_id}/claims",
     params: { unit_id: pathId("The unit's id.") },
     credentials: ["api_key", "session_token"],

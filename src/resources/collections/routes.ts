@@ -18,7 +18,7 @@ export const collectionRoutes: Route[] = [
     operation: "createCollection",
     summary: "Register a collection and deploy its contract",
     description:
-      "The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before chips are paired to its units.",
+      "The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before you pair chips to its units.",
     method: "POST",
     path: "/v1/collections",
     credentials: ["api_key"],
@@ -36,7 +36,7 @@ export const collectionRoutes: Route[] = [
   listRoute({
     operation: "listCollections",
     summary: "List collections",
-    description: "The organization's collections, newest first. With `external_id` at most one.",
+    description: "The organization's collections, newest first; at most one with `external_id`.",
     path: "/v1/collections",
     credentials: ["api_key"],
     plural: "collections",
@@ -63,7 +63,7 @@ export const collectionRoutes: Route[] = [
     operation: "updateCollection",
     summary: "Change a collection",
     description:
-      "`redirect_url` is in every request: it is used for the collection's units that have none of their own. Of the other fields those change that are sent; null clears a field.",
+      "`redirect_url` is required: it applies to the collection's units that have none of their own. Other fields change only if they are sent; null clears a field.",
     method: "PATCH",
     path: "/v1/collections/{collection_id}",
     params: { collection_id: pathId("The collection's id.") },

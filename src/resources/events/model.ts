@@ -11,18 +11,15 @@ import {
   unitId,
 } from "../../platform/fields.ts"
 
-export const eventType = oneOf(eventTypes, "What happened. Types are added over time: skip an unknown one.")
+export const eventType = oneOf(eventTypes, "What happened. Types are added over time: skip unknown ones.")
 
 export const eventResource = Type.Object(
   {
     id,
     type: extensible(eventType, "KnownEventType"),
     created_at: createdAt,
-    unit_id: described(nullable(unitId), "The unit it is about; null where it is about none."),
-    collection_id: described(
-      nullable(collectionId),
-      "The collection it is about; null where it is about none.",
-    ),
+    unit_id: described(nullable(unitId), "The unit it is about, or null."),
+    collection_id: described(nullable(collectionId), "The collection it is about, or null."),
     is_test: Type.Boolean({
       description: "Whether it is about a unit with a test chip, or a test that you asked for.",
     }),

@@ -20,7 +20,7 @@ const filters = {
 const after = Type.String({
   pattern: "^(0|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
   description:
-    "The id of the last event you have: what follows it, oldest first. `0` begins with the oldest that is kept.",
+    "The id of the last event you have: returns what follows it, oldest first. `0` starts with the oldest event kept.",
   "x-message": "must be the id of an event, or 0",
 })
 
@@ -29,7 +29,7 @@ export const eventRoutes: Route[] = [
     operation: "listEvents",
     summary: "Read the feed of events",
     description:
-      "Everything that happened, newest first. With `after` it is read oldest first, and whoever goes on from the last event of each page misses nothing and meets nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator says otherwise.",
+      "Everything that happened, newest first; with `after`, oldest first. If you continue from the last event of each page, you miss nothing and see nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator sets another period.",
     path: "/v1/events",
     credentials: ["api_key"],
     plural: "events",
@@ -46,7 +46,7 @@ export const eventRoutes: Route[] = [
     operation: "streamEvents",
     summary: "Watch the feed of events",
     description:
-      "The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event of `Last-Event-ID` or `after`, else with what happens next. A comment line comes every 15 seconds, whatever else does.",
+      "The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event in `Last-Event-ID` or `after`, otherwise with the next event. A comment line is sent every 15 seconds.",
     path: "/v1/events/stream",
     credentials: ["api_key"],
     query: Type.Object({ ...filters, after: Type.Optional(after) }, { additionalProperties: false }),
@@ -62,7 +62,7 @@ export const eventRoutes: Route[] = [
   readRoute({
     operation: "getEvent",
     summary: "Get an event",
-    description: "One event, as it was told.",
+    description: "One event, as it was recorded.",
     path: "/v1/events/{event_id}",
     params: { event_id: pathId("The event's id.") },
     credentials: ["api_key"],

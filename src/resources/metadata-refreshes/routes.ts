@@ -9,7 +9,7 @@ export const metadataRefreshRoutes: Route[] = [
     operation: "createMetadataRefresh",
     summary: "Announce that what tokens show has changed",
     description:
-      "Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), upon which marketplaces read the metadata anew. Once a minute for each collection. Poll the refresh until `confirmed` or `failed`.",
+      "Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), on which marketplaces read the metadata again. At most once a minute per collection. Poll the refresh until `confirmed` or `failed`.",
     method: "POST",
     path: "/v1/collections/{collection_id}/metadata-refreshes",
     params: { collection_id: pathId("The collection's id.") },

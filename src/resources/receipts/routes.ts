@@ -9,8 +9,8 @@ const publicKey = Type.Object(
     x: Type.String({ description: "The point's x, as base64url." }),
     y: Type.String({ description: "The point's y, as base64url." }),
     kid: Type.String({ description: "The key's name in a receipt's header: its thumbprint (RFC 7638)." }),
-    alg: Type.Literal("ES256", { description: "What it signs by." }),
-    use: Type.Literal("sig", { description: "That it signs." }),
+    alg: Type.Literal("ES256", { description: "The signature algorithm." }),
+    use: Type.Literal("sig", { description: "Always `sig`: the key signs." }),
   },
   { title: "ReceiptKey", additionalProperties: false },
 )
@@ -20,10 +20,10 @@ export const receiptKeyRoutes: Route[] = [
     operation: "getReceiptKeys",
     summary: "The keys of tap receipts",
     description:
-      "A JWKS (RFC 7517) of every key that ever signed a receipt, the newest first: receipts of rotated keys stay good. A receipt of a `kid` that you do not have was signed after your copy was made. Any web page may read it.",
+      "A JWKS (RFC 7517) of every key that ever signed a receipt, newest first: receipts signed by rotated keys stay valid. A receipt with a `kid` that you do not have was signed after your copy was made. Any web page may read it.",
     path: "/.well-known/jwks.json",
     response: Type.Object(
-      { keys: Type.Array(publicKey, { description: "The newest first, which is the one that signs." }) },
+      { keys: Type.Array(publicKey, { description: "Newest first; the newest one signs." }) },
       { title: "ReceiptKeys", additionalProperties: false },
     ),
     is_readable_from_anywhere: true,

@@ -3,7 +3,7 @@ import { described, nullable, redirectUrl, shown } from "../../platform/fields.t
 
 const defaultRedirectUrl = described(
   redirectUrl,
-  "Where a tap lands when no unit, product or collection says so.",
+  "Where a tap leads if no unit, product or collection has a redirect.",
 )
 
 export const updateSettingsBody = Type.Object(

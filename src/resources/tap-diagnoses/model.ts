@@ -12,8 +12,7 @@ export const createTapDiagnosisBody = Type.Object(
     file_settings: Type.Optional(
       Type.String({
         pattern: "^([0-9A-Fa-f]{2}){7,64}$",
-        description:
-          "What GetFileSettings answered for file 02h of the tag, in hexadecimal, where somebody asked it.",
+        description: "What GetFileSettings answered for file 02h of the tag, in hexadecimal, if you have it.",
         "x-message": "must be 7 to 64 bytes in hexadecimal",
       }),
     ),
@@ -24,25 +23,25 @@ export const createTapDiagnosisBody = Type.Object(
 const check = Type.Object(
   {
     name: extensible(oneOf(checkNames, "What was looked at."), "KnownTapCheck"),
-    passed: Type.Boolean({ description: "Whether it is as it should be." }),
-    detail: Type.String({ description: "What was found, in words of the encoding station." }),
+    passed: Type.Boolean({ description: "Whether it passed." }),
+    detail: Type.String({ description: "What was found, in the encoding station's terms." }),
   },
   { additionalProperties: false },
 )
 
 export const tapDiagnosis = Type.Object(
   {
-    chip_id: described(nullable(chipId), "The chip that the address names; null where it names none."),
+    chip_id: described(nullable(chipId), "The chip that the address names, or null."),
     verdict: extensible(
       oneOf(
         Object.keys(verdictAdvice) as Verdict[],
-        "What it comes to; `accepted` where the address is a new one of this chip. Whether the chip has a unit is not asked: a tap of one that is not paired yet, or was retired, still answers `unit.not_found`. Verdicts are added over time: `advice` says what to do about each.",
+        "The result; `accepted` if the address is a new one of this chip. The chip's unit is not considered: a tap of a chip that is not paired yet, or was retired, still gets `unit.not_found`. Verdicts are added over time: `advice` says what to do about each.",
       ),
       "KnownTapVerdict",
     ),
     checks: Type.Array(check, {
       description:
-        "The checks in their order, up to the first that fails; after `case` and `key_version` it goes on.",
+        "The checks in order, up to the first that fails, except that a failed `case` or `key_version` does not end them.",
     }),
     advice: Type.String({ description: "What to do about it." }),
   },

@@ -24,7 +24,7 @@ export const createTapBody = Type.Object(
     ),
     receipt: Type.Optional(
       Type.Boolean({
-        description: "Whether to answer a receipt, by which anybody can check the tap without the service.",
+        description: "Whether to return a receipt, with which anybody can check the tap without the service.",
       }),
     ),
   },
@@ -49,7 +49,7 @@ const verified = {
   unit: described(unitResource, "The unit that the chip is paired to."),
   redirect_url: nullable(
     Type.String({
-      description: "Where this tap lands: the redirect of the unit, product, collection or organization.",
+      description: "Where this tap leads: the redirect of the unit, product, collection or organization.",
     }),
   ),
 }
@@ -57,7 +57,7 @@ const verified = {
 const signedReceipt = Type.String({
   pattern: "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+$",
   description:
-    "A compact JWS that says that the service has verified this tap, of which unit and at which read; never whose it is. Its keys are at `/.well-known/jwks.json`.",
+    "A compact JWS which says that the service has verified this tap, of which unit and at which read, but never whose it is. Its keys are at `/.well-known/jwks.json`.",
 })
 
 export const tapResponse = Type.Object(
@@ -65,7 +65,7 @@ export const tapResponse = Type.Object(
     id: described(id, "The id of the recorded tap."),
     ...verified,
     session_token: described(issuedSessionToken, "The session of the person who tapped."),
-    receipt: described(nullable(signedReceipt), "The receipt of the tap where one was asked for, else null."),
+    receipt: described(nullable(signedReceipt), "The receipt of the tap if one was asked for, else null."),
   },
   { title: "Tap", additionalProperties: false },
 )
@@ -77,7 +77,7 @@ export const dryRunTapResponse = Type.Object(
     id: described(nullable(id), "Null: no tap was recorded."),
     ...verified,
     session_token: described(nullable(issuedSessionToken), "Null: no session begins."),
-    receipt: described(nullable(signedReceipt), "Null: there is no tap that a receipt could be of."),
+    receipt: described(nullable(signedReceipt), "Null: there is no tap to give a receipt for."),
   },
   { title: "DryRunTap", additionalProperties: false },
 )
@@ -104,11 +104,11 @@ export const tapRecord = Type.Object(
     id,
     chip_id: chipId,
     unit_id: unitId,
-    is_test: Type.Boolean({ description: "Whether the tap is one of a test chip." }),
+    is_test: Type.Boolean({ description: "Whether it is a tap of a test chip." }),
     counter: Type.Integer({ minimum: 0, description: "The chip's read counter at this tap." }),
     skipped: Type.Integer({
       minimum: 0,
-      description: "Reads since the recorded tap before, that were never presented.",
+      description: "Reads since the previous recorded tap that were never presented.",
     }),
     created_at: createdAt,
   },

@@ -16,13 +16,13 @@ export const tapRedirect: DocumentedPage = {
     operation: "getTapRedirect",
     summary: "Open the address of a chip",
     description:
-      "What a phone opens that reads a chip whose address is here. It leads to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, for previews of links open it too. A value that no tag writes is left out.",
+      "What a phone opens when it reads a chip whose address is here. It redirects to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, because link previews open it too. A value that no tag would write is left out.",
     resource: "taps",
     params: { chip_id: chipId },
     query: {
       e: written(32, "The one-time value, which becomes `service_e`."),
-      c: written(16, "The verification code, where the tag gives one; it becomes `service_c`."),
-      enc: written(32, "The encrypted file content, where the tag gives it; it becomes `service_enc`."),
+      c: written(16, "The verification code, if the tag gives one; it becomes `service_c`."),
+      enc: written(32, "The encrypted file content, if the tag gives it; it becomes `service_enc`."),
     },
     answers: {
       302: {

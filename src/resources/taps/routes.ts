@@ -33,7 +33,7 @@ export const tapRoutes: Route[] = [
     isolation: "read committed",
     summary: "Verify a tap and get a session token",
     description:
-      "Verifies the one-time value of a tap, records the tap exactly once and answers a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.",
+      "Verifies the one-time value of a tap, records the tap exactly once and returns a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.",
     method: "POST",
     path: "/v1/taps",
     credentials: ["api_key", "publishable_key"],
@@ -99,7 +99,7 @@ export const tapRoutes: Route[] = [
     operation: "getTapReceipt",
     summary: "Get the receipt of a tap",
     description:
-      "A compact JWS (`typ` is `tap-receipt+jwt`, ES256) that anybody can check with the keys at `/.well-known/jwks.json`, without asking the service. It is signed anew each time it is asked for, by the key that signs now, and says what is known now: the serial, once the unit is issued.",
+      "A compact JWS (`typ` is `tap-receipt+jwt`, ES256) that anybody can check with the keys at `/.well-known/jwks.json`, without asking the service. It is signed again on each request, with the current key, and contains what is known by then, such as the serial once the unit is issued.",
     path: "/v1/taps/{tap_id}/receipt",
     params: { tap_id: pathId("The tap's id.") },
     credentials: ["api_key"],
@@ -117,7 +117,7 @@ export const tapRoutes: Route[] = [
     isolation: "read committed",
     summary: "Let a test chip emit a value, as a scan would",
     description:
-      "Advances the read counter of a test chip and answers the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.",
+      "Advances the read counter of a test chip and returns the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.",
     method: "POST",
     path: "/v1/test-helpers/taps",
     credentials: ["api_key"],

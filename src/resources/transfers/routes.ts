@@ -12,7 +12,7 @@ export const transferRoutes: Route[] = [
     operation: "createTransfer",
     summary: "Authorize the owner to hand a unit to somebody else",
     description:
-      "Answers a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.",
+      "Returns a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/transfers",
     params: { unit_id: pathId("The unit's id.") },
@@ -43,7 +43,7 @@ export const transferRoutes: Route[] = [
   listRoute({
     operation: "listTransfers",
     summary: "List a unit's transfers",
-    description: "What was asked for of one unit and what became of it, newest first.",
+    description: "The unit's transfers and their outcomes, newest first.",
     path: "/v1/units/{unit_id}/transfers",
     params: { unit_id: pathId("The unit's id.") },
     credentials: ["api_key", "session_token"],

@@ -99,7 +99,7 @@ const ownership = Type.Object(
     status: ownershipStatus,
     owner: described(
       nullable(address),
-      "The owner's address, checksummed, as the chain names it at the confirmation depth; null unless `owned`.",
+      "The owner's address, checksummed, according to the chain at the confirmation depth; null unless `owned`.",
     ),
     updated_at: described(nullable(instant), "When it last changed; null before the token is issued."),
   },

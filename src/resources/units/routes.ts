@@ -31,7 +31,7 @@ export const unitRoutes: Route[] = [
     operation: "listUnits",
     summary: "List units",
     description:
-      "The organization's units, newest first: those that all the given filters fit. With `external_id` or `chip_id` at most one.",
+      "The organization's units that match all the given filters, newest first; at most one with `external_id` or `chip_id`.",
     path: "/v1/units",
     credentials: ["api_key"],
     plural: "units",

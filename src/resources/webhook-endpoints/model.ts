@@ -7,7 +7,7 @@ const url = Type.String({
   minLength: 1,
   maxLength: 2_048,
   description:
-    "Where events are sent to: an https URL that is reached from the Internet. Redirects are not followed.",
+    "Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.",
   "x-shown": { format: "uri" },
 })
 
@@ -35,7 +35,7 @@ export const updateWebhookEndpointBody = Type.Object(
     status: Type.Optional(
       oneOf(
         webhookEndpointStatuses,
-        "`paused` stops deliveries; `enabled` goes on with what waited. What happens meanwhile is not sent by itself: ask for a replay.",
+        "`paused` stops deliveries; `enabled` continues with what was waiting. What happens meanwhile is not sent by itself: ask for a replay.",
       ),
     ),
   },
@@ -50,7 +50,7 @@ const shown = {
   description: nullable(Type.String({ description: "A note for people." })),
   status: status(webhookEndpointStatuses, {
     enabled: "events are sent to it",
-    paused: "nothing is sent until you enable it again; `failure` says why where it was not you",
+    paused: "nothing is sent until you enable it again; `failure` says why if it was not you",
   }),
   failure,
   created_at: createdAt,
@@ -67,7 +67,7 @@ export const createdWebhookEndpoint = Type.Object(
     ...shown,
     secret: Type.String({
       pattern: "^whsec_[0-9A-Za-z+/=]+$",
-      description: "What deliveries are signed with, by Standard Webhooks. Shown here and never again.",
+      description: "What deliveries are signed with (Standard Webhooks). Shown here and never again.",
     }),
   },
   { title: "CreatedWebhookEndpoint", additionalProperties: false },
@@ -81,11 +81,11 @@ export const webhookDelivery = Type.Object(
     attempt: Type.Integer({
       minimum: 1,
       description:
-        "Which attempt at this event it was, from 1: anew after a replay, and after the endpoint was enabled again.",
+        "The number of the attempt at this event; it starts at 1 again after a replay, and after the endpoint is enabled again.",
     }),
     status: oneOf(webhookDeliveryStatuses, "`delivered` when the endpoint answered 2xx within 10 seconds."),
-    response_status: nullable(Type.Integer({ description: "The HTTP status; null when there was none." })),
-    error: nullable(Type.String({ description: "Why it failed, for people; null when it did not." })),
+    response_status: nullable(Type.Integer({ description: "The HTTP status, or null." })),
+    error: nullable(Type.String({ description: "Why it failed, for people, or null." })),
     milliseconds: Type.Integer({ minimum: 0, description: "How long it took." }),
     created_at: createdAt,
   },
@@ -108,7 +108,7 @@ export const createReplayBody = Type.Object(
     created_after: Type.Optional(
       Type.String({
         pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|\\+00:00)$",
-        description: "All events from this time on (inclusive): ISO 8601 in UTC.",
+        description: "All events since this time (inclusive): ISO 8601 in UTC.",
         "x-message": "must be a time in UTC such as 2026-01-31T12:00:00Z",
         "x-shown": { format: "date-time" },
       }),
@@ -120,9 +120,9 @@ export const createReplayBody = Type.Object(
 
 export const webhookReplay = Type.Object(
   {
-    endpoint_id: described(id, "The endpoint that is sent events again."),
-    created_after: nullable(Type.String({ description: "From when on; null for a single event." })),
-    event_id: described(nullable(id), "The single event; null where it is all from a time on."),
+    endpoint_id: described(id, "The endpoint that gets events again."),
+    created_after: nullable(Type.String({ description: "Since when; null for a single event." })),
+    event_id: described(nullable(id), "The single event; null for all events since a time."),
     created_at: createdAt,
   },
   { title: "WebhookReplay", additionalProperties: false },

@@ -38,7 +38,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "createWebhookEndpoint",
     summary: "Have events sent to an address",
     description:
-      "Registers an address of yours to which events are sent as they happen, signed by Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be one that is reached from the Internet; an `http:` one is taken only on the machine of the service itself.",
+      "Registers an address of yours to which events are sent as they happen, signed according to Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be reachable from the Internet; `http:` is accepted only for localhost, if the service is on localhost too.",
     method: "POST",
     path: "/v1/webhook-endpoints",
     credentials: ["api_key"],
@@ -90,7 +90,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "updateWebhookEndpoint",
     summary: "Change, pause or enable a webhook endpoint",
     description:
-      "Changes what is given. An endpoint that is enabled again goes on with what waited when it was paused; what happened meanwhile is sent when you ask for a replay.",
+      "Changes only what is given. An endpoint that is enabled again continues with what was waiting when it was paused; for what happened meanwhile, ask for a replay.",
     method: "PATCH",
     path: one,
     params,
@@ -109,7 +109,7 @@ export const webhookEndpointRoutes: Route[] = [
   writeRoute({
     operation: "deleteWebhookEndpoint",
     summary: "Delete a webhook endpoint",
-    description: "Nothing more is sent to it, and what waited for it is forgotten.",
+    description: "Nothing more is sent to it, and what was waiting for it is discarded.",
     method: "DELETE",
     path: one,
     params,
@@ -126,7 +126,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "createWebhookSecret",
     summary: "Give a webhook endpoint a new secret",
     description:
-      "Makes a new signing secret, which only this answer shows. For 24 hours deliveries carry a signature of each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.",
+      "Makes a new signing secret, which only this answer shows. For 24 hours deliveries are signed with each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.",
     method: "POST",
     path: `${one}/secrets`,
     params,
@@ -146,7 +146,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "createWebhookTest",
     summary: "Send a test event to a webhook endpoint",
     description:
-      "Tells an event `webhook_endpoint.test`, which is sent to this endpoint alone, whatever types it asks for.",
+      "Records a `webhook_endpoint.test` event, which is sent only to this endpoint, whatever types it asks for.",
     method: "POST",
     path: `${one}/tests`,
     params,
@@ -164,7 +164,7 @@ export const webhookEndpointRoutes: Route[] = [
   listRoute({
     operation: "listWebhookDeliveries",
     summary: "List the deliveries to a webhook endpoint",
-    description: "Every attempt to deliver an event, newest first, with what came of it.",
+    description: "Every attempt to deliver an event, newest first, with its result.",
     path: `${one}/deliveries`,
     params,
     credentials: ["api_key"],
@@ -180,7 +180,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "createWebhookReplay",
     summary: "Send events to a webhook endpoint again",
     description:
-      "Sends one event (`event_id`), whatever its type, or all from a time on (`created_after`) whose types the endpoint asks for, once more, as far as they are kept, and tries at once what still waits for a later attempt, with attempts counted from 1 again: for one event what waits of its unit, else all. A paused endpoint is sent them when it is enabled. They keep their ids, so that a receiver can tell what it has.",
+      "Sends one event again (`event_id`, of any type), or all kept events since a time (`created_after`) whose types the endpoint asks for. Events that wait for a later attempt are tried at once, counting attempts from 1 again: for one event those of its unit, otherwise all. A paused endpoint gets them when it is enabled. Events keep their ids, so that a receiver can tell what it already has.",
     method: "POST",
     path: `${one}/replays`,
     params,
