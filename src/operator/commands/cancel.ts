@@ -6,7 +6,7 @@ import type { Command } from "./command.ts"
 
 export const cancel: Command = {
   name: "cancel",
-  does: "gives up a nonce: what it was for is sent with another one",
+  does: "gives up a nonce: its work is sent with another one",
   takes: "ID  (of a transaction, or of what it is for)",
   argument: "ID",
   options: {},

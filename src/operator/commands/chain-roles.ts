@@ -22,10 +22,10 @@ import { fields, table } from "./text.ts"
 export const chainRoleCommands: Command[] = [
   {
     name: "chain roles",
-    does: "what the factory lets each key do, and what is lacking",
+    does: "what the factory lets each key do, and what is missing",
     takes: "[--chain ID]",
-    about: `Also the call of the factory that gives each key what this service needs of it, ready to be signed by the admin, whose
-key may be elsewhere; nothing is sent.`,
+    about: `Also prints the factory calls that give each key what this service needs, for the admin to sign, whose key may be
+elsewhere. Nothing is sent.`,
     options: { chain: false },
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
@@ -39,10 +39,10 @@ key may be elsewhere; nothing is sent.`,
     grant --account A --roles issue,claim,replace,deploy     revoke --account A [--roles …]
     set-authorizer --account A [--overlap-hours N]           set-metadata-base --url U
     freeze-metadata-base    pause    resume    announce-release    cancel-release`,
-    about: `The admin's key may be elsewhere; nothing is sent. Overlap: so long hold authorizations of the authorizer
-before, at most 168 hours, 24 unless told; 0, for a stolen key, ends them at once. The present authorizer can be named
-again only to end them sooner: a later end would let a stolen key's hold again. The metadata base is one for the
-collections of all brands: what cannot be read below it is lost to wallets, for good once it is frozen.`,
+    about: `Nothing is sent: the admin's key may be elsewhere. The overlap is how long authorizations of the previous
+authorizer stay valid: 24 hours by default, at most 168; 0, for a stolen key, ends them at once. The present authorizer
+can be named again only to end them sooner: a later end would revive a stolen key. The metadata base is one setting for
+the collections of all brands: what cannot be read there is lost to wallets, for good once the base is frozen.`,
     argument: "ACT",
     options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
     plan(values) {

@@ -12,9 +12,9 @@ export const encodingChecks: Command[] = [
     name: "chips verify-encoding",
     does: "checks addresses of encoded tags, one verdict each",
     takes: "--organization ID --file scanned.txt",
-    about: `One address a line, as a phone opened it; after it, if you like, what GetFileSettings answered for file 02h, in
-hexadecimal. One verdict a line, and why; a tag that another line has told of otherwise is not as it should be. Moves
-and counts nothing. Ends with 1 when a tag is not as it should be, and when there is none.`,
+    about: `The file has one address per line, as a phone opened it, optionally followed by what GetFileSettings answered for
+file 02h, in hexadecimal. Prints one verdict per line, and why; a tag that contradicts an earlier line is not as it should
+be. Changes and counts nothing. Exits with 1 if a tag is not as it should be, or if there is none.`,
     options: { organization: true, file: true },
     plan:
       (values) =>
@@ -48,7 +48,7 @@ and counts nothing. Ends with 1 when a tag is not as it should be, and when ther
   },
   {
     name: "chips which-key",
-    does: "tells which known key set and version opens an address; touches nothing",
+    does: "shows which known key set and version opens an address; changes nothing",
     takes: "--organization ID --url URL",
     options: { organization: true, url: true },
     plan:

@@ -15,14 +15,14 @@ export const chipCommands: Command[] = [
     name: "chips import",
     does: "stores chips that were encoded elsewhere, with their keys",
     takes: "--organization ID --file F.json|F.csv",
-    about: `The file has one chip in each line or entry: chip_id, uid, meta_key and file_key in hexadecimal, and optionally
-the last counter that was seen, and what the tag was set up to give: mac and tamper, true or false, and mac_input, the
-text of the address that c covers, with {e} and {enc} for the values, where that is not empty or {enc}&c= with tamper.
-It is checked as a whole first: with one wrong line nothing is imported.
-A long file is stored in parts. If that is cut short, run the same command again: it goes on where it stopped.
-Chips that are stored alike are left as they are and counted as already_imported. Of a chip that was never paired or
-tapped, keys, mac, tamper and mac_input are changed to those of the file; any other that is stored with other values
-refuses the file, but for keys that do not open, which are replaced.`,
+    about: `The file has one chip per line or entry: chip_id, uid, meta_key and file_key in hexadecimal, and optionally
+counter, the last one seen, and how the tag is set up: mac and tamper, true or false, and mac_input, the part of the
+address that c covers, with {e} and {enc} for the values; it is empty by default, or {enc}&c= with tamper.
+The whole file is checked first: if one line is wrong, nothing is imported.
+A long file is stored in parts. If that is interrupted, run the same command again: it goes on where it stopped.
+Chips stored with the same values are left as they are and counted as already_imported. If a chip was never paired or
+tapped, its keys, mac, tamper and mac_input are changed to those of the file. Any other chip stored with other values
+refuses the file, except that keys which no longer open are replaced.`,
     options: { organization: true, file: true },
     plan(values) {
       const organization_id = values.required("organization")
@@ -78,8 +78,8 @@ refuses the file, but for keys that do not open, which are replaced.`,
     name: "chips move",
     does: "gives free chips to another organization",
     takes: "--from ORGANIZATION --to ORGANIZATION (--chip CHIP_ID | --file F)",
-    about: `Gives free chips, which were never paired, to another organization, with their keys and counters. The file has one
-chip id a line. All of them are moved or none; those that are there already stay.`,
+    about: `Moves free chips that were never paired to another organization, with their keys and counters. The file has one
+chip id per line. All of them are moved or none; those already there stay.`,
     options: { from: true, to: true, chip: false, file: false },
     plan(values) {
       const chipIds = chipIdsIn(values)

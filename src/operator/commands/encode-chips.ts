@@ -12,15 +12,15 @@ import { showProgress } from "./progress.ts"
 
 export const encodeChips: Command = {
   name: "chips encode",
-  does: "orders tags: registers chips and writes what the encoding station needs",
+  does: "orders tags: registers chips and writes the encoding station's manifest",
   takes:
     '--organization ID --key-set ID (--count N | --uids F.csv) --url "https://tap.example/t/{chip_id}" [--mac] [--tamper] --out DIR [--seal-to PUBLIC_KEY_FILE]',
   about: `Registers chips and writes DIR/manifest.jsonl: for each chip what the encoding station writes, the keys of its
-five slots, and an order of writing that cannot brick a tag. Cut short, run the same command again: it goes on.
---mac adds c to the address; --tamper adds enc, the status of a TagTamper's wire, and with it c.
---uids takes the tags that lie ready: one UID a line, or a CSV with columns uid, chip_id or both. Chips that are known
-are encoded anew with the newest keys of their set; one that was never paired has told no UID, so name it by chip_id.
---seal-to seals the manifest to public keys of age (age1…), as manifest.jsonl.age.`,
+five slots, and an order of writing that cannot brick a tag. If it is interrupted, run the same command again.
+--mac adds c to the address; --tamper adds enc, the status of a TagTamper's wire, and also c.
+--uids names the tags at hand: one UID per line, or a CSV with columns uid, chip_id or both. Known chips are encoded again
+with the newest keys of their set; a chip that was never paired has revealed no UID, so name it by chip_id.
+--seal-to encrypts the manifest to public keys of age (age1…), as manifest.jsonl.age.`,
   options: {
     organization: true,
     "key-set": true,

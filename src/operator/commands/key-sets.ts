@@ -21,7 +21,7 @@ export const keySetCommands: Command[] = [
     does: "makes a set of keys for tags",
     takes: "--organization ID --name N --scheme S [--master-key-file F]",
     about: `SCHEME is an10922 (AN10922 AES-128 diversification), sdm-backend, boltcard, or
-explicit for chips that bring their keys. The file has a master key of 32 hexadecimal digits; without one the
+explicit for chips that bring their own keys. The file has a master key of 32 hexadecimal digits; without one the
 service makes a master, which nobody ever sees.`,
     options: { organization: true, name: true, scheme: true, "master-key-file": false },
     plan(values) {
@@ -74,8 +74,8 @@ service makes a master, which nobody ever sees.`,
     does: "gives a key set another version, for new tags",
     takes: "ID [--master-key-file F]",
     argument: "ID",
-    about: `Gives the set another version with another master. Orders from now on get it; those that were placed keep
-theirs, and tags that are out there go on working. chips encode --uids encodes known tags anew.`,
+    about: `Adds a version with another master to the set. New orders get it; placed orders keep theirs, and tags in use keep
+working. chips encode --uids encodes known tags again.`,
     options: { "master-key-file": false },
     plan(values) {
       const given = givenMaster(values)
@@ -92,10 +92,10 @@ theirs, and tags that are out there go on working. chips encode --uids encodes k
   },
   {
     name: "key-sets retire",
-    does: "ends a key set for new tags",
+    does: "retires a key set: no new tags get its keys",
     takes: "ID",
     argument: "ID",
-    about: "No new tags are encoded with a retired set; those that have its keys go on working.",
+    about: "No new tags are encoded with a retired set; tags that have its keys keep working.",
     options: {},
     plan:
       (values) =>

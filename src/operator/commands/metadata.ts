@@ -12,20 +12,20 @@ import { type Command, UsageError } from "./command.ts"
 
 export const exportMetadata: Command = {
   name: "metadata export",
-  does: "writes what the tokens of a collection show as files",
+  does: "writes the metadata of a collection's tokens as files",
   takes: "--collection ID --out DIR [--base URL]",
-  about: `For a store that keeps files by their content, or a web host: DIR/CHAIN_ID/ADDRESS/SERIAL holds what the service
-answers for a token, DIR/CHAIN_ID/ADDRESS.json the collection's document, and SERIAL.svg beside a token the picture of one
-that has none. contractURI leads to the folder DIR/CHAIN_ID/ADDRESS, for which stores and hosts answer the index.html in
-it: that is the collection's document again. Cut short, run it again.
+  about: `For a content-addressed store or a web host: DIR/CHAIN_ID/ADDRESS/SERIAL is a token's document, SERIAL.svg beside it
+its picture if the unit has none, and DIR/CHAIN_ID/ADDRESS.json the collection's document. contractURI points to the folder
+DIR/CHAIN_ID/ADDRESS, for which stores and hosts serve its index.html: the collection's document again. If it is
+interrupted, run it again.
 
-With --base pictures are named where the folder will be, such as ipfs://…, and the service's own pages are left out;
-without it, both are named at this service. The address of a folder by its content follows from what is in it, so it takes
-two exports: store the first, then export again with its address as --base, and store that.
+With --base, documents name pictures under that address, such as ipfs://…, and leave out the service's own pages; without
+it, they name both at this service. A folder's content address depends on what is in it, so it takes two exports: store
+the first, then export again with its address as --base, and store the second.
 
-The base that a factory names is one for the collections of all brands. Export each of them, of all organizations, into
-the same DIR before "chain call set-metadata-base" and "freeze-metadata-base": what is not in that folder, such as what is
-issued later, cannot be read any more, for good once the base is frozen.`,
+A factory has one metadata base for the collections of all brands. Export every collection of all organizations into the
+same DIR before "chain call set-metadata-base" and "freeze-metadata-base": what is not in that folder, such as tokens
+issued later, can no longer be read, and never again once the base is frozen.`,
   options: { collection: true, out: true, base: false },
   plan(values) {
     const base = values.option("base")

@@ -69,8 +69,8 @@ export const organizationCommands: Command[] = [
     name: "organizations suspend",
     does: "refuses all its credentials",
     takes: "ID",
-    about: `All its credentials are answered 403 auth.forbidden within 5 seconds. What is on its way to a chain goes on, and so
-do the redirects of its chips.`,
+    about: `All its credentials get 403 auth.forbidden within 5 seconds. Work on its way to a chain continues, and so do the
+redirects of its chips.`,
     argument: "ID",
     options: {},
     plan:
@@ -99,7 +99,7 @@ do the redirects of its chips.`,
   },
   {
     name: "organizations list",
-    does: "all organizations, the oldest first",
+    does: "all organizations, oldest first",
     takes: "",
     options: {},
     plan:
@@ -222,7 +222,7 @@ do the redirects of its chips.`,
   },
   {
     name: "quotas set",
-    does: "sets what an organization may have at the most",
+    does: "sets an organization's limits",
     takes:
       "--organization ID [--units N] [--collections N] [--chips N] [--taps-per-month N]  (N or unlimited)",
     options: { organization: true, units: false, collections: false, chips: false, "taps-per-month": false },

@@ -51,9 +51,9 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys rotate",
-    does: "makes another one, beside which the old one lasts for a while",
+    does: "makes another one; the old one stays valid for a while",
     takes: "ID [--overlap 24h]",
-    about: "Issues a new key in its place; the old one stays valid for --overlap: a number and s, m, h or d.",
+    about: "Issues a new key; the old one stays valid for --overlap: a number and s, m, h or d.",
     argument: "ID",
     options: { overlap: false },
     plan(values) {

@@ -7,7 +7,7 @@ import { table } from "./text.ts"
 export const receiptKeyCommands: Command[] = [
   {
     name: "receipt-keys list",
-    does: "the keys of tap receipts, the newest first",
+    does: "the keys of tap receipts, newest first",
     takes: "",
     about: "The first one is made with the first receipt.",
     options: {},
@@ -28,8 +28,8 @@ export const receiptKeyCommands: Command[] = [
     name: "receipt-keys rotate",
     does: "gives tap receipts another key",
     takes: "",
-    about: `Makes a new key, which signs receipts from now on. The private half of the one before is forgotten; the public one
-stays at /.well-known/jwks.json, so receipts that it signed stay good. Nothing has to be started anew.`,
+    about: `Makes a new key, which signs receipts from now on. The previous key's private half is deleted; its public half
+stays at /.well-known/jwks.json, so receipts that it signed stay valid. No restart is needed.`,
     options: {},
     plan:
       () =>

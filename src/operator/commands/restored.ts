@@ -4,7 +4,7 @@ import type { Command } from "./command.ts"
 
 export const restored: Command = {
   name: "restored",
-  does: "after a back-up was restored: nothing new is sent before what it has forgotten is done or impossible",
+  does: "after restoring a back-up: sends nothing new until forgotten transactions are done or impossible",
   takes: "",
   options: {},
   plan:

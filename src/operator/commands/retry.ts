@@ -4,7 +4,7 @@ import type { Command } from "./command.ts"
 
 export const retry: Command = {
   name: "retry",
-  does: "does again what failed, or lets a halted lane go on",
+  does: "retries what failed, or reopens a halted lane",
   takes: "ID  (of a unit, a collection, a claim, a transfer, a chip replacement, an effect or a lane)",
   argument: "ID",
   options: {},

@@ -6,11 +6,11 @@ import type { Command } from "./command.ts"
 export const secretCommands: Command[] = [
   {
     name: "secrets rewrap",
-    does: "seals everything anew after a rotation of SERVICE_SECRET",
+    does: "reseals everything after a rotation of SERVICE_SECRET",
     takes: "",
-    about: `To rotate SERVICE_SECRET: give all processes the new one as SERVICE_SECRET_PREVIOUS, then exchange the two, then run
-this, then take SERVICE_SECRET_PREVIOUS away. Chip keys, masters of key sets, kept answers, webhook secrets and the key
-of receipts are sealed anew while the service runs. Cut short, run it again: it goes on where it stopped.`,
+    about: `To rotate SERVICE_SECRET: give all processes the new one as SERVICE_SECRET_PREVIOUS, then swap the two, then run
+this, then remove SERVICE_SECRET_PREVIOUS. Chip keys, masters of key sets, kept answers, webhook secrets and the key of
+receipts are resealed while the service runs. If it is interrupted, run it again: it continues where it stopped.`,
     options: {},
     plan:
       () =>
@@ -29,9 +29,9 @@ of receipts are sealed anew while the service runs. Cut short, run it again: it 
     name: "secrets adopt",
     does: "gives up a lost SERVICE_SECRET and what it sealed",
     takes: "",
-    about: `Only when an earlier SERVICE_SECRET is lost for good: a start asks for the present one alone from now on. The keys of
-chips, masters of key sets, kept answers, webhook secrets and the key of receipts that the lost one sealed never open
-again. Run secrets rewrap then: it names them, and what to do about each.`,
+    about: `Only if an earlier SERVICE_SECRET is lost for good: from now on a start needs only the present one. Chip keys,
+masters of key sets, kept answers, webhook secrets and the key of receipts that the lost one sealed can never be opened
+again. Then run secrets rewrap, which names them, and what to do about each.`,
     options: {},
     needs: "unchecked world",
     plan:
