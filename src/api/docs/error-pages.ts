@@ -20,8 +20,8 @@ ${Object.entries(errorCatalogue)
 
 ## What failed on chain
 
-A claim, transfer, chip replacement or collection that is \`failed\` says why in \`failure.code\`. It is final: what to do
-is in its message.
+A claim, transfer, chip replacement or collection that is \`failed\` says why in \`failure.code\`. That is final; the
+message says what to do.
 
 ${Object.entries(failures)
   .map(([code, message]) => `- [\`${code}\`](/docs/errors/${code}): ${message}`)

@@ -36,7 +36,7 @@ const superseded = (code: string) => ({ code, message: "It was handed over in an
 
 const told: Record<EventType, Told> = {
   "collection.active": {
-    when: "A collection's contract is on the chain: chips can be paired to its units.",
+    when: "A collection's contract is on chain: chips can be paired to its units.",
     data: collection,
     about: "collection",
   },
@@ -53,11 +53,11 @@ const told: Record<EventType, Told> = {
   "unit.issued": { when: "A unit's token is on the chain.", data: examples.getUnit.response },
   "chip.paired": { when: "A chip was paired to a unit.", data: pairedChip },
   "chip.tampered": {
-    when: "The wire of a chip said for the first time that it was opened: `tamper` is `opened`, and stays so.",
+    when: "A chip's wire said for the first time that it was opened: `tamper` is `opened`, and stays so.",
     data: { ...pairedChip, tamper: "opened" },
   },
   "tap.recorded": {
-    when: "A chip was tapped, and the tap verified.",
+    when: "A chip was tapped, and the tap was verified.",
     data: examples.listTaps.response.taps[0] ?? {},
   },
   "claim.created": { when: "Somebody began to claim a unit.", data: examples.createClaim.response },
@@ -84,7 +84,7 @@ const told: Record<EventType, Told> = {
     data: { ...transfer, status: "failed", failure: superseded("transfer.superseded") },
   },
   "chip_replacement.created": {
-    when: "Another chip is to take the place of a unit's chip.",
+    when: "A chip replacement was created for a unit.",
     data: examples.createChipReplacement.response,
   },
   "chip_replacement.confirmed": { when: "The new chip is the unit's chip.", data: replacement },
@@ -93,7 +93,7 @@ const told: Record<EventType, Told> = {
     data: { ...replacement, status: "failed", failure: superseded("chip_replacement.locked") },
   },
   "ownership.changed": {
-    when: "A unit has another owner, as the chain says: by a claim, a transfer, or whatever else moved its token.",
+    when: "A unit has another owner, according to the chain: by a claim, a transfer, or anything else that moved its token.",
     data: examples.getUnit.response,
   },
   "webhook_endpoint.paused": {
@@ -102,7 +102,7 @@ const told: Record<EventType, Told> = {
     about: "nothing",
   },
   "webhook_endpoint.test": {
-    when: "You asked for a test. It is sent to that endpoint alone.",
+    when: "You asked for a test. It is sent only to that endpoint.",
     data: examples.getWebhookEndpoint.response,
     about: "nothing",
     is_test: true,

@@ -13,7 +13,7 @@ export const codesOfFailuresAlone = (Object.keys(failures) as FailureCode[]).fil
 export function failureMarkdown(document: Document, code: FailureCode): string {
   return `# \`${code}\`
 
-${failures[code]} It is no answer to a request: it says why something failed later.
+${failures[code]} It is not an answer to a request: it says why something failed later.
 
 ## What failed
 
@@ -37,7 +37,7 @@ export function alsoFailureMarkdown(document: Document, code: string): string {
   return `
 ## As a failure
 
-The same code may stand in \`failure.code\` of what was accepted and failed later, on chain.
+The same code can be the \`failure.code\` of something that was accepted and failed later, on chain.
 ${failurePages[code].happened}
 
 ${answerOf(document, code)}
@@ -79,7 +79,7 @@ const failurePages: Record<FailureCode, FailurePage> = {
     operation: "getCollection",
     answer: { contract: { status: "failed" } },
     happened:
-      "The chain ran the deployment of the collection's contract and refused it. Want of gas, money or a role is not that: then the deployment waits and goes on by itself.",
+      "The chain ran the deployment of the collection's contract and refused it. A lack of gas, money or a role does not cause this: then the deployment waits and continues by itself.",
     fix: "Tell the operator of the service the collection's id. `operator explain` shows the refusal, `operator retry` deploys again, to the same address.",
     related: ["collection.not_active", "unit.issuance_reverted"],
   },
@@ -87,65 +87,65 @@ const failurePages: Record<FailureCode, FailurePage> = {
     operation: "getUnit",
     answer: { collection: { token: { status: "pending" } } },
     happened:
-      "The chain ran the issuance of the unit's token and refused it. The unit keeps its chip, and its token stays `pending`. It is seen by the operator; a unit's answer has no `failure`.",
+      "The chain ran the issuance of the unit's token and refused it. The unit keeps its chip, and its token stays `pending`. The operator sees the failure; a unit's answer has no `failure`.",
     fix: "Tell the operator of the service the unit's id. `operator explain` shows the refusal, `operator retry` issues again.",
     related: ["unit.not_minted", "unit.issuance_pending"],
   },
   "claim.already_claimed": {
     operation: "getClaim",
     happened:
-      "Two claims of the unit came to the chain, and the contract let the other one through: a token is claimed once.",
-    fix: "Read the unit: `ownership.owner` is who has it now. Its owner hands it on with a transfer.",
+      "Two claims of the unit reached the chain, and the contract accepted the other one: a token can be claimed once.",
+    fix: "Read the unit: `ownership.owner` is who has it now. The owner can hand it on with a transfer.",
     related: ["claim.superseded", "claim.already_to_recipient"],
   },
   "claim.superseded": {
     operation: "getClaim",
     happened:
-      "Before the claim was on chain, the unit was claimed in another way or got another chip. Either makes an authorization worthless that a wallet was to send; and the service itself sends no claim of a unit that has another chip on chain, for that one would be locked for ever.",
-    fix: "Read the unit. Where nobody owns it, tap its chip and claim again, and where that fails too tell the operator of the service; where somebody owns it, its owner makes a transfer.",
+      "Before the claim was on chain, the unit was claimed in another way or got another chip. Either one invalidates an authorization that a wallet was to send. The service itself sends no claim of a unit that has another chip on chain, because that chip would be locked for ever.",
+    fix: "Read the unit. If nobody owns it, tap its chip and claim again; if that fails too, tell the operator of the service. If somebody owns it, the owner can transfer it.",
     related: ["claim.already_claimed", "transfer.superseded"],
   },
   "transfer.superseded": {
     operation: "getTransfer",
     happened:
-      "The transfer was prepared and not sent before the unit changed its owner in another way, by another of its transfers for example.",
-    fix: "Read the unit. Where the wallet still owns it, prepare another transfer and send it.",
+      "The unit changed its owner in another way before the prepared transfer was sent, for example by another transfer.",
+    fix: "Read the unit. If the wallet still owns it, prepare another transfer and send it.",
     related: ["claim.superseded", "transfer.in_progress"],
   },
   "chip_replacement.locked": {
     operation: "getChipReplacement",
     happened:
-      "A claim of the unit came to the chain before the replacement. A claim locks the chip for ever.",
-    fix: "Leave the unit its chip. The new chip is free again and can be paired to another unit.",
+      "A claim of the unit reached the chain before the replacement. A claim locks the chip for ever.",
+    fix: "The unit keeps its chip. The new chip is free again and can be paired to another unit.",
     related: ["chip_replacement.reverted", "claim.superseded"],
   },
   "chip_replacement.reverted": {
     operation: "getChipReplacement",
     happened:
       "The chain ran the swap of the chips and refused it. The unit keeps its chip, and the new one is free again.",
-    fix: "Replace the chip again. Where it fails twice, tell the operator of the service the id of the replacement.",
+    fix: "Replace the chip again. If it fails twice, tell the operator of the service the id of the replacement.",
     related: ["chip_replacement.locked", "chip_replacement.in_progress"],
   },
   "metadata_refresh.reverted": {
     operation: "getMetadataRefresh",
     happened:
-      "The chain ran the call that announces the change and refused it. What tokens show has changed all the same: only nobody was told.",
-    fix: "Ask for another refresh a minute later. Where it fails twice, tell the operator of the service the id of the refresh.",
+      "The chain ran the call that announces the change and refused it. What tokens show has changed all the same; it was just not announced.",
+    fix: "Ask for another refresh a minute later. If it fails twice, tell the operator of the service the id of the refresh.",
     related: ["metadata_refresh.unsupported", "metadata_refresh.not_found"],
   },
   "webhook_endpoint.given_up": {
     operation: "getWebhookEndpoint",
     answer: { status: "paused" },
     happened:
-      "One event was offered to the endpoint ten times over about three days, and no attempt was answered with a 2xx within 10 seconds. The endpoint is paused, and keeps what waits for it.",
-    fix: "Look at its deliveries for the answers it gave and mend it. Then set `status` to `enabled`: what waits is sent in order.",
+      "One event was sent to the endpoint ten times over about three days, and no attempt got a 2xx within 10 seconds. The endpoint is paused, and what waits for it is kept.",
+    fix: "Look at its deliveries for the answers it gave, and fix it. Then set `status` to `enabled`: what waits is sent in order.",
     related: ["webhook_endpoint.not_found"],
   },
   "internal.error": {
     operation: "getClaim",
     happened:
-      "The work ended in a way that the service does not know. Nothing was done on chain that it knows of.",
-    fix: "Do it again. Where it fails twice, quote the id of what failed to the operator of the service.",
+      "The work ended in a way that the service does not recognize. As far as it knows, nothing was done on chain.",
+    fix: "Do it again. If it fails twice, tell the operator of the service the id of what failed.",
     related: [],
   },
 }

@@ -6,13 +6,13 @@ import { html, type Markup } from "../../platform/html.ts"
 /** A form whose script checks a receipt with these keys, in the browser. */
 export function receiptForm(keys: readonly PublicReceiptJwk[]): Markup {
   return html`<section><div class="words"><h1>Verify a tap receipt</h1>
-<p>The receipt is checked here, in your browser, with the keys below: nothing is sent, and the service may be away.</p>
+<p>The receipt is checked here, in your browser, with the keys below: nothing is sent, and the service need not be reachable.</p>
 <form id="verify-receipt" class="check">
 <label for="receipt">Receipt</label>
 <textarea id="receipt" rows="6" required spellcheck="false" autocomplete="off"></textarea>
-<label for="chip">Chip id, to see whether the receipt is about that chip (optional)</label>
+<label for="chip">Chip id, to check that the receipt is about that chip (optional)</label>
 <input id="chip" pattern="[0-9A-Fa-f]{10}" maxlength="10" autocomplete="off" spellcheck="false">
-<details><summary>Keys of this service, or those that you kept from /.well-known/jwks.json</summary>
+<details><summary>Keys of this service, or your own copy of /.well-known/jwks.json</summary>
 <label for="keys">JWKS</label>
 <textarea id="keys" rows="8" spellcheck="false" autocomplete="off">${JSON.stringify({ keys }, null, 2)}</textarea></details>
 <button type="submit">Verify</button>

@@ -3,9 +3,9 @@ import type { writeTamperOrder } from "../../engine/sun/encoding/write-order.ts"
 /** What a station does at each step of the write order. */
 export const stepTexts: Record<(typeof writeTamperOrder)[number]["step"], string> = {
   enable_tag_tamper:
-    "SetConfiguration, the option that switches the tamper wire on for good: of tags ordered with `--tamper` alone, whose wire is not looked at when they leave the factory.",
-  write_ndef: "write ndef_hex to file 02h, authenticated with the factory's key of slot 0.",
-  read_back_ndef: "read it in the same session and compare: without one a tag mirrors its values.",
+    "SetConfiguration, the option that enables the tamper wire for good: only for tags ordered with `--tamper`, because the factory leaves the wire disabled.",
+  write_ndef: "write ndef_hex to file 02h, authenticated with the factory key of slot 0.",
+  read_back_ndef: "read it in the same session and compare: outside a session a tag mirrors its values.",
   change_key:
     "ChangeKey to the key and version of the manifest, authenticated with slot 0; for slots 1 to 4 it takes the old key too, `old_key`.",
   read_back_key: "GetKeyVersion, then authenticate with the new key.",
