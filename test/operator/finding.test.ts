@@ -6,7 +6,7 @@ import { startOperatorServer } from "../../src/operator/port/server.ts"
 import { actsOn } from "../../src/operator/stories/acts.ts"
 import { search } from "../../src/operator/stories/search.ts"
 import { inAct } from "../../src/operator/verbs/acts.ts"
-import { explain } from "../../src/operator/verbs/explain.ts"
+import { findStory } from "../../src/operator/verbs/explain.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -32,8 +32,8 @@ describe.each(engines)("on $name an operator", (engine) => {
       pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
     )
     expect(await found(request)).toEqual([id])
-    expect(await explain(service.context, request)).toMatchObject({ id, machine: "unit-token" })
-    const refused = explain(service.context, `req_${crypto.randomUUID()}`)
+    expect(await findStory(service.context, request)).toMatchObject({ id, machine: "unit-token" })
+    const refused = findStory(service.context, `req_${crypto.randomUUID()}`)
     await expect(refused).rejects.toThrow("has set nothing off: where it was refused, its line in the log")
   })
 
@@ -56,7 +56,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     expect(await found(String(jacket.name).slice(0, -1))).toEqual([])
     for (const text of [maker.organization_id, name])
       expect((await found(text)).sort()).toEqual([collection.id, jacket.id].sort())
-    const several = await explain(service.context, name)
+    const several = await findStory(service.context, name)
     expect(several).toHaveLength(2)
   })
 

@@ -5,7 +5,7 @@ import { effects, lanes, organizations, transactionAttempts, transactions } from
 import { sendEvent, settleEffect } from "../../src/engine/actors/runtime.ts"
 import { createAskChain } from "../../src/operator/ask-chain.ts"
 import { createHealth } from "../../src/operator/console/health.ts"
-import { explain } from "../../src/operator/verbs/explain.ts"
+import { findStory } from "../../src/operator/verbs/explain.ts"
 import { findStuck } from "../../src/operator/verbs/stuck.ts"
 import { inTurn } from "../../src/platform/context.ts"
 import { newId } from "../../src/platform/ids.ts"
@@ -291,7 +291,7 @@ describe("more than fifty incidents", () => {
 })
 
 async function waitsFor({ context, ids }: World, of: keyof Ids): Promise<string> {
-  const story = await explain(context, ids[of])
+  const story = await findStory(context, ids[of])
   if (Array.isArray(story)) throw new Error(`there are several of ${of}`)
   return story.waits_for
 }

@@ -1,7 +1,7 @@
 import { wordsOf } from "../charts/chart.ts"
 import type { Story } from "../stories/story.ts"
 import { readKeyFaults } from "../verbs/chain-status.ts"
-import { explain as explainText } from "../verbs/explain.ts"
+import { findStory } from "../verbs/explain.ts"
 import type { Command } from "./command.ts"
 import { fields, table } from "./text.ts"
 
@@ -15,7 +15,7 @@ export const explain: Command = {
     ({ argument }) =>
     async ({ context, chains }) => {
       const faults = await readKeyFaults(chains)
-      const found = await explainText({ ...context, keyFaults: () => faults }, argument)
+      const found = await findStory({ ...context, keyFaults: () => faults }, argument)
       if (!Array.isArray(found)) return { document: found, text: textOf(found) }
       const rows = found.map((hit) => [hit.id, hit.machine, hit.state, hit.by])
       return { document: { found }, text: table(["ID", "MACHINE", "STATE", "BY ITS"], rows) }

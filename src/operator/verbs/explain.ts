@@ -13,7 +13,7 @@ import { OperatorRefusal } from "./refusal.ts"
  * The story of the actor that an id, an effect, a paired chip or a search leads to; if a search finds several, these.
  * Throws `OperatorRefusal`.
  */
-export async function explain(context: Context, text: string): Promise<Story | Hit[]> {
+export async function findStory(context: Context, text: string): Promise<Story | Hit[]> {
   const queries = context.db.read
   const known = await namedActor(queries, text)
   const hits = known ? [] : await search(queries, text)
