@@ -7,8 +7,8 @@ const ours = ["machines", "workers", "src"].flatMap(readFolder)
 const others = ["test", "bench", "clients", "contracts"].flatMap(readFolder)
 
 /**
- * The floors of the house, and whom each may know: those below it, never those above. Within a floor the rooms are in
- * order too, since no folders form a circle.
+ * The floors of the house, and what each may import: those below it, never those above. Within a floor folders are
+ * ordered too, because no folders may form a circle.
  */
 const floors = {
   "front doors": ["src/api", "src/operator", "src/dev", "workers", ...below("src/api"), "clients"],
@@ -151,7 +151,7 @@ function within(folder: string): SourceFile[] {
   return ours.filter(({ path }) => path.startsWith(folder))
 }
 
-/** What files say they import, types too: paths from the root. */
+/** What files import, types included, as paths from the root. */
 function importsOf(files: SourceFile[]): Import[] {
   return files.flatMap(({ path, text }) =>
     specifiersOf(text)
@@ -220,7 +220,7 @@ function exportedNames(text: string): string[] {
   )
 }
 
-/** `path name` for each name that a file imports, `path *` where it takes all of a file. */
+/** `path name` for each name that a file imports, `path *` if it imports a whole file. */
 function importedNames({ path, text }: SourceFile): string[] {
   const imports = /\bimport\s+(?:type\s+)?(?:\{([^}]*)\}|(\*) as \w+)\s+from\s+["'](\.[^"']+)["']/g
   const later = /\bimport\(\s*["'`](\.[^"'`]+)["'`]\s*\)/g
@@ -240,7 +240,7 @@ function importedNames({ path, text }: SourceFile): string[] {
   return [...named, ...[...text.matchAll(later)].map(([, target = ""]) => `${at(target)} *`)]
 }
 
-/** Each line of code, comments aside, that holds a pattern where it may not be. */
+/** Each line of code, comments aside, that matches the pattern outside the exceptions. */
 function linesWith(pattern: RegExp, exceptions: string[]): string[] {
   return ours
     .filter(({ path }) => !exceptions.includes(path))

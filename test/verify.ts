@@ -1,14 +1,14 @@
 import { existsSync, globSync } from "node:fs"
 import { join } from "node:path"
 
-/** Runs everything that must hold before a change is shared. The first step that fails ends it. */
+/** Everything that must pass before a change is shared. The first failing step ends it. */
 const steps: { name: string; command: string[] }[] = [
   { name: "format and lint", command: ["biome", "check", "--error-on-warnings", "."] },
   { name: "types", command: ["tsc", "-p", "."] },
   { name: "generated contracts", command: [process.execPath, "contracts/compile.ts", "--check"] },
   { name: "generated client", command: [process.execPath, "src/generate-client.ts", "--check"] },
   { name: "generated diagrams", command: [process.execPath, "src/diagrams.ts", "--check"] },
-  // Much of the time is waiting for blocks and processes, so two files are played at once. Files share what they need.
+  // Much of the time is spent waiting for blocks and processes, so two files run at once. Files share what they need.
   {
     name: "tests",
     command: [process.execPath, "test", "--parallel=2", "--no-isolate", "--timeout", "120000"],
@@ -35,7 +35,7 @@ const LONGEST_SILENCE = 600_000
 
 const tally = { passed: 0, failed: 0, heard: 0 }
 
-/** Passes on what the command prints, and reads the test runner's closing count from it. */
+/** Runs a command, passes its output on, and reads the test runner's counts from it. */
 async function run([name, ...args]: string[]): Promise<number> {
   const path = join(root, "node_modules", ".bin", String(name))
   const child = Bun.spawn([existsSync(path) ? path : String(name), ...args], {
@@ -55,7 +55,7 @@ async function run([name, ...args]: string[]): Promise<number> {
   const passedOn = Promise.all([passOn(child.stdout, process.stdout), passOn(child.stderr, process.stderr)])
   const exitCode = await child.exited
   clearInterval(watch)
-  // A process that a test left behind may hold these streams open for as long as it lives.
+  // A process that a test left behind may keep these streams open.
   await Promise.race([passedOn, Bun.sleep(5_000)])
   return exitCode
 }
@@ -71,7 +71,7 @@ async function passOn(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream):
   }
 }
 
-/** Debian packages that the tests run for real, with a file by which each is known. */
+/** Debian packages that the tests need, with a file that shows each is installed. */
 const systemPackages = {
   postgresql: "/usr/lib/postgresql/*/bin/initdb",
   "redis-server": "/usr/bin/redis-server",

@@ -11,14 +11,14 @@ import { type Engine, engines } from "./engines.ts"
 import { type ChainSays, contextWithChain } from "./ownership.ts"
 import { createCaller, openService, pairedTestChip, settle, type TestService } from "./services.ts"
 
-/** The API on a free port, over a database of its own and a chain that says what it is told to say. */
+/** The API on a free port, with its own database and a chain that says what it is told to say. */
 export type HttpService = {
-  /** The services behind the API, for what a test prepares without HTTP. */
+  /** The services behind the API, for preparing things without HTTP. */
   behind: TestService & { database_url: string }
   context: Context
   base_url: string
   chain: ChainSays
-  /** What was logged so far, each line as the JSON it would be. */
+  /** What was logged so far, each line as JSON. */
   logged: string[]
   /** Moves the clock, which otherwise stands still. */
   advance: (milliseconds: number) => void
@@ -108,7 +108,7 @@ async function tapAgain(
 export type Question = {
   /** The bearer token. */
   as?: string
-  /** Sent as JSON, unless it is text or bytes. */
+  /** Sent as JSON unless it is a string or bytes. */
   body?: unknown
   headers?: Record<string, string>
 }
@@ -166,7 +166,7 @@ function readAnswer(status: number, headers: Headers, text: string): Answer {
   }
 }
 
-/** Sends bytes as they are and answers what came back until the connection was closed or fell silent. */
+/** Sends bytes as they are and answers what came back, until the answer is complete or the connection closes. */
 export async function sendRaw(service: HttpService, text: string | Uint8Array): Promise<string> {
   const { port } = new URL(service.base_url)
   const { promise, resolve } = Promise.withResolvers<string>()
@@ -189,7 +189,7 @@ export async function sendRaw(service: HttpService, text: string | Uint8Array): 
   return answer
 }
 
-/** Whether the last response of what was received has the whole body it announced. */
+/** Whether the last response received has the whole body it announced. */
 function isComplete(received: string): boolean {
   const last = received.slice(received.lastIndexOf("HTTP/1.1 "))
   const [head = "", body] = last.split("\r\n\r\n", 2)

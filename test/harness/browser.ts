@@ -3,7 +3,7 @@ import { join } from "node:path"
 import axe from "axe-core"
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core"
 
-/** Opens pages for the tests of the `describe` that calls this; nothing but this machine has a name in its browser. */
+/** Opens pages for the tests of the calling `describe`; its browser can resolve no host but this machine. */
 export function useBrowser(): { newPage(options?: PageOptions): Promise<VisitedPage> } {
   const contexts: BrowserContext[] = []
   users += 1
@@ -30,7 +30,7 @@ export function useBrowser(): { newPage(options?: PageOptions): Promise<VisitedP
   }
 }
 
-// One Chromium, Debian's, serves all who use it at the same time. The process could not end beside one that is open.
+// One Chromium serves all users at the same time, and is closed after the last, or the process could not exit.
 let browser: Promise<Browser> | undefined
 let users = 0
 
@@ -48,14 +48,13 @@ async function closeBrowser(): Promise<void> {
 
 export type PageOptions = { width?: number; scheme?: "light" | "dark" }
 
-/** A page with the addresses it asked for and the errors it wrote to its console. */
+/** A page with the addresses it requested and the errors on its console. */
 export type VisitedPage = { page: Page; requested: string[]; complaints: string[] }
 
 /**
- * What is wrong with the page that is open, in words: whether it is wider than its window or breaks a word, on a phone
- * and on a desk, in light and in dark, whatever axe calls a violation, and text in a font that the page did not bring.
- * Colours do not depend on the width, and nothing else that axe looks at on the colours, so it looks at each once.
- * Pictures are left in `build/pictures`, by the name.
+ * What is wrong with the open page on a phone and a desktop, in light and dark: excess width, broken words, axe
+ * violations, fonts that the page did not bring. axe checks two of the four looks, since colours do not depend on
+ * width. Leaves screenshots in `build/pictures`.
  */
 export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string): Promise<string[]> {
   const flaws: string[] = []
@@ -81,7 +80,7 @@ export async function flawsOf({ page }: Pick<VisitedPage, "page">, name: string)
   return flaws
 }
 
-/** Elements whose text is drawn in fonts of this machine alone, as the browser itself tells. */
+/** Elements whose text is drawn only in this machine's fonts, according to the browser. */
 async function otherFonts(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page)
   await session.send("DOM.enable")
@@ -106,10 +105,10 @@ const looks = [
   { width: 1280, scheme: "dark", withAxe: true },
 ] as const
 
-/** Without asking for the style sheets anew, and for what is wrong alone: half the time. */
+/** Without reloading style sheets, and reporting violations only, which takes half the time. */
 const runAxe = `axe.run({ preload: false, resultTypes: ["violations"] })`
 
-/** Words that stand on two lines, as in a column that is too narrow; ids, addresses and code may have to be broken. */
+/** Words that span two lines, as in a column that is too narrow; ids, addresses and code may be broken. */
 const findBrokenWords = `(() => {
   const broken = new Set()
   const range = document.createRange()

@@ -31,13 +31,13 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { jobs } from "../../workers/jobs/jobs.ts"
 import { accountAt, type Depths, openStage, type Stage, signers } from "../faults/stage.ts"
 
-/** A chain and lanes in which nothing happens but what a test does: each block and each round is asked for. */
+/** A chain and lanes in which nothing happens by itself: the test asks for each block and each round. */
 export type ByHand = {
   stage: Stage
-  /** The workers' world, which speaks to the chain through the stage's proxies. */
+  /** The workers' world, which reaches the chain through the stage's proxies. */
   world: World
   chain: ConnectedChain
-  /** One for each signer, the owning one first. */
+  /** One per signer, the one that changes owners first. */
   lanes: [Lane, Lane]
   caller: Caller
   turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
@@ -45,7 +45,7 @@ export type ByHand = {
   /** One round of every lane. */
   tick(): Promise<void>
   mine(blocks?: number): Promise<void>
-  /** Blocks and rounds, until nothing is on its way. */
+  /** Blocks and rounds until nothing is under way. */
   settle(): Promise<void>
   transactionsOf(kind: string): Promise<(typeof transactions.$inferSelect)[]>
   close(): Promise<void>
@@ -101,7 +101,7 @@ export async function openByHand(
   }
 }
 
-/** What opens hands for the tests of a file, and closes those of each test after it. */
+/** Opens hands for the tests of a file, and closes them after each test. */
 export function openForEachTest(): typeof openByHand {
   const closers: (() => Promise<unknown>)[] = []
   afterEach(async () => {
@@ -114,7 +114,7 @@ export function openForEachTest(): typeof openByHand {
   }
 }
 
-/** The newest block is remembered for a part of a block's time: a round after this asks for it. */
+/** Waits until the remembered newest block is stale, so that the next round asks for it. */
 export async function outwaitNewestBlock(): Promise<void> {
   await Bun.sleep(25)
 }
@@ -134,7 +134,7 @@ export async function newUnit({ turn, caller }: ByHand, collection_id: string): 
   return (await turn((t) => createUnit(t, caller, { collection_id }))).id
 }
 
-/** A unit with a test chip, whose token waits for its lane. */
+/** A unit with a test chip, whose issuance waits for its lane. */
 export async function pairedUnit(hand: ByHand, collection_id: string): Promise<string> {
   const { turn, world, caller } = hand
   const unit_id = await newUnit(hand, collection_id)
@@ -168,10 +168,10 @@ export async function grant({ stage, chain, mine }: ByHand, account: Address, ro
   await mine()
 }
 
-/** Who acts beside the service, once it has a grant. */
+/** An account that acts beside the service, once it has roles. */
 export const outsider = accountAt(8)
 
-/** What the outsider calls of a collection's contract; answers the transaction's hash, which no block has yet. */
+/** Calls a collection's contract as the outsider; answers the hash of the transaction, which is in no block yet. */
 export async function callAsOutsider(
   { stage }: ByHand,
   address: string,
@@ -190,7 +190,7 @@ export async function claimBeside(hand: ByHand, address: string, recipient: Addr
   return hash
 }
 
-/** A claim that the chain lets happen now; what is answered creates it. */
+/** Prepares a claim while the chain allows it; answers a function that creates it. */
 export async function preparedClaim({ turn, world, caller }: ByHand, unit_id: string, recipient: Address) {
   const body = { recipient }
   const prepared = await prepareClaim(world.context, caller, unit_id, body)
@@ -216,7 +216,7 @@ export async function undoBlocks({ stage }: ByHand, depth = 1): Promise<void> {
     await client.dropTransaction({ hash })
 }
 
-/** Mines what was sent last, from a lane, where its signer may not do it. */
+/** Mines a lane's last transaction after taking its signer's roles away. */
 export async function mineWithoutRole(hand: ByHand, { signer }: ByHand["lanes"][0]): Promise<void> {
   const { client } = hand.stage.anvil
   const { read } = hand.world.context.db
@@ -251,8 +251,8 @@ export async function replacementNow({ world }: ByHand, id: string) {
 }
 
 /**
- * Replaces the blocks from those of a kind on, with what was in them or waits for one, at places counted from there, or
- * without it.
+ * Replaces the blocks since the first transaction of a kind: each transaction goes into the block that `placeOf`
+ * says, counted from there, or into none.
  */
 export async function reorganize(
   hand: ByHand,
@@ -280,8 +280,8 @@ export async function reorganize(
 }
 
 /**
- * A reorganization after which the deployment reverts, and everything else is mined where there is no contract, in one
- * block; the deployment's signer may deploy again after it.
+ * A reorganization after which the deployment reverts and everything else is mined, in one block, where there is no
+ * contract. The deployment's signer may deploy again after it.
  */
 export async function meetNoContract(hand: ByHand): Promise<void> {
   const { client } = hand.stage.anvil
@@ -302,7 +302,7 @@ export async function claimNow({ world }: ByHand, id: string) {
   return row
 }
 
-/** The lane that changes owners, and what its operator is told of those whose work was undone. */
+/** The lane that changes owners, and what its operator is told about undone work. */
 export function overhear({ lanes: [owning] }: ByHand) {
   const told: object[] = []
   const error = (fields: object) => {
@@ -311,7 +311,7 @@ export function overhear({ lanes: [owning] }: ByHand) {
   return { lane: { ...owning, context: { ...owning.context, log: { ...owning.context.log, error } } }, told }
 }
 
-/** Rounds of every lane, with a block after each. */
+/** Rounds of all lanes, each followed by a block. */
 export async function goOn({ tick, mine }: ByHand, rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     await tick()
@@ -319,12 +319,12 @@ export async function goOn({ tick, mine }: ByHand, rounds: number): Promise<void
   }
 }
 
-/** A reorganization, after which what was sent of a kind is mined before the contract is deployed. */
+/** A reorganization after which transactions of a kind are mined before the contract is deployed. */
 export async function putBeforeDeployment(hand: ByHand, sent: string): Promise<void> {
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === sent ? 0 : 1))
 }
 
-/** The chain as nodes tell of it that have no receipt of anything. */
+/** The chain as told by nodes that have no receipts. */
 export function withoutReceipts({ chain }: ByHand): ConnectedChain {
   const isForReceipt = ({ method }: { method: string }) => method === "eth_getTransactionReceipt"
   const askAll: typeof chain.providers.askAll = async (question) =>

@@ -1,4 +1,4 @@
-/** A command that ends with whoever started it, however that ended, where the system can do that. */
+/** A command that is killed when its parent dies, if the system supports that. */
 export function tiedToParent(command: string[]): string[] {
   return Bun.which("setpriv") ? ["setpriv", "--pdeathsig=KILL", ...command] : command
 }

@@ -2,7 +2,7 @@ import { lanes } from "../../src/db/schema.ts"
 import type { Cluster, Member } from "./cluster.ts"
 import type { Load } from "./cluster-load.ts"
 
-// Each of these ends when the service has got on after the fault, and throws when it does not.
+// Each of these ends once the service has made progress after the fault, and throws if it does not.
 
 export async function crashApi(cluster: Cluster, load: Load): Promise<void> {
   const api = anyOf(cluster.apis)
@@ -23,7 +23,7 @@ export async function flushRedis(cluster: Cluster, load: Load): Promise<void> {
   await load.untilProgress(2)
 }
 
-/** Answers how many requests failed meanwhile. */
+/** Answers how many requests failed in the meantime. */
 export async function stopRedis(cluster: Cluster, load: Load, milliseconds: number): Promise<number> {
   const before = load.failures()
   await cluster.redis.kill()
@@ -39,7 +39,7 @@ export async function crashPostgres(cluster: Cluster, load: Load): Promise<void>
   await load.untilProgress(2)
 }
 
-/** Stops a lane's holder in its tracks until another worker took the lane, and for a while after that. */
+/** Freezes a lane's holder until another worker has taken the lane, and for a while after that. */
 export async function freezeLaneHolder(cluster: Cluster, load: Load): Promise<void> {
   const worker = await freezeHolder(cluster)
   try {
@@ -50,7 +50,7 @@ export async function freezeLaneHolder(cluster: Cluster, load: Load): Promise<vo
   await load.untilProgress(2)
 }
 
-/** One after the other, as a deployment does it. Answers how they ended and how many requests failed. */
+/** Restarts one after the other, as a deployment does. Answers their exit codes and how many requests failed. */
 export async function restartAll(cluster: Cluster, load: Load) {
   const before = load.failures()
   const exitCodes: number[] = []
@@ -65,7 +65,7 @@ export async function restartAll(cluster: Cluster, load: Load) {
   return { exitCodes, failed: load.failures() - before }
 }
 
-/** Freezes workers one after the other until another one takes over a lane from one of them. */
+/** Freezes workers one after the other until another worker takes over a lane. */
 async function freezeHolder(cluster: Cluster): Promise<Member> {
   const deadline = performance.now() + 90_000
   for (let turn = 0; performance.now() < deadline; turn++) {
@@ -77,7 +77,7 @@ async function freezeHolder(cluster: Cluster): Promise<Member> {
   throw new Error(`no worker holds a lane: ${JSON.stringify(await leases(cluster))}`)
 }
 
-/** Whether a lane that nobody renews goes to another owner, while one worker is frozen. */
+/** Whether a lane whose lease nobody renews gets another owner while one worker is frozen. */
 async function losesALane(cluster: Cluster): Promise<boolean> {
   const before = await leases(cluster)
   await Bun.sleep(2_500)
@@ -91,7 +91,7 @@ function isSame(one: Lease, other: Lease): boolean {
   return one.owner !== null && one.id === other.id && one.owner === other.owner && one.until === other.until
 }
 
-/** A machine that is busy renews late: then the silent lease goes on with the owner it had. */
+/** A busy machine may renew late, and then the lease stays with its owner. */
 async function isTakenOver(cluster: Cluster, silent: Lease[]): Promise<boolean> {
   const deadline = performance.now() + 40_000
   while (performance.now() < deadline) {

@@ -4,32 +4,32 @@ import { chips, claims, effects, taps, units } from "../../src/db/schema.ts"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
 import type { Cluster, Member } from "./cluster.ts"
 
-/** What clients were promised by an answer of success, for the comparison with what came of it. */
+/** What successful answers promised to clients, to be compared with the outcome. */
 export type Promises = {
   collections: { id: string; address: Address }[]
   units: { id: string; collection_id: string; chip_id: string; recipient: Address | null }[]
   taps: string[]
   claims: { id: string; unit_id: string }[]
-  /** Requests sent, repeats included, by status; 0 when there was no answer. */
+  /** Requests sent, repeats included, by status; 0 for no answer. */
   answers: Map<number, number>
-  /** What may be in no log: credentials and values of chips. */
+  /** What must be in no log: credentials and chip values. */
   secrets: string[]
 }
 
 export type Load = {
   promises: Promises
-  /** Waits until so many more units have come all the way to their claim. */
+  /** Waits until this many more units have been claimed. */
   untilProgress(units: number): Promise<void>
-  /** How many requests had no answer or one that is the service's fault. */
+  /** How many requests got no answer or a server error. */
   failures(): number
-  /** Sends nothing more to an API process, and waits for the answers under way, as a load balancer does. */
+  /** Like a load balancer, sends nothing more to an API process and waits for the answers under way. */
   leave(api: Member): Promise<void>
   join(api: Member): void
-  /** Starts no new journeys; answers when those under way have come to their end. */
+  /** Starts no new journeys, and waits for those under way. */
   finish(): Promise<void>
 }
 
-/** Clients that each take one unit after another through its life, over all API processes, until `finish`. */
+/** Clients that each take one unit after another through its life, across all API processes, until `finish`. */
 export async function startLoad(cluster: Cluster, options: { clients: number }): Promise<Load> {
   const promises: Promises = {
     collections: [],
@@ -80,7 +80,7 @@ export async function startLoad(cluster: Cluster, options: { clients: number }):
 type Collection = { id: string; contract: { address: Address; status: string } }
 type Unit = { id: string; collection: { token: { status: string } } }
 
-/** A unit is made, paired, issued, tapped and claimed, as a brand and a person would do it. */
+/** Creates, pairs, issues, taps and claims a unit, as a brand and a person would. */
 async function journey(client: Client, promises: Promises, index: number): Promise<void> {
   const { id: collection_id } = promises.collections[index % promises.collections.length] as { id: string }
   const { id } = await client.create<Unit>("/v1/units", { collection_id })
@@ -110,18 +110,18 @@ async function journey(client: Client, promises: Promises, index: number): Promi
 
 type Client = ReturnType<typeof createClient>
 
-/** How long a client goes on trying before it calls something stuck. */
+/** How long a client keeps trying before it calls something stuck. */
 const patienceMilliseconds = 150_000
 const requestPatienceMilliseconds = 10_000
 
-/** A client as the documentation asks for: it repeats what had no answer with the same key, and polls. */
+/** A client as the documentation recommends: it repeats unanswered requests with the same key, and polls. */
 function createClient(cluster: Cluster, promises: Promises) {
   let turn = 0
   let made = 0
   const members = [...cluster.apis]
   const underWay = new Map<Member, number>()
 
-  /** The answer of the next API process, or null when there is none. */
+  /** The answer of the next API process, or null if there is none. */
   async function ask(method: string, path: string, token: string, key: string | null, body?: unknown) {
     const api = members[turn++ % members.length] as Member
     underWay.set(api, (underWay.get(api) ?? 0) + 1)
@@ -186,7 +186,7 @@ function createClient(cluster: Cluster, promises: Promises) {
   }
 }
 
-/** Sends one value of a chip so many times at once, over all API processes. Answers how many had each status. */
+/** Sends one chip value many times at once, across all API processes. Answers how many got each status. */
 export async function sendAtOnce(
   cluster: Cluster,
   load: Load,
@@ -215,7 +215,7 @@ export async function sendAtOnce(
   return counts
 }
 
-/** Everything that is not as it was promised, in a line each; empty when all is. */
+/** Every broken promise, a line each. */
 export async function brokenPromises(cluster: Cluster, promises: Promises): Promise<string[]> {
   const { read } = cluster.context.db
   const broken: string[] = []
@@ -265,7 +265,7 @@ function sameMembers(rows: { id: string }[], ids: string[]): boolean {
   return rows.length === ids.length && rows.every(({ id }) => ids.includes(id))
 }
 
-/** The owner of every token that the chain's logs tell of, by collection and serial. */
+/** The owner of every token according to the chain's logs, by collection and serial. */
 async function ownersOnChain(cluster: Cluster, promises: Promises): Promise<Map<string, Address>> {
   const client = createPublicClient({ transport: http(cluster.chain.rpc_url) })
   const owners = new Map<string, Address>()
@@ -281,7 +281,7 @@ async function ownersOnChain(cluster: Cluster, promises: Promises): Promise<Map<
   return owners
 }
 
-/** Waits until nobody works for anybody any more. */
+/** Waits until no effect is open. */
 export async function untilSettled(cluster: Cluster): Promise<void> {
   const deadline = performance.now() + 60_000
   const open = eq(effects.status, "open")

@@ -21,7 +21,7 @@ export type Cluster = {
   postgres: PostgresCluster
   redis: RedisServer
   chain: DevChain
-  /** The same database, for looking at what the processes left in it. */
+  /** The same database, to inspect what the processes left in it. */
   context: Context
   api_key: string
   stop(): Promise<void>
@@ -44,7 +44,7 @@ export type Member = {
 
 const root = join(import.meta.dir, "../..")
 
-/** The command that runs a process of a kind with settings; `folder` holds the files they name. */
+/** The command that runs a process with these settings; `folder` has the files they name. */
 export type Launch = (kind: "api" | "worker", settings: Record<string, string>, folder: string) => string[]
 
 const fromSource: Launch = (kind) => [
@@ -79,7 +79,7 @@ export async function startCluster(
       SERVICE_SECRET: "a secret of tests that is long enough",
       DATA_DIR: folder,
       LOG_LEVEL: "info",
-      // One organization asks here as fast as it can.
+      // One organization sends requests here as fast as it can.
       RATE_LIMIT_API_KEY: "1000000/1",
     }
     const member = async (kind: "api" | "worker", name: string) => {

@@ -42,15 +42,15 @@ export type Receipt = {
 
 export type Contract = {
   readonly address: Address
-  /** What a call of a view answers. */
+  /** The result of a view. */
   readonly read: (functionName: string, ...args: readonly unknown[]) => Promise<unknown>
-  /** Sends a call that must succeed and answers the contract's events, each as its name and its arguments. */
+  /** Sends a call that must succeed; answers the contract's events, each as its name and arguments. */
   readonly run: (
     from: Address,
     functionName: string,
     ...args: readonly unknown[]
   ) => Promise<readonly Event[]>
-  /** The name and arguments of the error with which a call would be reverted; null when it would succeed. */
+  /** The name and arguments of the error that a call would revert with; null if it would succeed. */
   readonly refusal: (
     from: Address,
     functionName: string,
@@ -60,7 +60,7 @@ export type Contract = {
 
 export type Event = readonly [name: string, ...args: readonly unknown[]]
 
-/** An account that anvil knows the key of: it signs transactions for it, and tests can sign with it. */
+/** An account whose key anvil has: anvil signs its transactions, and tests can sign with it too. */
 export function account(addressIndex: number): ReturnType<typeof mnemonicToAccount> {
   return mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex })
 }
@@ -70,7 +70,7 @@ export function freshWallet(seed: string): Address {
   return getAddress(`0x${keccak256(stringToHex(seed)).slice(-40)}`)
 }
 
-/** A chain of its own: anvil on a free port, a block for every transaction. */
+/** A new chain: anvil on a free port, with a block per transaction. */
 export async function startChain(flags: readonly string[] = []): Promise<Chain> {
   const port = await freePort()
   const words = [anvilPath(), "--port", `${port}`, "--chain-id", `${anvil.id}`, "--quiet", ...flags]
@@ -121,7 +121,7 @@ export async function deploy(
   return { address: receipt.contractAddress, receipt }
 }
 
-/** A contract at an address, called by names. */
+/** A contract at an address, called by function name. */
 export function contractAt(chain: Chain, address: Address, abi: Abi): Contract {
   return {
     address,
@@ -191,7 +191,7 @@ export async function deployCollection(
   return contractAt(chain, address, collectionAbi)
 }
 
-/** Announces the release and lets its delay pass, for everything on the chain. */
+/** Announces the release and lets its delay pass. */
 export async function release({ chain, factory }: Service): Promise<void> {
   await factory.run(admin.address, "announceRelease")
   await passTime(chain, 7 * 24 * 3_600)
@@ -202,7 +202,7 @@ export async function passTime(chain: Chain, seconds: number): Promise<void> {
   await rpc(chain, "evm_mine", [])
 }
 
-/** Chips as a call of `issue` has them: five bytes each, in order. */
+/** Chips as `issue` takes them: five bytes each, in order. */
 export function packed(chips: readonly number[]): Hex {
   return concatHex(chips.map((chip) => numberToHex(chip, { size: 5 })))
 }

@@ -12,14 +12,14 @@ export const root = join(import.meta.dir, "../..")
 const folders: string[] = []
 const children: Bun.Subprocess[] = []
 
-/** A folder that is removed at the end, on a path with a space in it, as people have them. */
+/** A folder that is removed at the end, whose path contains spaces, as real ones may. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "service api "))
   folders.push(folder)
   return folder
 }
 
-/** A development service in a process of its own, and all that it said to its user. */
+/** A development service in its own process, and what it printed. */
 type StartedDev = { child: Bun.Subprocess; service: DevService; greeting: string }
 
 /** Starts the development service as its user does, on free ports, and waits until it is ready. */
@@ -46,7 +46,7 @@ export async function startDev(folder: string): Promise<StartedDev> {
   throw new Error(`the service ended before it was ready: ${greeting}`)
 }
 
-/** The same inside the test's own process. */
+/** The same inside the test's process. */
 export function startDevHere(environment: Environment) {
   return startDevWith(environment, { startServer, startWorkers, startOperatorPort })
 }
@@ -57,7 +57,7 @@ export async function stopGently(child: Bun.Subprocess): Promise<number> {
   return await child.exited
 }
 
-/** Ends whatever was started and removes the folders: for `afterAll`. */
+/** Kills what was started and removes the folders; for `afterAll`. */
 export async function removeDevServices(): Promise<void> {
   for (const child of children.splice(0)) {
     child.kill("SIGKILL")

@@ -14,7 +14,7 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { startWorkers, type Workers } from "../../workers/start.ts"
 import { type Depths, openStage, type Stage } from "../faults/stage.ts"
 
-/** The workers in this process on a chain that makes a block ten times a second, and an organization. */
+/** Workers in this process, on a chain that makes ten blocks a second, and an organization. */
 export type RunningWorkers = {
   stage: Stage
   context: Context
@@ -26,7 +26,7 @@ export type RunningWorkers = {
 
 export type RunTurn = <T>(work: (turn: Turn) => Promise<T>, requestId?: string) => Promise<T>
 
-/** Starts them; `changes` to the world's context are for what a test wants to see of it. */
+/** Starts them; `changes` replace parts of the world's context. */
 export async function openEngine(
   changes: Partial<Context> = {},
   depths: Partial<Depths> = {},
@@ -35,7 +35,7 @@ export async function openEngine(
   return await runWorkers(stage, stage.world, changes)
 }
 
-/** The same in a world of the stage's that reaches the chain in its own way. */
+/** The same in another world, which may reach the chain differently. */
 export async function runWorkers(
   stage: Stage,
   world: World,
@@ -112,7 +112,7 @@ export async function anotherUnit(
   return unit_id
 }
 
-/** A call by an account whose key nobody here has, once it has succeeded. */
+/** Sends a call from an account without its key, and waits until it has succeeded. */
 export async function sendAs(
   { anvil: { client } }: Stage,
   account: Address,

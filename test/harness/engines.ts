@@ -18,7 +18,7 @@ export type Engine = {
 export type RunningEngine = {
   /** Makes an empty database and answers its `DATABASE_URL`. */
   newDatabase(): Promise<string>
-  /** Gives databases back that nobody uses any more. */
+  /** Returns databases that are no longer used. */
   release(urls: string[]): void
   stop(): Promise<void>
 }
@@ -42,7 +42,7 @@ const postgres: Engine = {
     const cluster = await sharedCluster()
     const made: string[] = []
     return {
-      // To empty a database takes a tenth of the time that making one takes.
+      // Emptying a database takes a tenth of the time of making one.
       async newDatabase() {
         const used = free.pop()
         if (used) await ask(used, "drop schema public cascade; create schema public")
@@ -59,7 +59,7 @@ const postgres: Engine = {
   },
 }
 
-// One server serves all test files of a process, and ends with it.
+// One server for all test files of a process; it ends with the process.
 let cluster: Cluster | undefined
 let free: string[] = []
 let names = 0
@@ -95,11 +95,11 @@ export type Databases = {
   open(url: string): Database
   /** A new database with all tables. */
   openMigrated(): Promise<Database>
-  /** One database with all tables for those tests that keep to rows of their own. */
+  /** One database with all tables, for tests that touch only their own rows. */
   openShared(): Promise<Database>
 }
 
-/** Starts an engine for the tests of the `describe` that calls this. */
+/** Starts an engine for the tests of the calling `describe`. */
 export function useEngine(engine: Engine): Databases {
   let running: RunningEngine | undefined
   let shared: Promise<Database> | undefined

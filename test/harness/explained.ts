@@ -2,7 +2,7 @@ import type { Database } from "../../src/db/database.ts"
 import { withHiddenParameters } from "../../src/db/sqlite.ts"
 import type { Watched } from "./watched-database.ts"
 
-/** How a database goes about a statement: a line for each table or index that it reads, with what leads to the rows. */
+/** A statement's query plan: a line per table or index that it reads, with the condition used. */
 export async function explained(
   db: Database,
   { text, params }: Pick<Watched, "text" | "params">,

@@ -1,9 +1,9 @@
 export type Call = { id: number; method: string; params?: unknown[] }
 
-/** What a node says by itself. */
+/** A node's own answer. */
 export type Said = { result: string | null } | { error: { code: number; message: string } }
 
-/** A node that asks another one, but for what `lack` answers itself; it is null for the rest. */
+/** A node that forwards to another one, except for calls that `lack` answers itself; it is null for the rest. */
 export function startLesserNode(
   url: string,
   lack: (call: Call) => Said | null,

@@ -1,15 +1,15 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"
 
-/** A line to a port of this machine that can fall silent, as when the machine at its other end is gone. */
+/** A line to a local port that can fall silent, as if the machine at its other end were gone. */
 export type Line = {
   port: number
-  /** Nothing comes through any more, and nobody is told; what is connected from now on is not concerned. */
+  /** Nothing comes through any more, and no side is told; new connections are not affected. */
   fallSilent(): void
   stop(): void
 }
 
-/** `change`, if given, is asked for each piece that is sent towards the port. */
+/** `change`, if given, is applied to each piece sent towards the port. */
 export async function startLine(to: number, change = (sent: Buffer) => sent): Promise<Line> {
   const connected: { near: Socket; far: Socket }[] = []
   const server = createServer((near) => {

@@ -2,7 +2,7 @@ import Ajv from "ajv/dist/2020.js"
 import type { Document, Example } from "../../src/api/openapi/document.ts"
 import type { JsonSchema } from "../../src/api/openapi/schemas.ts"
 
-/** What is wrong with a value by a schema of the document, checked by a validator that is not ours. */
+/** What is wrong with a value according to a schema of the document, by a third-party validator. */
 export function validatorOf(document: Document, schema: JsonSchema): (value: unknown) => string[] {
   const known = validators.get(document) ?? new Ajv({ strict: false, allErrors: true, formats })
   validators.set(document, known)
@@ -12,7 +12,7 @@ export function validatorOf(document: Document, schema: JsonSchema): (value: unk
     validate(value) ? [] : (validate.errors ?? []).map((each) => `${each.instancePath} ${each.message}`)
 }
 
-/** The values of examples, those that stand elsewhere in the document included. */
+/** The values of examples, including referenced ones. */
 export function examplesOf(document: Document, examples: Record<string, Example>): unknown[] {
   return Object.values(examples).map(({ value, $ref }) => {
     if (!$ref) return value

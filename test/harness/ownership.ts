@@ -29,10 +29,10 @@ import {
 export const alice: Address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 export const bob: Address = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
 
-/** The services with a chain that answers what `says` holds, and the holder of an API key. */
+/** The services, with a chain that answers what `says` holds, and the holder of an API key. */
 export type OwnershipService = TestService & { caller: Caller; says: ChainSays; read: () => Queries }
 
-/** Opens one for the tests of the `describe` that calls this. Until the first of them it has only `says` and `read`. */
+/** Opens one for the tests of the calling `describe`. Before the first test it has only `says` and `read`. */
 export function useOwnership(engine: Engine): OwnershipService {
   const says: ChainSays = { owner: null, isReachable: true }
   const service = { says, read: () => service.context.db.read } as OwnershipService
@@ -49,16 +49,16 @@ export function useOwnership(engine: Engine): OwnershipService {
   return service
 }
 
-/** What the chain of a test says: the owner of every serial, or null for custody; or that it does not answer. */
+/** What a test's chain says: the owner of every serial, null for custody; or that it does not answer. */
 export type ChainSays = {
   owner: Address | null
   isReachable: boolean
-  /** Where it is not the unit's own. */
+  /** The chip on chain, if it is not the unit's own. */
   chip_id?: string | null
   authorizer_end?: AuthorizerEnd | null
 }
 
-/** The world of a service whose chain answers what `says` holds at that moment. */
+/** A service's context whose chain answers what `says` holds at that moment. */
 export function contextWithChain(service: TestService, says: ChainSays): Context {
   const silent = service.context.chains.get(chainId) as Chain
   const ownerOf = async () => {
@@ -118,7 +118,7 @@ export async function issuedUnit(
   return { unit, session: sessionOf(owner, chip.chip_id, unit.id) }
 }
 
-/** The same after alice has claimed it, by the claim of this id. */
+/** The same after alice has claimed it; `id` is her claim. */
 export async function claimedUnit(
   service: OwnershipService,
   owner = service.caller,

@@ -13,19 +13,18 @@ import { dirname, join } from "node:path"
 import { freePort } from "../../src/platform/free-port.ts"
 
 export type Cluster = {
-  /** The address of a database of this cluster, for its superuser. */
+  /** The URL of a database of this cluster, for its superuser. */
   url(database: string): string
   /** The path of one of PostgreSQL's programs, such as `pg_dump`. */
   program(name: string): string
-  /** Ends the server as a crash would and starts it again on the same files and port, as a primary unless told. */
+  /** Ends the server as a crash would and starts it again on the same files and port, by default as a primary. */
   restart(as?: "primary" | "standby"): Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * Starts a PostgreSQL of our own on a free port, its files in a temporary folder, gone after `stop` or when this
- * process ends, however it does. As they are thrown away, nothing is gained by waiting for the disk, unless that is
- * measured: then `fsync` is on.
+ * Starts our own PostgreSQL on a free port. Its temporary files are removed after `stop`, or when this process ends,
+ * however it does. `fsync` is on only to measure its cost.
  */
 export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync: "off" }): Promise<Cluster> {
   const binaries = findBinaries()
@@ -43,7 +42,7 @@ export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync
     const log = join(folder, "log")
     const options = ["-c", `fsync=${fsync}`, "-c", "timezone=America/New_York"]
     const server = spawn(account, [...postgres, ...options], log)
-    // It outlives the test file that asked for it first, and must not keep the process of the last one alive.
+    // It outlives the test file that first asked for it, and must not keep the process alive.
     server.unref()
     await untilReady(server, log)
     return server
@@ -74,7 +73,7 @@ export async function startPostgres({ fsync }: { fsync: "on" | "off" } = { fsync
 const user = "tester"
 const debianFolder = "/usr/lib/postgresql"
 
-/** The folder of the server's programs: from the path, else the newest that Debian's packages have put aside. */
+/** The folder of the server's programs: from `PATH`, else the newest of Debian's packages. */
 function findBinaries(): string {
   const onPath = Bun.which("postgres")
   if (onPath && Bun.which("initdb", { PATH: dirname(onPath) })) return dirname(onPath)
@@ -98,7 +97,7 @@ function versionsOf(folder: string): string[] {
 
 type Account = { uid: number; gid: number }
 
-/** PostgreSQL refuses to run as root: then the account runs it that its package has made. */
+/** PostgreSQL refuses to run as root, so root uses the account that its package creates. */
 function serverAccount(): Account | null {
   if (process.getuid?.() !== 0) return null
   const id = (flag: string) => Number(Bun.spawnSync(["id", flag, "postgres"]).stdout.toString().trim() || "x")
@@ -107,7 +106,7 @@ function serverAccount(): Account | null {
   return account
 }
 
-/** Runs one of PostgreSQL's programs; what it says goes into the file at `log`, where nobody has to read it. */
+/** Runs one of PostgreSQL's programs; its output goes into the file `log`. */
 function spawn(account: Account | null, command: string[], log: string) {
   const as = account
     ? ["setpriv", `--reuid=${account.uid}`, `--regid=${account.gid}`, "--clear-groups", "--pdeathsig=INT"]
@@ -124,7 +123,7 @@ function spawn(account: Account | null, command: string[], log: string) {
   return child
 }
 
-/** A process whose standard input ends with ours. The server gets a moment to end by the same cause. */
+/** A process whose standard input closes when ours ends. The server gets a moment to exit first. */
 function removeAtTheEnd(folder: string) {
   const command = ["sh", "-c", 'read -r _; sleep 1; rm -rf "$0"', folder]
   const sweeper = Bun.spawn(command, { stdin: "pipe", stdout: "ignore", stderr: "ignore" })

@@ -2,10 +2,10 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** A rule that is broken on purpose: texts of one file, each replaced once. */
+/** A rule that is broken on purpose: texts in one file, each replaced once. */
 export type BrokenRule = { name: string; file: string; replace: [from: string, to: string][] }
 
-/** The folder of a copy of the whole project, in memory where that can be, with the packages of the project itself. */
+/** Copies the whole project, into memory if possible, sharing the project's own packages; answers the folder. */
 export function copyProject(): string {
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "project-"))
   const filter = (path: string) => !path.endsWith("node_modules")
@@ -18,7 +18,7 @@ export function removeCopy(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Breaks the rule in a copy. Throws when its file no longer has what is replaced. */
+/** Breaks the rule in a copy. Throws if its file no longer has the text to replace. */
 export function breakRule(folder: string, { name, file, replace }: BrokenRule): void {
   const path = join(folder, file)
   let text = readFileSync(path, "utf8")
@@ -29,7 +29,7 @@ export function breakRule(folder: string, { name, file, replace }: BrokenRule): 
   writeFileSync(path, text)
 }
 
-/** What rules replace and their files have no more. */
+/** Rules whose files no longer have the text to replace. */
 export function outdated(rules: readonly BrokenRule[]): string[] {
   return rules.flatMap(({ name, file, replace }) => {
     const path = join(root, file)

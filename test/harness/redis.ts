@@ -7,17 +7,17 @@ import { tiedToParent } from "./child-process.ts"
 
 export type RedisServer = {
   url: string
-  /** Ends the server as a crash would; its port stays the same for `start`. */
+  /** Ends the server as a crash would; `start` uses the same port. */
   kill(): Promise<void>
   start(): Promise<void>
   flush(): Promise<void>
   keys(): Promise<string[]>
-  /** One in words, as `redis-cli` takes it. */
+  /** Runs a command written as for `redis-cli`. */
   command(words: string): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts a Redis of our own on a free port, its files in a temporary folder, gone after `stop`. */
+/** Starts our own Redis on a free port; its temporary files are removed after `stop`. */
 export async function startRedis(): Promise<RedisServer> {
   const binary = Bun.which("redis-server")
   if (!binary) throw new Error("these tests need Redis, 7 or later: apt-get install redis-server")

@@ -19,7 +19,7 @@ import { noTracing } from "../../src/platform/tracing.ts"
 
 export const startOfTime = new Date("2030-01-01T00:00:00.000Z")
 
-/** A context over one database, without chains; its clock stands still until it is moved. */
+/** A context with one database and no chains; its clock stands still until it is moved. */
 export type TestContext = Context & {
   /** The queues woken so far. */
   woken: string[]
@@ -37,7 +37,7 @@ export function createTestContext(db: Database): TestContext {
     chains: new Map(),
     wake: (queue) => woken.push(queue),
     onWake: () => () => {},
-    // Many of its actors govern no row that could be told of.
+    // Many of its actors have no row to tell about.
     tell: async () => {},
     log: createLog("silent"),
     tracing: noTracing,
@@ -49,7 +49,7 @@ export function createTestContext(db: Database): TestContext {
   }
 }
 
-/** One of each row that others refer to. */
+/** One of each row that other rows refer to. */
 export type Scene = { organization_id: string; lane_id: string; collection_id: string; unit_id: string }
 
 export async function insertScene(tx: Queries): Promise<Scene> {

@@ -1,8 +1,8 @@
 const dayMilliseconds = 86_400_000
 
 /**
- * The seed of what a test draws: the variable's, which repeats a run, else the day's. It is fresh each day and the same
- * for all who run the tests on that day, so that what fails for one fails for the others too.
+ * The seed for what a test draws: the variable's, to repeat a run, else the day's, which is new each day and the same
+ * for everybody, so that what fails for one fails for all.
  */
 export function seedOf(variable: string): number {
   return Number(process.env[variable] ?? seedOfDay(Date.now()))

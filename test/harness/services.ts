@@ -31,11 +31,11 @@ import type { CreateUnitBody } from "../../src/resources/units/model.ts"
 import { createUnit, type UnitView } from "../../src/resources/units/service.ts"
 import type { Engine } from "./engines.ts"
 
-/** The services over a database of their own, without HTTP and without a chain. */
+/** The services with their own database, without HTTP and without a chain. */
 export type TestService = {
   context: Context
   secret: Secret
-  /** Moves the clock, which otherwise stands still. One that is set back is set right: no time has passed. */
+  /** Moves the clock, which otherwise stands still. Setting it back counts as a correction: no time has passed. */
   setTime: (at: Date) => void
   turn: <T>(work: (turn: Turn) => Promise<T>) => Promise<T>
   close: () => Promise<void>
@@ -44,7 +44,7 @@ export type TestService = {
 export const chainId = 31_337
 const laneId = "issuance"
 
-/** Starts the engine, for a database of the tests' own. */
+/** Starts the engine and the services on a new database. */
 export async function openService(engine: Engine): Promise<TestService & { database_url: string }> {
   const folder = mkdtempSync(join(tmpdir(), "service-api-"))
   const config = loadConfig({
@@ -188,7 +188,7 @@ export async function recordedTap(service: TestService, caller: Caller, chip: Ch
   return tap.id
 }
 
-/** An encoded chip as an operator imports it; `tag` makes its messages. */
+/** An imported encoded chip; `tag` makes its messages. */
 export async function importedChip(
   service: Pick<TestService, "secret" | "turn">,
   caller: Caller,
@@ -213,7 +213,7 @@ export async function importedChip(
   return { chip_id, tag }
 }
 
-/** Answers the work that an actor waits for. */
+/** Settles the effect that an actor waits for. */
 export async function settle(
   service: TestService,
   actorId: string,
@@ -236,7 +236,7 @@ export async function refusal(promise: Promise<unknown>): Promise<ErrorCode | { 
   throw new Error("this was not refused")
 }
 
-/** Tests ask faster than callers; those of the limits set their own. */
+/** Tests are faster than callers; tests of the limits set their own. */
 const withoutRateLimits = {
   RATE_LIMIT_API_KEY: "1000000/1",
   RATE_LIMIT_SESSION_TOKEN: "1000000/1",

@@ -2,12 +2,12 @@ import { verifySun } from "../../src/engine/sun/message.ts"
 import { emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { referenceCounter } from "./sun-reference.ts"
 
-/** How many of the messages both verifiers took, and the first one on which they differ. */
+/** How many messages both verifiers accepted and refused, and the first one on which they differ. */
 export type Judgement = { accepted: number; refused: number; difference: string | null }
 
 /**
- * Judges `count` random messages by the service's verifier and by the reference: half of them in order, the others with
- * a bit, a key, a tag byte or a UID changed. The same `seed` gives the same messages.
+ * Judges `count` random messages with the service's verifier and the reference: half of them valid, the others with a
+ * bit, key, tag byte or UID changed. The same `seed` gives the same messages.
  */
 export function judgeMessages(count: number, seed: number): Judgement {
   const random = randomOf(seed)

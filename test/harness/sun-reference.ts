@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv } from "node:crypto"
 
 /**
- * A verifier of its own, written from the data sheet NT4H2421Gx and RFC 4493 without a line of the service: bit by bit
- * and slowly where that is how the page reads. It only has the block cipher from elsewhere.
+ * An independent verifier, written from the data sheet NT4H2421Gx and RFC 4493, as literally as they read. Only the
+ * block cipher comes from elsewhere.
  */
 export type ReferenceChip = { uid: Uint8Array; metaKey: Uint8Array; fileKey: Uint8Array }
 

@@ -5,10 +5,10 @@ import { sendAs, sendAsAdmin } from "./engine.ts"
 
 export const thief: Address = "0x00000000000000000000000000000000000bad01"
 
-/** Another chip than any of the service's own, as the chain has it. */
+/** A chip that is none of the service's own, as the chain has it. */
 export const foreignChip = 0xbadbadbad
 
-/** What somebody does to a collection who has a key with all roles for a while. */
+/** Does to a collection what a thief could with a key that has all roles for a while. */
 export async function asThief(
   stage: Stage,
   collection: Address,

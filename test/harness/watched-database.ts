@@ -1,9 +1,9 @@
 import { type Database, type Queries, queriesOver } from "../../src/db/database.ts"
 
-/** A statement that was asked, and the rows that came back. */
+/** A statement and the rows that came back. */
 export type Watched = { text: string; params: unknown[]; rows: unknown[][] }
 
-/** The same database, telling of every statement when it was answered, and waiting for whoever is told. */
+/** The same database, calling `tell` after every statement and waiting for it. */
 export function watchedDatabase(db: Database, tell: (watched: Watched) => unknown): Database {
   const over = (queries: Queries) =>
     queriesOver(async (statement, params) => {
