@@ -644,7 +644,9 @@ describe("postgres as a server", () => {
     const reading = driverError(await valuesIn(guest).catch((error) => error))
     for (const refusal of [lost, making, reading]) expect(refusal).toBeInstanceOf(DatabaseUnavailable)
     expect(
-      [lost, making, reading].map(({ message }) => message.replace("Postgres does not let its user do that", "")),
+      [lost, making, reading].map(({ message }) =>
+        message.replace("Postgres does not let its user do that", ""),
+      ),
     ).toEqual([
       " (3F000): no schema has been selected to create in",
       " (42501): permission denied for schema public",

@@ -1068,7 +1068,7 @@ export const mutations: Mutation[] = [
     replace: [["/password must be/.test(message)", "/password was/.test(message)"]],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "that wants, or lacks, password is unavailable for works and for reads, and says so",
+      test: "that wants, or lacks,",
     },
   },
   {
