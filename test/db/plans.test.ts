@@ -95,6 +95,9 @@ const statements: Record<string, number> = {
 /** A full read is what these are for: a list of everything, in memory for a while. */
 const readsAll = ['select "id", "cors_origins" from "organizations"']
 
+/** It reads and sorts a list of few that it makes itself; `webhooks.test.ts` counts the rows that it goes through for it. */
+const listsFew = /\) firsts inner join "webhook_queue"/
+
 /** These sort what an index has found, because it is little: the taps of one chip, due timers, versions of key sets. */
 const sortsFew =
   /from "taps" where .* "taps"."chip_id" = |from "actor_timers" where|from "key_set_versions"|"position" is null/
@@ -136,7 +139,7 @@ describe.each(engines)("on $name", (engine) => {
     const known = new Map(all.map((asked) => [asked.text, asked]))
     const wrong: string[] = []
     for (const asked of known.values()) {
-      if (readsAll.includes(asked.text)) continue
+      if (readsAll.includes(asked.text) || listsFew.test(asked.text)) continue
       for (const step of await seen.stepsWithoutIndex(asked))
         if (!ofLittle.test(step)) wrong.push(`${step}: ${asked.text}`)
     }

@@ -1316,6 +1316,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "all that waits at an endpoint is looked at for the firsts of a few lines",
+    file: "workers/webhooks/due.ts",
+    replace: [["return ofFew.length > 0 ? ofFew : await", "return await"]],
+    noticed_by: {
+      file: "test/events/webhooks.test.ts",
+      test: "of few units that wait in great number are found without a look at all that waits",
+    },
+  },
+  {
     name: "names are looked up in the threads of the process",
     file: "src/platform/public-address.ts",
     replace: [['backend: "c-ares"', 'backend: "libc"']],
