@@ -23,12 +23,15 @@ export function attemptsFor(error: unknown): number {
   return violations.includes(codeOf(error)) ? 3 : 30
 }
 
-/** 57014: somebody cancelled a statement, whose connection is as good as before. */
+/** 57014: somebody cancelled a statement. */
 const cancelled = "57014"
+
+/** What refuses one statement, on a connection that is as good as before for others. */
+const ofOneStatement = [cancelled, "42501", "3F000"]
 
 /** Whether nothing more comes of a connection with such an error: not even a rollback, or not what it is there for. */
 export function isLost(error: unknown): boolean {
-  if (codeOf(error) === cancelled) return false
+  if (ofOneStatement.includes(codeOf(error))) return false
   return unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
 }
 

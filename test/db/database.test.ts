@@ -654,6 +654,28 @@ describe("postgres as a server", () => {
     ])
   })
 
+  test("that lets its user not write in one table does the works beside all the same", async () => {
+    const { url, db: owner } = await openCounters(databases)
+    const guest = `writer_of_${new URL(url).pathname.slice(1)}`
+    for (const statement of [
+      `create role ${guest} login`,
+      `grant usage on schema public to ${guest}`,
+      `grant select, insert on counters to ${guest}`,
+      "create table forbidden (id text)",
+    ])
+      await owner.read.execute(sql.raw(statement))
+    const db = databases.open(url.replace("tester@", `${guest}@`))
+    const insertInto = (statement: string) =>
+      db.transaction(async (tx) => await tx.execute(sql.raw(statement)), "read committed")
+    const [refused, beside] = await Promise.allSettled([
+      insertInto("insert into forbidden values ('a')"),
+      insertInto("insert into counters values ('a', 1)"),
+    ])
+    expect(refused).toMatchObject({ status: "rejected", reason: expect.any(DatabaseUnavailable) })
+    expect(beside.status).toBe("fulfilled")
+    expect(await valuesIn(db)).toEqual({ a: 1 })
+  })
+
   const meant = {
     password: "it asks for a password",
     encryption: "The server does not support SSL connections",

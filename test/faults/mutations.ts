@@ -439,6 +439,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "a right that one work lacks fails those beside it",
+    file: "src/db/postgres-errors.ts",
+    replace: [['ofOneStatement = [cancelled, "42501", "3F000"]', "ofOneStatement = [cancelled]"]],
+    noticed_by: {
+      file: "test/db/database.test.ts",
+      test: "that lets its user not write in one table does the works beside all the same",
+    },
+  },
+  {
     name: "a Redis that is gone without a word is waited for",
     file: "src/platform/redis.ts",
     replace: [["silenceMilliseconds = 2_000", "silenceMilliseconds = 2_000_000"]],
