@@ -1550,10 +1550,19 @@ export const mutations: Mutation[] = [
   {
     name: "a tag that another organization knows is refused",
     file: "src/resources/chips/proof.ts",
-    replace: [["if (holder === chip.organization_id)", "if (holder !== null)"]],
+    replace: [["if (holder === chip.organization_id &&", "if (holder !== null &&"]],
     noticed_by: {
       file: "test/resources/encodings.test.ts",
       test: "whose tag another organization knows is taken like any other",
+    },
+  },
+  {
+    name: "a tag that was tapped is refused once its other chip is its organization's, too",
+    file: "src/resources/chips/proof.ts",
+    replace: [[" && chip.counter === 0)", ")"]],
+    noticed_by: {
+      file: "test/resources/encodings.test.ts",
+      test: "whose tag another organization knew goes on where that one's chip is given to its own organization",
     },
   },
   {

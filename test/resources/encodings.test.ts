@@ -128,6 +128,22 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await pair(service, theirs, { unit_id: unit.id, ...messageOf(theirTag, 1) })
   })
 
+  test("whose tag another organization knew goes on where that one's chip is given to its own organization", async () => {
+    const theirs = await createCaller(service)
+    const uid = newUid()
+    const [stale] = await collected(linesOf(service.context, await orderOfTheirs(theirs, byUid(uid))))
+    const [line] = await ordered(await keySet(), { count: 1 })
+    const tag = played(line, { uid })
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
+    const [from, to] = [theirs.organization_id, caller.organization_id]
+    await service.turn((turn) => moveChips(turn, { from, to, chip_ids: [stale?.chip_id ?? ""] }))
+    expect((await tapped(tag, 2)).tap).toMatchObject({ counter: 2 })
+    const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
+    expect(await judge({ url: readAddress(tag, 3), file_settings: null })).toMatchObject({
+      verdict: "accepted",
+    })
+  })
+
   test("goes on where it was cut short, with the same chips", async () => {
     const order = { ...(await orderOf(await keySet())), tags: { count: 2_600 } }
     const cut = new Error("the power went")

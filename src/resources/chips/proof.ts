@@ -35,6 +35,7 @@ type StoredTag = Pick<
   | "chip_id"
   | "organization_id"
   | "uid"
+  | "counter"
   | "wrapped_keys"
   | "key_set_id"
   | "key_version"
@@ -49,7 +50,7 @@ export type SunProof = {
   counter: number
   /** The version of the keys it was made with; not the chip's own on the first read after it was encoded again. */
   key_version: number
-  /** What stands for it where another organization has a chip of the same. */
+  /** What stands for it where another chip has the same. */
   uid: string
   /** What its tamper wire says, or last said; null if it mirrors none. */
   tamper: TamperStatus | null
@@ -71,12 +72,13 @@ export async function proveMessage(
     if (!proof) continue
     const uid = upperHex(tag.uid)
     const holder = await holderOfTag(queries, chip, uid)
-    if (holder === chip.organization_id)
+    // One that was tapped before was no twin then: the other chip came from another organization since.
+    if (holder === chip.organization_id && chip.counter === 0)
       throw new ValueRefused(chip.chip_id, "The tag is known as another chip: it was encoded twice.")
     return {
       counter: proof.counter,
       key_version: version,
-      // Its keys say that the tag is this chip now, whatever another organization had it for.
+      // Its keys say that the tag is this chip now, whatever else it is known as.
       uid: holder === null ? uid : chip.uid,
       tamper: tamperAfter(chip, tag, proof.counter, message),
     }
