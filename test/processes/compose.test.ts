@@ -170,7 +170,7 @@ describe("the images", () => {
     const name = "BUN_CONFIG_MAX_HTTP_REQUESTS"
     const [, setting] = dockerfile.match(`ENV ${name}=(\\d+)`) ?? []
     for (const script of ["start", "work"] as const)
-      expect(scripts[script]).toContain(`&& ${name}=$(bun -p 'process.env.${name} || ${setting}') bun `)
+      expect(scripts[script]).toContain(`&& ${name}=$(bun -p 'process.env.${name} || "${setting}"') bun `)
   })
 
   test("take from .env, too, how many it may have, as the processes without a script do", async () => {
@@ -184,6 +184,7 @@ describe("the images", () => {
       return await Bun.spawn([process.execPath, "run", "start"], { cwd: folder, env }).stdout.text()
     }
     expect(await told({})).toBe("2048\n")
+    expect(await told({ FORCE_COLOR: "1" })).toBe("2048\n")
     writeFileSync(join(folder, ".env"), `${name}=512\n`)
     expect(await told({})).toBe("512\n")
     expect(await told({ [name]: "128" })).toBe("128\n")
