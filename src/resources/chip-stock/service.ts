@@ -70,8 +70,9 @@ export async function retireChip(
 
 /**
  * Gives free chips to another organization, all or none; answers how many were not there yet. A chip keeps its keys, also
- * where they follow from a key set of the first one, and nothing of what the first one was told of it. Throws `not_found.resource`, `validation.failed`, and
- * `ChipFileError` naming each chip that cannot be moved, in the same words whether it is somebody else's or nobody's.
+ * where they follow from a key set of the first one, and nothing of what the first one was told of it. Throws
+ * `not_found.resource`, `validation.failed`, and `ChipFileError` naming each chip that cannot be moved, in the same words
+ * whether it is somebody else's or nobody's.
  */
 export async function moveChips(
   turn: Turn,
