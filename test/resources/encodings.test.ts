@@ -121,11 +121,23 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
     expect((await tapped(tag, 2)).tap).toMatchObject({ counter: 2 })
     await expect(tapped(tag, 2)).rejects.toMatchObject({ code: "chip.already_scanned" })
-    expect((await exported()).find(({ chip_id }) => chip_id === line?.chip_id)?.uid).toBeNull()
+    expect((await exported()).find(({ chip_id }) => chip_id === line?.chip_id)?.uid).toBe(uid)
 
     const theirTag = played(stale, { uid })
     const unit = await newUnit(service, theirs, await activeCollection(service, theirs))
     await pair(service, theirs, { unit_id: unit.id, ...messageOf(theirTag, 1) })
+  })
+
+  test("whose tag another organization knows is that tag from its first read on, and no other with the same keys", async () => {
+    const theirs = await createCaller(service)
+    const uid = newUid()
+    await orderOfTheirs(theirs, byUid(uid))
+    const [line] = await ordered(await keySet(), { count: 1 })
+    await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(played(line, { uid }), 1) })
+    await expect(tapped(played(line), 2)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
+    const { c: _c, ...withoutMac } = messageOf(played(line, { uid }), 3)
+    const { tap } = await service.turn((turn) => createTap(turn, service.secret, caller, withoutMac))
+    expect(tap).toMatchObject({ counter: 3 })
   })
 
   test("whose tag another organization knew goes on where that one's chip is given to its own organization", async () => {

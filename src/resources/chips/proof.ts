@@ -35,7 +35,6 @@ type StoredTag = Pick<
   | "chip_id"
   | "organization_id"
   | "uid"
-  | "counter"
   | "wrapped_keys"
   | "key_set_id"
   | "key_version"
@@ -50,7 +49,7 @@ export type SunProof = {
   counter: number
   /** The version of the keys it was made with; not the chip's own on the first read after it was encoded again. */
   key_version: number
-  /** What stands for it where another chip has the same. */
+  /** As it is stored. */
   uid: string
   /** What its tamper wire says, or last said; null if it mirrors none. */
   tamper: TamperStatus | null
@@ -72,14 +71,13 @@ export async function proveMessage(
     if (!proof) continue
     const uid = upperHex(tag.uid)
     const holder = await holderOfTag(queries, chip, uid)
-    // One that was tapped before was no twin then: the other chip came from another organization since.
-    if (holder === chip.organization_id && chip.counter === 0)
+    if (holder === chip.organization_id)
       throw new ValueRefused(chip.chip_id, "The tag is known as another chip: it was encoded twice.")
     return {
       counter: proof.counter,
       key_version: version,
-      // Its keys say that the tag is this chip now, whatever else it is known as.
-      uid: holder === null ? uid : chip.uid,
+      // Its keys say that the tag is this chip now, whatever another organization had it for.
+      uid: holder !== null || isShared(chip) ? sharedUid(chip.chip_id, uid) : uid,
       tamper: tamperAfter(chip, tag, proof.counter, message),
     }
   }
@@ -173,9 +171,20 @@ export function unreadUid(chipId: string): string {
   return `${UNREAD}${chipId}`
 }
 
+/** The same once a read has told it, where another organization's chip has it: UIDs are stored once. */
+function sharedUid(chipId: string, uid: string): string {
+  return `${unreadUid(chipId)}:${uid}`
+}
+
+function isShared({ chip_id, uid }: Pick<StoredTag, "chip_id" | "uid">): boolean {
+  return uid.startsWith(sharedUid(chip_id, ""))
+}
+
 /** The UID, 14 hexadecimal digits, or null before a read has told it. */
 export function knownUid({ uid }: { uid: string }): string | null {
-  return uid.startsWith(UNREAD) ? null : uid
+  if (!uid.startsWith(UNREAD)) return uid
+  const [_chipId, shared = null] = uid.slice(UNREAD.length).split(":")
+  return shared
 }
 
 const UNREAD = "unread:"

@@ -34,9 +34,7 @@ export async function diagnoserOf(
     const sets = [...ownSets, ...(await setsBroughtBy(queries, secret, chip, ownSets))]
     const found = await diagnoseChip(queries, secret, chip, sets, scanned)
     const isTwin =
-      chip.counter === 0 &&
-      found.uid !== null &&
-      (await holderOfTag(queries, chip, upperHex(found.uid))) === organizationId
+      found.uid !== null && (await holderOfTag(queries, chip, upperHex(found.uid))) === organizationId
     return isTwin ? encodedTwice(found) : found
   }
 }
