@@ -20,7 +20,7 @@ import { loggable } from "../platform/log.ts"
 import { countRequest } from "../platform/metrics.ts"
 import { createAuthenticate } from "../resources/credentials/authenticate.ts"
 import { createCorsOrigins } from "../resources/settings/cors-origins.ts"
-import { belowPath } from "./below-path.ts"
+import { createBelowPath } from "./below-path.ts"
 import { pages } from "./pages.ts"
 import { routes } from "./routes.ts"
 import { nothingHere, welcomePage } from "./welcome/pages.ts"
@@ -39,6 +39,7 @@ export function createApp(
   const authenticate = createAuthenticate(context)
   const answerRequest = createAnswerRequest(context, { limits, authenticate, origins, stopping })
   const addresses = addressesOf(mounted)
+  const belowPath = createBelowPath(context.config.api_base_url)
   const visits = new WeakMap<Request, TimedVisit>()
 
   function send(
@@ -47,7 +48,7 @@ export function createApp(
     given: Answer | FileAnswer | StreamAnswer,
   ): string | Response | undefined {
     const visit = visits.get(request)
-    const answer = belowPath(context.config.api_base_url, given)
+    const answer = belowPath(given)
     set.status = answer.status
     Object.assign(set.headers, answer.headers)
     if (answer.body !== null) set.headers["content-type"] ??= "application/json"

@@ -3,17 +3,22 @@ import type { Answer, FileAnswer, StreamAnswer } from "../http/envelope.ts"
 type AnyAnswer = Answer | FileAnswer | StreamAnswer
 
 /**
- * The same answer where `API_BASE_URL` has a path, which a proxy takes off each request: what it says of addresses on
- * this service begins with that path, in `Location` and in the links of pages.
+ * Gives answers to a service whose `API_BASE_URL` has a path, which a proxy takes off each request: the addresses in
+ * `Location` and in the links of pages begin with that path. Without a path every answer is as it was.
  */
-export function belowPath(apiBaseUrl: string, answer: AnyAnswer): AnyAnswer {
+export function createBelowPath(apiBaseUrl: string): (answer: AnyAnswer) => AnyAnswer {
   const path = new URL(apiBaseUrl).pathname.replace(/\/$/, "")
-  if (path === "") return answer
-  const { location, "content-type": type = "" } = answer.headers
-  const headers = { ...answer.headers, ...(location?.startsWith("/") && { location: `${path}${location}` }) }
-  const [, links] = linked.find(([kind]) => type.startsWith(kind)) ?? []
-  if (!links || typeof answer.body !== "string") return { ...answer, headers } as AnyAnswer
-  return { ...answer, headers, body: answer.body.replaceAll(links, `$1${path}/`) }
+  if (path === "") return (answer) => answer
+  return (answer) => {
+    const { location, "content-type": type = "" } = answer.headers
+    const headers = {
+      ...answer.headers,
+      ...(location?.startsWith("/") && { location: `${path}${location}` }),
+    }
+    const [, links] = linked.find(([kind]) => type.startsWith(kind)) ?? []
+    if (!links || typeof answer.body !== "string") return { ...answer, headers } as AnyAnswer
+    return { ...answer, headers, body: answer.body.replaceAll(links, (_link, before) => `${before}${path}/`) }
+  }
 }
 
 /** How addresses begin in texts of the service's own; what others wrote has no such quotation marks in HTML. */

@@ -1065,7 +1065,7 @@ export const mutations: Mutation[] = [
   {
     name: "addresses of the service leave out the path of API_BASE_URL",
     file: "src/api/below-path.ts",
-    replace: [['if (path === "") return answer', "return answer"]],
+    replace: [['if (path === "") return', "return"]],
     noticed_by: {
       file: "test/api/below-path.test.ts",
       test: "what was made is at its Location, also when the answer is replayed",
