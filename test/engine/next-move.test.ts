@@ -154,6 +154,16 @@ describe("the next move for a nonce", () => {
     expect(await moveFor([{ ...refused, fee: 9_000n, tip: 2_000n }])).toEqual({ do: "keep", of: 0 })
   })
 
+  test("is no smaller tip than a node asked for where the signer has not enough for that one yet", async () => {
+    const last_error = "transaction gas price below minimum: gas tip cap 10, minimum needed 250"
+    const refused = { last_outcome: "underpriced", last_error } as const
+    const unpaid = { fee: 1_516n, tip: 250n, last_outcome: "no_funds" } as const
+    expect(await moveFor([refused, unpaid])).toEqual({ do: "resend", of: 1 })
+    expect(await moveFor([refused, { ...unpaid, fee: 2_000n }])).toEqual({
+      ...{ do: "offer", max_fee_per_gas: 1_516n, max_priority_fee_per_gas: 250n },
+    })
+  })
+
   test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {
     const refused = { fee: limits.max_fee_per_gas, last_outcome: "underpriced" } as const
     const higherTip = {

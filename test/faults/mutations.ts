@@ -1027,6 +1027,15 @@ export const mutations: Mutation[] = [
     },
   },
   {
+    name: "what a node asked for is forgotten once something else was said",
+    file: "src/engine/lanes/next-move.ts",
+    replace: [["leastTipWithin(limits, attempts)", "leastTipWithin(limits, attempts.slice(-1))"]],
+    noticed_by: {
+      file: "test/engine/next-move.test.ts",
+      test: "is no smaller tip than a node asked for where the signer has not enough for that one yet",
+    },
+  },
+  {
     name: "what cannot be paid for is signed anew with each block",
     file: "src/engine/lanes/next-move.ts",
     replace: [["const isWorthIt = isTenthLess(", "const isWorthIt = true || isTenthLess("]],

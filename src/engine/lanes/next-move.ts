@@ -34,14 +34,15 @@ type Move = { do: "resend" | "keep"; attempt: AttemptRow } | { do: "offer"; fees
  * What is sent next for a nonce: the same bytes, unless a node said in known words that they are too cheap, too dear or
  * have too little gas, or no block takes them at the present base fee.
  */
-export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits): Move {
+export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits): Move {
   const { attempts, is_given_up, gas, is_waiting_long } = open
+  const leastTip = leastTipWithin(limits, attempts)
+  const market = { ...advised, priority_fee_per_gas: most(advised.priority_fee_per_gas, leastTip) }
   const wanted = attempts.filter(({ is_cancel }) => is_cancel === is_given_up)
   const last = wanted.at(-1)
   const held = dearest(attempts.filter(({ first_sent_block }) => first_sent_block !== null))
   const raised = (from: AttemptRow, within: FeeLimits) => replacementFees(feesOf(from), gas, market, within)
-  const priced = (within: FeeLimits, now = market) =>
-    held ? replacementFees(feesOf(held), gas, now, within) : firstFees(gas, now, within)
+  const priced = (within: FeeLimits) => (held ? raised(held, within) : firstFees(gas, market, within))
 
   function offer(fees: Fees | null, otherwise: AttemptRow | undefined): Move {
     const fallback = otherwise ?? (attempts.at(-1) as AttemptRow)
@@ -59,12 +60,8 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
       return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
     }
     case "underpriced": {
-      const leastTip = leastTipWithin(limits, last)
       // A tenth more with each block comes to that in a minute or more, and to as many times the price.
-      if (leastTip > feesOf(last).max_priority_fee_per_gas) {
-        const priority_fee_per_gas = most(market.priority_fee_per_gas, leastTip)
-        return offer(priced(limits, { ...market, priority_fee_per_gas }), last)
-      }
+      if (leastTip > feesOf(last).max_priority_fee_per_gas) return offer(priced(limits), last)
       const refused = dearest(attempts) as AttemptRow
       // If the pool holds something of unknown price, it is not ours: it would know ours again, or this would have
       // replaced it.
@@ -93,9 +90,10 @@ export function nextMove(open: OpenNonce, market: FeeMarket, limits: FeeLimits):
   return is_waiting_long ? offer(raised(last, limits), last) : { do: "resend", attempt: last }
 }
 
-/** The least tip that a node's pool takes, as far as the limits allow it; 0 where it did not say so. */
-function leastTipWithin({ max_priority_fee_per_gas }: FeeLimits, { last_error }: AttemptRow): bigint {
-  return least(leastTipIn(last_error ?? "") ?? 0n, max_priority_fee_per_gas)
+/** The least tip that nodes' pools take, as far as the limits allow it; 0 where none said so. */
+function leastTipWithin({ max_priority_fee_per_gas }: FeeLimits, attempts: AttemptRow[]): bigint {
+  const asked = attempts.map(({ last_error }) => leastTipIn(last_error ?? "") ?? 0n)
+  return least(asked.reduce(most, 0n), max_priority_fee_per_gas)
 }
 
 /**
