@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { type Address, createPublicClient, encodeErrorResult, type PublicClient } from "viem"
 import { collectionAbi } from "../../src/engine/chain/contracts.generated.ts"
+import { surelyHeld } from "../../src/engine/chain/headers.ts"
 import { createProviders, type Timing } from "../../src/engine/chain/providers.ts"
 import { CallReverted, ChainUnreachable, reach } from "../../src/engine/chain/rpc.ts"
 import { createPlaces, type Places } from "../../src/platform/places.ts"
@@ -39,14 +40,24 @@ function startProvider(answer: FakeProvider["answer"]): FakeProvider {
   return provider
 }
 
-type Options = Partial<Timing> & { send_url?: string; places?: Places; block_time_seconds?: number }
+type Options = Partial<Timing> & {
+  send_url?: string
+  places?: Places
+  block_time_seconds?: number
+  finality_depth?: number
+}
 
 function clientOf(
   providers: FakeProvider[],
-  { send_url, places, block_time_seconds = 1, ...timing }: Options = {},
+  { send_url, places, block_time_seconds = 1, finality_depth = 65, ...timing }: Options = {},
 ) {
   const { transport, ...rest } = createProviders(
-    { rpc_urls: providers.map(({ url }) => url), send_url: send_url ?? null, block_time_seconds },
+    {
+      rpc_urls: providers.map(({ url }) => url),
+      send_url: send_url ?? null,
+      block_time_seconds,
+      finality_depth,
+    },
     { timeout_milliseconds: 1_000, ...timing },
     places,
   )
@@ -517,6 +528,17 @@ describe("several providers", () => {
       await rank()
       expect(health()[0]?.state).toBe(state)
     }
+  })
+
+  test("none passes for as good that may lack what counts as held by all, however fast blocks are", async () => {
+    for (const block_time_seconds of [12, 1, 0.25, 0.1])
+      for (const finality_depth of [1, 30]) {
+        const best = 0x100n + surelyHeld({ finality_depth })
+        const providers = [startProvider(says("0x100")), startProvider(says(`0x${best.toString(16)}`))]
+        const { rank, health } = clientOf(providers, { block_time_seconds, finality_depth })
+        await rank()
+        expect(health()[0]?.state).toBe("behind")
+      }
   })
 
   test("are ranked from time to time where more is asked than the newest block", async () => {

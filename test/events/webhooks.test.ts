@@ -390,6 +390,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
       rpc_urls: [`http://127.0.0.1:${node.port}`],
       send_url: null,
       block_time_seconds: 1,
+      finality_depth: 65,
     })
     expect(await createPublicClient({ transport }).getBlockNumber()).toBe(7n)
     // All of it while none of the slow ones had answered.

@@ -12,6 +12,8 @@ import {
   sendMethod,
   verdictOf,
 } from "./endpoint.ts"
+import { least } from "./extremes.ts"
+import { surelyHeld } from "./headers.ts"
 import { rawMessage, reach } from "./rpc.ts"
 import { bestVerdict, type SendVerdict } from "./send-errors.ts"
 
@@ -57,6 +59,12 @@ const maxLagBlocks = 3
 const maxLagSeconds = 4
 const goneMilliseconds = 3_600_000
 
+/** Never so many that one which is asked first may lack blocks that all are taken to have. */
+function maxLagOf(chain: Pick<ChainConfig, "block_time_seconds" | "finality_depth">): bigint {
+  const blocks = Math.max(maxLagBlocks, Math.ceil(maxLagSeconds / chain.block_time_seconds))
+  return least(BigInt(blocks), surelyHeld(chain) - 1n)
+}
+
 /** How long an answer may take, after what silence the next one is asked too, and the clock that only goes on. */
 export type Timing = { timeout_milliseconds: number; patience_milliseconds: number; now: () => number }
 
@@ -71,7 +79,7 @@ const usualPlaces = 128
 
 /** Connects the providers of a chain; speaks to none of them yet. `places` are for all that is asked of any chain. */
 export function createProviders(
-  chain: Pick<ChainConfig, "rpc_urls" | "send_url" | "block_time_seconds">,
+  chain: Pick<ChainConfig, "rpc_urls" | "send_url" | "block_time_seconds" | "finality_depth">,
   timing: Partial<Timing> = {},
   places: Places = createPlaces(usualPlaces),
 ): Providers {
@@ -80,7 +88,7 @@ export function createProviders(
   const connect = (url: string) => createProvider(createEndpoint(url, timeout_milliseconds, places))
   const providers = chain.rpc_urls.map(connect)
   const privatePool = chain.send_url ? connect(chain.send_url) : null
-  const maxLag = BigInt(Math.max(maxLagBlocks, Math.ceil(maxLagSeconds / chain.block_time_seconds)))
+  const maxLag = maxLagOf(chain)
   const rankEveryMilliseconds = Math.min(Math.max(4_000 * chain.block_time_seconds, 1_000), 15_000)
   let rankedAt = now()
   let ranking: Promise<void> | undefined
