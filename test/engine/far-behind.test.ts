@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { foundry } from "viem/chains"
+import { chainCursors } from "../../src/db/chain-schema.ts"
 import { events } from "../../src/db/event-schema.ts"
 import { readCursor } from "../../workers/watches/chain-cursor.ts"
 import { watchAuthorizations } from "../../workers/watches/watch-authorizations.ts"
@@ -33,6 +34,29 @@ test.each([1, 2])(
   },
   30_000,
 )
+
+test("owners stay as they were told while a provider is far behind and blocks above it are still to be read anew", async () => {
+  const { hand, unit_id, told } = await claimedLongAgo(1)
+  const { db } = hand.world.context
+  const { client } = hand.stage.anvil
+  const newest = await client.getBlock()
+  const before = await client.getBlock({ blockNumber: newest.number - 44n })
+  await db.transaction((tx) =>
+    tx.update(chainCursors).set({
+      ...{ owners_block_number: Number(before.number), owners_block_hash: before.hash },
+      ...{ asked_block_number: Number(newest.number), asked_block_hash: newest.hash },
+    }),
+  )
+  const [behind] = hand.stage.proxies
+  if (behind) behind.faults.lag_blocks = 43
+  for (let round = 0; round < 3; round++) await watch(hand)
+  expect(await unitRowOf(db.read, unit_id)).toMatchObject({ owner, claimed: true })
+  if (behind) behind.faults.lag_blocks = 0
+  await hand.mine(8)
+  for (let round = 0; round < 3; round++) await watch(hand)
+  expect(await unitRowOf(db.read, unit_id)).toMatchObject({ owner, claimed: true })
+  expect(await told()).toBe(1)
+}, 30_000)
 
 test("another provider is asked where the first one is far behind, also while nobody waits for the chain", async () => {
   const { hand } = await claimedLongAgo(2)

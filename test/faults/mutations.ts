@@ -795,7 +795,7 @@ export const mutations: Mutation[] = [
   {
     name: "blocks that were lost are not read again",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["if (block.hash === owners_block_hash) return await", "if (block) return await"]],
+    replace: [["if (block.hash === owners_block_hash)\n      return await", "if (block) return await"]],
     noticed_by: { file: depths, test: "whose use a reorganization puts into a block that was read before" },
   },
   {
@@ -1518,19 +1518,27 @@ export const mutations: Mutation[] = [
   {
     name: "a provider that is far behind is taken for a reorganization",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["return await isNewestMarkThere(queries, chain, deepest)", "return false"]],
+    replace: [["isFar && !(await isNewestMarkThere(queries, chain, deepest))", "isFar"]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "owners stay as they were told" },
+  },
+  {
+    name: "a provider that is far behind undoes what owners were asked by",
+    file: "workers/watches/chain-cursor.ts",
+    replace: [
+      ["(await isBehind(queries, chain, asked, deepest))", "asked - deepest < surelyHeld(chain.config)"],
+    ],
+    noticed_by: { file: "test/engine/far-behind.test.ts", test: "blocks above it are still to be read anew" },
   },
   {
     name: "nobody else is asked where the first provider is far behind",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["    void chain.providers.rank()\n", ""]],
+    replace: [["  void chain.providers.rank()\n", ""]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "another provider is asked" },
   },
   {
     name: "a chain that ends far below is waited for, whatever its blocks are",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["return await isNewestMarkThere(queries, chain, deepest)", "return true"]],
+    replace: [["isFar && !(await isNewestMarkThere(queries, chain, deepest))", "false"]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "a chain that ends far below" },
   },
   {

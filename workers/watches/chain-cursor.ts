@@ -39,13 +39,11 @@ export async function lastRead(
   const read = BigInt(owners_block_number)
   if (read <= deepest) {
     const block = await chain.headers.at(read)
-    if (block.hash === owners_block_hash) return await readSinceAsked(chain, cursor, read, deepest)
+    if (block.hash === owners_block_hash)
+      return await readSinceAsked(db.read, chain, cursor, { read, deepest })
   }
-  if (read > deepest && (await isBehind(db.read, chain, read, deepest))) {
-    // Nobody else may ask this chain what would tell who lags.
-    void chain.providers.rank()
+  if (read > deepest && (await isBehind(db.read, chain, read, deepest)))
     return { block: deepest, is_lost: false }
-  }
   // Another chain at the address has none of the blocks, and has lost none.
   await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
@@ -64,22 +62,25 @@ async function isBehind(
   read: bigint,
   deepest: bigint,
 ): Promise<boolean> {
-  if (read - deepest < surelyHeld(chain.config)) return true
-  return await isNewestMarkThere(queries, chain, deepest)
+  const isFar = read - deepest >= surelyHeld(chain.config)
+  if (isFar && !(await isNewestMarkThere(queries, chain, deepest))) return false
+  // Nobody else may ask this chain what would tell who lags.
+  void chain.providers.rank()
+  return true
 }
 
 /** Where the block is replaced by which owners were asked for, what they were by it is lost. */
 async function readSinceAsked(
+  queries: Queries,
   chain: ConnectedChain,
   cursor: NonNullable<Cursor>,
-  read: bigint,
-  deepest: bigint,
+  { read, deepest }: { read: bigint; deepest: bigint },
 ): Promise<LastRead> {
-  const { config } = chain
+  const finality = BigInt(chain.config.finality_depth)
   const asked = cursor.asked_block_number === null ? null : BigInt(cursor.asked_block_number)
-  if (asked === null || read >= asked + BigInt(config.finality_depth)) return { block: read, is_lost: false }
-  // A provider that is behind is no sign of a reorganization.
-  if (asked > deepest && asked - deepest < surelyHeld(config)) return { block: read, is_lost: false }
+  if (asked === null || read >= asked + finality) return { block: read, is_lost: false }
+  if (asked > deepest && (await isBehind(queries, chain, asked, deepest)))
+    return { block: read, is_lost: false }
   const isThere = await isAskedThere(chain, cursor, deepest)
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
