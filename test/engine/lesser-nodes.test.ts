@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
-import type { Address, Hex } from "viem"
-import { type ClaimRow, claims, lanes } from "../../src/db/schema.ts"
+import { type Address, type Hex, keccak256, numberToHex } from "viem"
+import { type ClaimRow, claims, collections, lanes, transactions } from "../../src/db/schema.ts"
 import { roleFaults } from "../../src/engine/chain/check-roles.ts"
 import { factoryAbi } from "../../src/engine/chain/contracts.generated.ts"
 import { openWorld } from "../../src/engine/world.ts"
@@ -186,6 +186,40 @@ describe("a lane says why it stands still where its only node", () => {
       await until(async () => (await reasonsOf(running)).some((said) => said?.includes(reason)))
     }, 40_000)
 })
+
+test.each([
+  ["more transactions of its signer than are known", 99],
+  ["another transaction with the nonce of one that is on its way", 1],
+])(
+  "no lane halts where its only node tells of %s, for another chain that it serves until it is asked for its id",
+  async (_what, count) => {
+    const other = { isServed: false, isSilent: true }
+    const { running } = await openBehind(
+      ({ method, params = [] }) => {
+        if (method === "eth_chainId") other.isServed = false
+        if (method === "eth_sendRawTransaction" && other.isSilent)
+          return { result: keccak256(params[0] as Hex) }
+        if (!other.isServed) return null
+        if (method === "eth_getTransactionCount") return { result: numberToHex(count) }
+        return method === "eth_getTransactionReceipt" ? { result: null } : null
+      },
+      { isAlone: true },
+    )
+    const { context, caller, turn } = running
+    const { read } = context.db
+    const { id } = await turn((t) => createCollection(t, context.chains, caller, { name: "Autumn" }))
+    await until(async () => (await read.select().from(transactions)).some(({ status }) => status === "sent"))
+    other.isServed = true
+    await until(async () => !other.isServed)
+    other.isSilent = false
+    await until(async () => {
+      const [row] = await read.select().from(collections).where(eq(collections.id, id))
+      return row?.status === "active"
+    })
+    expect(await reasonsOf(running)).toEqual([null, null])
+  },
+  40_000,
+)
 
 type Running = Awaited<ReturnType<typeof runWorkers>>
 

@@ -1489,6 +1489,18 @@ export const mutations: Mutation[] = [
     noticed_by: { file: "test/engine/chains-apart.test.ts", test: "an address that serves another chain" },
   },
   {
+    name: "another chain's nonces halt a lane once its own chain is back",
+    file: lane,
+    replace: [["if (compared.halt === null) return compared", "if (compared) return compared"]],
+    noticed_by: { file: "test/engine/lesser-nodes.test.ts", test: "no lane halts" },
+  },
+  {
+    name: "another chain's transactions halt a lane once its own chain is back",
+    file: "src/engine/lanes/nonce-use.ts",
+    replace: [["if (use === null || use.is_ours) return use", "if (lane) return use"]],
+    noticed_by: { file: "test/engine/lesser-nodes.test.ts", test: "no lane halts" },
+  },
+  {
     name: "another chain at the address is read",
     file: "workers/watches/chain-cursor.ts",
     replace: [

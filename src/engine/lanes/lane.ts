@@ -129,7 +129,7 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
 
 /** Looks after what is on its way, and halts the lane where only a person can help. */
 async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemory) {
-  const compared = await compareWithChain(lane, row)
+  const compared = await compareSurely(lane, row)
   if (compared.failure) {
     // The operator must see what keeps the round from going on.
     await noteStatus(lane, row, compared)
@@ -146,6 +146,14 @@ async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemor
   const seen = looked?.findings ?? nothing
   const before = join(compared, seen, pushed, filled, outlived, goneProviders(lane.chain))
   return { looked, outlived, before, isHalted: wasHalted || before.halt !== null }
+}
+
+/** A reason to halt is found once more after the chain's id: another chain at the address may have given it. */
+async function compareSurely(lane: HeldLane, row: LaneRow): Promise<Findings> {
+  const compared = await compareWithChain(lane, row)
+  if (compared.halt === null) return compared
+  await requireOwnChain(lane.chain)
+  return await compareWithChain({ ...lane, used_nonces: await usedNonces(lane) }, row)
 }
 
 /** Adds what is in the way of outliving what was forgotten, which nothing else reports. */
@@ -173,8 +181,7 @@ async function hold(
 ): Promise<HeldLane> {
   const newest = await chain.headers.follow()
   const { number: head } = newest
-  const { address } = signer
-  const used_nonces = await reach(() => chain.rpc.getTransactionCount({ address, blockTag: "latest" }))
+  const used_nonces = await usedNonces({ chain, signer })
   let asked: Promise<FeeMarket> | undefined
   const market = () => {
     asked ??= readFeeMarket(chain.providers, newest)
@@ -182,6 +189,10 @@ async function hold(
   }
   const limits = limitsNow(chain, memory, head)
   return { context, chain, signer, jobs, checkpoint, lease, head, used_nonces, market, limits }
+}
+
+async function usedNonces({ chain, signer: { address } }: Pick<Lane, "chain" | "signer">): Promise<number> {
+  return await reach(() => chain.rpc.getTransactionCount({ address, blockTag: "latest" }))
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Address, type Hex, isAddressEqual, type Transaction } from "viem"
 import { recoverAuthorizationAddress } from "viem/utils"
 import { unlessForgotten } from "../chain/old-state.ts"
+import { requireOwnChain } from "../chain/own-chain.ts"
 import { reach } from "../chain/rpc.ts"
 import type { HeldLane } from "./held-lane.ts"
 import type { WatchedTransaction } from "./transactions.ts"
@@ -15,6 +16,14 @@ export type NonceUse = { hash: Hex | null; is_ours: boolean }
  * receipt of ours; else null. It may still be ours, as nodes behind one address do not all know the same.
  */
 export async function findUse(lane: HeldLane, transaction: WatchedTransaction): Promise<NonceUse | null> {
+  const use = await lookForUse(lane, transaction)
+  if (use === null || use.is_ours) return use
+  // Another chain at the address may have told of it.
+  await requireOwnChain(lane.chain)
+  return await lookForUse(lane, transaction)
+}
+
+async function lookForUse(lane: HeldLane, transaction: WatchedTransaction): Promise<NonceUse | null> {
   const { nonce, attempts } = transaction
   const depth = BigInt(lane.chain.config.confirmation_depth)
   const blockNumber = lane.head - depth + 1n
