@@ -71,6 +71,20 @@ test("another provider is asked where the first one is far behind, also while no
   })
 }, 30_000)
 
+test("a provider that is a block behind, as behind fast blocks most of the time, is no reason to ask all with each round", async () => {
+  const { hand } = await claimedLongAgo(2)
+  const [behind] = hand.stage.proxies
+  if (behind) behind.faults.lag_blocks = 1
+  let ranked = 0
+  const count = async () => {
+    ranked += 1
+  }
+  const { chain } = hand
+  const providers = { ...chain.providers, rank: count }
+  for (let round = 0; round < 3; round++) await watch({ ...hand, chain: { ...chain, providers } })
+  expect(ranked).toBe(0)
+}, 30_000)
+
 test("a chain that ends far below, and has other blocks there, is read again", async () => {
   const { hand, unit_id } = await claimedLongAgo(1)
   const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>

@@ -555,6 +555,20 @@ describe("several providers", () => {
     expect(other.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
   })
 
+  test("are ranked some blocks apart for whoever asks again and again", async () => {
+    const clock = startClock()
+    const [one, other] = [startProvider(says("0x7")), startProvider(says("0x7"))]
+    const { rank, rankWhenDue } = clientOf([one, other], { now: clock.now })
+    for (let second = 0; second < 60; second++) {
+      clock.milliseconds += 1_000
+      const before = other.asked.length
+      for (let time = 0; time < 4; time++) rankWhenDue()
+      // The one that is under way.
+      if (second % 4 === 3) await rank()
+      expect(other.asked.length - before).toBe(second % 4 === 3 ? 1 : 0)
+    }
+  })
+
   test("one that says something of a question is not drowned by those that say nothing of it", async () => {
     for (const [code, words, isOfAll] of [
       [-32_600, "you can make eth_getLogs requests with up to a 10 block range", true],

@@ -1544,7 +1544,7 @@ export const mutations: Mutation[] = [
   {
     name: "nobody else is asked where the first provider is far behind",
     file: "workers/watches/chain-cursor.ts",
-    replace: [["  void chain.providers.rank()\n", ""]],
+    replace: [["  chain.providers.rankWhenDue()\n", ""]],
     noticed_by: { file: "test/engine/far-behind.test.ts", test: "another provider is asked" },
   },
   {

@@ -65,7 +65,7 @@ async function isBehind(
   const isFar = read - deepest >= surelyHeld(chain.config)
   if (isFar && !(await isNewestMarkThere(queries, chain, deepest))) return false
   // Nobody else may ask this chain what would tell who lags.
-  void chain.providers.rank()
+  chain.providers.rankWhenDue()
   return true
 }
 

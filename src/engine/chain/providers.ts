@@ -34,6 +34,8 @@ export type Providers = {
   send(raw: Hex): Promise<SendVerdict>
   /** Finds out who lags behind and who is well again; nothing to do for a single provider. */
   rank(): Promise<void>
+  /** The same in the background, where that was not done some blocks ago: for whoever asks again and again. */
+  rankWhenDue(): void
   /** How each provider is, in the order of `rpc_urls`. */
   health(): ProviderHealth[]
 }
@@ -94,7 +96,8 @@ export function createProviders(
   let ranking: Promise<void> | undefined
 
   async function request(question: Question): Promise<unknown> {
-    rankWhenDue(question)
+    // Nobody need be ranked for questions about blocks, which are all that a chain without work is asked.
+    if (!question.method.startsWith("eth_getBlockBy")) rankWhenDue()
     const asks = targetsOf(question).map((provider) => () => ask(provider, question, times))
     const isAnswer = (error: unknown) => judge(error, question.method) === "answer"
     return await firstAnswer(asks, isAnswer, mostTelling, patience_milliseconds)
@@ -105,10 +108,8 @@ export function createProviders(
     return privatePool && method === sendMethod ? [privatePool] : byHealth(providers, now())
   }
 
-  /** Nobody need be ranked for questions about blocks, which are all that a chain without work is asked. */
-  function rankWhenDue({ method }: Question): void {
-    if (method.startsWith("eth_getBlockBy") || now() - rankedAt < rankEveryMilliseconds) return
-    void rank()
+  function rankWhenDue(): void {
+    if (now() - rankedAt >= rankEveryMilliseconds) void rank()
   }
 
   async function askAll(question: Question): Promise<unknown[]> {
@@ -144,6 +145,7 @@ export function createProviders(
     voices: () => Math.max(providers.filter((provider) => !isGone(provider, now())).length, 1),
     send,
     rank,
+    rankWhenDue,
     health: () => providers.map((provider, index) => healthOf(provider, index + 1, now())),
   }
 }
