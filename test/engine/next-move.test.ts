@@ -164,6 +164,16 @@ describe("the next move for a nonce", () => {
     })
   })
 
+  test("is no other tip at the limit for who lacks the money, whatever tips providers advise", async () => {
+    // The limit for a transaction's cost leaves a price below the base fee.
+    const costly = 2n * 10n ** 15n
+    const unpaid = { fee: 500n, tip: 9n, gas: costly, last_outcome: "no_funds" } as const
+    expect(await moveFor([unpaid], { gas: costly })).toEqual({ do: "resend", of: 0 })
+    expect(await moveFor([{ ...unpaid, fee: 400n }], { gas: costly })).toMatchObject({
+      max_fee_per_gas: 500n,
+    })
+  })
+
   test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {
     const refused = { fee: limits.max_fee_per_gas, last_outcome: "underpriced" } as const
     const higherTip = {

@@ -73,9 +73,10 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
     }
     case "no_funds": {
       if (held) return { do: "resend", attempt: inTurn(last, held) }
-      const todays = firstFees(gas, market, limits)
-      const isWorthIt = isTenthLess(todays, feesOf(last)) || isPricedOut(feesOf(last), market)
-      return isWorthIt ? resendIfSame(offer(todays, last), last) : { do: "resend", attempt: last }
+      const [todays, unpaid] = [firstFees(gas, market, limits), feesOf(last)]
+      const isDearer = todays.max_fee_per_gas > unpaid.max_fee_per_gas
+      const isWorthIt = isTenthLess(todays, unpaid) || (isDearer && isPricedOut(unpaid, market))
+      return isWorthIt ? { do: "offer", fees: todays } : { do: "resend", attempt: last }
     }
   }
   const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
@@ -106,10 +107,5 @@ function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
 
 /** What changes with each block is no reason to sign anew with each: whoever has no money may wait for days. */
 function isTenthLess(offered: Fees, { max_fee_per_gas }: Fees): boolean {
-  return 10n * offered.max_fee_per_gas <= 9n * max_fee_per_gas
-}
-
-/** The same price as before is no sign of a limit where it was not the price that was wrong. */
-function resendIfSame(move: Move, attempt: AttemptRow): Move {
-  return move.do === "keep" ? { do: "resend", attempt } : move
+  return 10n * offered.max_fee_per_gas < 9n * max_fee_per_gas
 }
