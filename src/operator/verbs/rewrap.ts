@@ -62,14 +62,14 @@ async function rewrapKind<Row extends SealedRow>(
   for (let after: Row | null = null; ; ) {
     const work = ({ tx }: Turn) => rewrapBatch(tx, secret, kind, after)
     const batch = await inTurn(context, null, work, "read committed alone")
-    const last = batch.at(-1)
-    if (!last) return done
     for (const { row, outcome } of batch)
       if (outcome === "unreadable") done.unreadable.push(row.place)
       else done[outcome] += 1
     seen += batch.length
-    onProgress(kind.name, seen)
-    after = last.row
+    if (batch.length > 0) onProgress(kind.name, seen)
+    // Rows that are added behind a batch that is not full are sealed under the current secret already.
+    if (batch.length < batchSize) return done
+    after = batch.at(-1)?.row ?? null
   }
 }
 
