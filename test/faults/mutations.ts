@@ -1086,7 +1086,7 @@ export const mutations: Mutation[] = [
     replace: [["/password must be/.test(message)", "/password was/.test(message)"]],
     noticed_by: {
       file: "test/db/database.test.ts",
-      test: "that wants, or lacks,",
+      test: "that asks for a password which nobody gave is unavailable, and says so",
     },
   },
   {
