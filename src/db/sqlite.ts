@@ -208,18 +208,31 @@ function switchToWal(connection: Connection): void {
 function statementsOf(connection: Connection) {
   const built = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
   const others = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
+
+  function builtOnce(text: string) {
+    const known = built.get(text)
+    if (known) return known
+    const statement = connection.prepare(withHiddenParameters(text))
+    built.set(text, statement)
+    return statement
+  }
+
+  function askedLast(text: string) {
+    const statement = others.get(text) ?? connection.prepare(text)
+    // Put behind the rest, so that the first is the one that was asked the longest ago.
+    others.delete(text)
+    others.set(text, statement)
+    const [oldest] = others
+    if (oldest && others.size > mostOthers) {
+      others.delete(oldest[0])
+      oldest[1].finalize()
+    }
+    return statement
+  }
+
   return {
     run({ text, name }: Statement, params: unknown[]): unknown[][] {
-      const statements = name ? built : others
-      const statement = statements.get(text) ?? connection.prepare(name ? withHiddenParameters(text) : text)
-      // Put behind the others, so that the first is the one that was asked the longest ago.
-      statements.delete(text)
-      statements.set(text, statement)
-      const [oldest] = others
-      if (oldest && others.size > mostOthers) {
-        others.delete(oldest[0])
-        oldest[1].finalize()
-      }
+      const statement = name ? builtOnce(text) : askedLast(text)
       return statement.values(...(params as SQLQueryBindings[])) as unknown[][]
     },
     finalize() {

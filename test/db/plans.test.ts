@@ -32,6 +32,7 @@ import {
   startService,
 } from "../harness/api.ts"
 import { type Engine, engines } from "../harness/engines.ts"
+import type { Plan } from "../harness/explained.ts"
 import { alice } from "../harness/ownership.ts"
 import { activeCollection, importedChip, newUnit, settle } from "../harness/services.ts"
 import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
@@ -398,14 +399,6 @@ function explainOnSqlite(url: string): Explain {
       file.close()
     },
   }
-}
-
-type Plan = {
-  "Node Type": string
-  "Relation Name"?: string
-  "Index Name"?: string
-  "Index Cond"?: string
-  Plans?: Plan[]
 }
 
 /** Small tables are read whole even where there is an index; whether there is one, Postgres tells when it must not. */

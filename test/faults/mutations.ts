@@ -934,7 +934,7 @@ export const mutations: Mutation[] = [
   {
     name: "a range of logs that is too much is asked for again as it was",
     file: "src/engine/chain/log-ranges.ts",
-    replace: [["if (asked === 1n || ", "if (asked >= 1n || "]],
+    replace: [["if (asked === 1 || ", "if (asked >= 1 || "]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "through a provider that answers few blocks at a time",
@@ -960,7 +960,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "as few contracts are asked of as a provider once answered for",
-    file: "src/engine/chain/contracts-at-once.ts",
+    file: "src/engine/chain/learnt-size.ts",
     replace: [["if (asked === size)", "if (asked === 0)"]],
     noticed_by: {
       file: "test/engine/contracts-at-once.test.ts",
@@ -1014,7 +1014,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: "a claim is refused for a provider that wants fewer requests for a moment",
-    file: "src/engine/chain/chains.ts",
+    file: "src/engine/chain/endpoint.ts",
     replace: [
       [
         'words.includes("limit exceeded") || classifySendError(words) === "rate_limited"',
@@ -1145,8 +1145,8 @@ export const mutations: Mutation[] = [
   },
   {
     name: "as few blocks of logs are asked for as providers once took",
-    file: "src/engine/chain/log-ranges.ts",
-    replace: [["if (asked === size)", "if (asked === 0n)"]],
+    file: "src/engine/chain/learnt-size.ts",
+    replace: [["if (asked === size)", "if (asked === 0)"]],
     noticed_by: {
       file: "test/engine/chain-logs.test.ts",
       test: "comes to ask for as many blocks as the setting says once its provider takes them again",
@@ -1413,8 +1413,8 @@ export const mutations: Mutation[] = [
     file: watch,
     replace: [
       [
-        "(await someOpenIn(context.db.read, { queue: chainQueue(chain.chain_id) }))",
-        "(await openWatches(context, chain))",
+        "await openEffectIn(context.db.read, { queue: chainQueue(chain.chain_id) })",
+        "await openWatches(context, chain)",
       ],
     ],
     noticed_by: {
@@ -1476,7 +1476,7 @@ export const mutations: Mutation[] = [
   {
     name: "collections of no chain are compared while one is silent",
     file: "src/operator/commands/compare-chain.ts",
-    replace: [["      if (!(error instanceof ChainUnreachable)) throw error\n", "      throw error\n"]],
+    replace: [["if (error instanceof ChainUnreachable) return error.message", ""]],
     noticed_by: {
       file: "test/operator/several-chains.test.ts",
       test: "collections are compared with their chain while another one is silent",

@@ -15,7 +15,8 @@ export async function explained(
   return readsOf(JSON.parse(String(row?.[0]))[0].Plan)
 }
 
-type Plan = {
+/** As far as it is read of what Postgres explains. */
+export type Plan = {
   "Node Type": string
   "Relation Name"?: string
   "Index Name"?: string

@@ -20,6 +20,16 @@ describe.each(engines)("on $name an operator", (engine) => {
   const service = useOwnership(engine)
   const found = async (text: string) => (await search(service.read(), text)).map(({ id }) => id)
 
+  /** A unit whose issuance waits for its lane. */
+  async function unitInLine() {
+    const collection = await activeCollection(service, service.caller)
+    const unit = await newUnit(service, service.caller, collection)
+    await service.turn((turn) =>
+      pairChip(turn, service.secret, service.caller, { unit_id: unit.id, is_test: true }),
+    )
+    return unit
+  }
+
   test("finds nothing by a text that no database takes", async () => {
     expect(await found("Jacket\u0000")).toEqual([])
   })
@@ -61,11 +71,7 @@ describe.each(engines)("on $name an operator", (engine) => {
   })
 
   test("is told of work that is open for too long also where another chain that stands still has a thousand that is older", async () => {
-    const collection = await activeCollection(service, service.caller)
-    const { id } = await newUnit(service, service.caller, collection)
-    await service.turn((turn) =>
-      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
-    )
+    const { id } = await unitInLine()
     const later = new Date(service.context.clock().getTime() + 6 * 60_000)
     const other = { id: `31338:${newId()}`, chain_id: 31_338, address: bob, purpose: "all" as const }
     const queue = laneQueue(other.id)
@@ -91,11 +97,7 @@ describe.each(engines)("on $name an operator", (engine) => {
   })
 
   test("is told of work that is open for too long also behind a thousand authorizations that wait for wallets", async () => {
-    const collection = await activeCollection(service, service.caller)
-    const { id } = await newUnit(service, service.caller, collection)
-    await service.turn((turn) =>
-      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
-    )
+    const { id } = await unitInLine()
     const later = new Date(service.context.clock().getTime() + 6 * 60_000)
     const offered = Array.from({ length: 1_000 }, () => ({
       ...{ id: newId(), actor_id: id, invoke_id: newId(), src: "watchAuthorization", queue: "chain:31337" },
@@ -111,11 +113,7 @@ describe.each(engines)("on $name an operator", (engine) => {
   })
 
   test("is told at once what a paused lane holds up, and not of work that is on its way", async () => {
-    const collection = await activeCollection(service, service.caller)
-    const { id } = await newUnit(service, service.caller, collection)
-    await service.turn((turn) =>
-      pairChip(turn, service.secret, service.caller, { unit_id: id, is_test: true }),
-    )
+    const { id } = await unitInLine()
     const now = service.context.clock()
     const held = { lease_owner: "a worker", leased_until: new Date(now.getTime() + 60_000) }
     const setLane = (change: object) =>

@@ -3,6 +3,7 @@ import type { WatchAuthorizationInput, WatchAuthorizationOutput } from "../../ma
 import { type Given, query } from "../../src/db/query.ts"
 import { effects, transfers } from "../../src/db/schema.ts"
 import type { Turn } from "../../src/db/turn.ts"
+import { openEffectIn } from "../../src/engine/actors/rows.ts"
 import { settleEffect } from "../../src/engine/actors/runtime.ts"
 import { someAtATime } from "../../src/engine/chain/answers.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
@@ -80,7 +81,8 @@ async function readOn(
   unread: bigint | null,
 ): Promise<"idle" | "at work"> {
   const { headers } = chain
-  const isIdle = (await someOpenIn(context.db.read, { queue: chainQueue(chain.chain_id) })).length === 0
+  const [open] = await openEffectIn(context.db.read, { queue: chainQueue(chain.chain_id) })
+  const isIdle = open === undefined
   const { number: head } = await (isIdle ? headers.followIdly() : headers.follow())
   const deepest = head - BigInt(chain.config.confirmation_depth) + 1n
   if (deepest < 0n) return "at work"
@@ -316,15 +318,6 @@ async function openWatches(context: Context, chain: ConnectedChain): Promise<Wat
   const rows = await openIn(context.db.read, { queue: chainQueue(chain.chain_id) })
   return rows.map((row) => ({ ...row, input: row.input as WatchAuthorizationInput }))
 }
-
-/** Finds one: whether there are any is asked far more often than there is a block to read. */
-const someOpenIn = query((db, { queue }: Given<{ queue: string }>) =>
-  db
-    .select({ id: effects.id })
-    .from(effects)
-    .where(and(eq(effects.queue, queue), eq(effects.status, "open")))
-    .limit(1),
-)
 
 const openIn = query((db, { queue }: Given<{ queue: string }>) =>
   db

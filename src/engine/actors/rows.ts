@@ -53,6 +53,15 @@ export const openEffectOfId = query((db, { id }: Given<{ id: string }>) =>
     .where(and(eq(effects.id, id), eq(effects.status, "open"))),
 )
 
+/** One of a queue: whether there is any is asked far more often than there is. */
+export const openEffectIn = query((db, { queue }: Given<{ queue: string }>) =>
+  db
+    .select({ id: effects.id })
+    .from(effects)
+    .where(and(eq(effects.queue, queue), eq(effects.status, "open")))
+    .limit(1),
+)
+
 type Closed = Pick<EffectRow, "id" | "status" | "closed_at" | "last_error">
 
 /** Returns nothing where the effect was closed or cancelled before. */

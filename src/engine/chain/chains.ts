@@ -17,13 +17,13 @@ import { authorizerEnd } from "./authorizer.ts"
 import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { type ContractsAtOnce, createContractsAtOnce } from "./contracts-at-once.ts"
+import { saysNotYet } from "./endpoint.ts"
 import { createGenerations, type Generations } from "./generations.ts"
 import { createHeaderChain, type HeaderChain } from "./headers.ts"
 import { chipIdOf } from "./issue-call.ts"
 import { createLogRanges, type LogRanges } from "./log-ranges.ts"
 import { createProviders, type Providers } from "./providers.ts"
 import { ChainUnreachable, createRpc, type Rpc, reach } from "./rpc.ts"
-import { classifySendError } from "./send-errors.ts"
 import { createSigners, type Signer } from "./signers.ts"
 
 /** What the workers need besides: to read the chain and to send to it. */
@@ -122,23 +122,13 @@ async function untilTold<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
-      if (left === 1 || !(error instanceof ChainUnreachable) || !isOfTheMoment(error.message)) throw error
+      if (left === 1 || !(error instanceof ChainUnreachable) || !saysNotYet(error.message)) throw error
       await Bun.sleep(pauseMilliseconds)
     }
 }
 
 const mostTimes = 12
 const pauseMilliseconds = 250
-
-function isOfTheMoment(words: string): boolean {
-  return (
-    lacksBlock.test(words) || words.includes("limit exceeded") || classifySendError(words) === "rate_limited"
-  )
-}
-
-/** In the words of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
-const lacksBlock =
-  /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
 
 /** Every claim asks this once: the call is put together beforehand, and nothing else is asked with it. */
 async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Address | null> {

@@ -161,6 +161,17 @@ function asksTooMuch(words: string): boolean {
   return saysTooMuch(words) || saysTooManyContracts(words)
 }
 
+/** Whether a provider wants fewer requests for a moment, or lacks the newest block yet: what it does not say now, it will. */
+export function saysNotYet(words: string): boolean {
+  return (
+    lacksBlock.test(words) || words.includes("limit exceeded") || classifySendError(words) === "rate_limited"
+  )
+}
+
+/** In the words of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
+const lacksBlock =
+  /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
+
 /** Of the engine API. */
 const noSuchBlock = -39_001
 

@@ -1,6 +1,6 @@
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { saysTooMuch } from "./endpoint.ts"
-import { least, most } from "./extremes.ts"
+import { createLearntSize } from "./learnt-size.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
 /** Both ends are part of it. */
@@ -17,38 +17,33 @@ export type LogRanges = {
   ask<T>(range: BlockRange, question: (range: BlockRange) => Promise<T>): Promise<T | null>
 }
 
-/** Each answer to as many blocks as are asked for lets that grow by so much of it, one block at least. */
-export const growth = 8n
-
 /** Words of the client and of nodes, and statuses of proxies, that say that reading so many blocks took too long. */
 const tooSlow = /time(d )?-?out|took too long|http (504|524)/
 
-/** Begins with `log_range_blocks`; what it learns is kept while the process lives. */
+/** Begins with `log_range_blocks`. */
 export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_range_blocks">): LogRanges {
-  const widest = BigInt(log_range_blocks)
-  let size = widest
+  const size = createLearntSize(log_range_blocks)
   /** Whether nothing was answered since something took too long. */
   let wasSlow = false
 
   return {
-    size: () => size,
+    size: () => BigInt(size.now()),
     async ask(range, question) {
-      const asked = range.last - range.first + 1n
+      const asked = Number(range.last - range.first + 1n)
       try {
         const answer = await reach(() => question(range))
         wasSlow = false
-        // Of ranges asked at the same time, one lets it grow, and none after a refusal.
-        if (asked === size) size = least(size + most(size / growth, 1n), widest)
+        size.wasAnswered(asked)
         return answer
       } catch (error) {
-        if (asked === 1n || !(error instanceof ChainUnreachable)) throw error
+        if (asked === 1 || !(error instanceof ChainUnreachable)) throw error
         const isTooMuch = saysTooMuch(error.message)
         const isSlow = !isTooMuch && tooSlow.test(error.message)
         if (!isTooMuch && !isSlow) throw error
         // Of ranges asked at the same time, the first has found that out.
-        const isSilent = isSlow && wasSlow && asked === size
+        const isSilent = isSlow && wasSlow && asked === size.now()
         wasSlow = isSlow
-        size = least(size, asked / 2n)
+        size.wasRefused(asked)
         if (isSilent) throw error
         return null
       }

@@ -5,6 +5,7 @@ import { type EffectRow, effects, transactions } from "../../db/schema.ts"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { laneQueue } from "../../platform/queues.ts"
 import type { LaneEffect } from "../actors/effects.ts"
+import { openEffectIn } from "../actors/rows.ts"
 import { callsIn } from "../chain/desk.ts"
 import { type Effect, effectsIn, jobFor } from "../jobs/job.ts"
 import type { HeldLane } from "./held-lane.ts"
@@ -71,7 +72,7 @@ export async function waitingWork(lane: HeldLane): Promise<Effect[]> {
 export async function hasWork(queries: Queries, laneId: string): Promise<boolean> {
   const [watched] = await watchedOfLane(queries, { lane_id: laneId })
   if (watched) return true
-  const [waiting] = await waitingIn(queries, { queue: laneQueue(laneId) })
+  const [waiting] = await openEffectIn(queries, { queue: laneQueue(laneId) })
   return waiting !== undefined
 }
 
@@ -80,14 +81,6 @@ const watchedOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
     .select({ id: transactions.id })
     .from(transactions)
     .where(and(eq(transactions.lane_id, lane_id), ne(transactions.status, "final")))
-    .limit(1),
-)
-
-const waitingIn = query((db, { queue }: Given<{ queue: string }>) =>
-  db
-    .select({ id: effects.id })
-    .from(effects)
-    .where(and(eq(effects.queue, queue), eq(effects.status, "open")))
     .limit(1),
 )
 

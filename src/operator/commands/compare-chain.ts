@@ -1,3 +1,4 @@
+import type { Queries } from "../../db/database.ts"
 import type { CollectionRow } from "../../db/schema.ts"
 import type { ConnectedChain } from "../../engine/chain/chains.ts"
 import { ChainUnreachable, reach } from "../../engine/chain/rpc.ts"
@@ -52,19 +53,30 @@ async function compareAll(
   for (const [index, row] of rows.entries()) {
     const chain = chains.get(row.chain_id)
     if (!chain) continue
-    try {
-      const because = silent.get(chain)
-      if (because !== undefined) throw new ChainUnreachable(because)
-      compared.push(await compareWithChain(context.db.read, chain, row))
-    } catch (error) {
-      if (!(error instanceof ChainUnreachable)) throw error
-      const { message: because } = error
-      unanswered.push({ collection_id: row.id, chain_id: row.chain_id, because })
-      if (!silent.has(chain) && (await isSilent(chain))) silent.set(chain, because)
+    const because = silent.get(chain)
+    const found = because ?? (await compareOrReason(context.db.read, chain, row))
+    if (typeof found !== "string") compared.push(found)
+    else {
+      unanswered.push({ collection_id: row.id, chain_id: row.chain_id, because: found })
+      if (because === undefined && (await isSilent(chain))) silent.set(chain, found)
     }
     showProgress("compared", index + 1, rows.length, "collections")
   }
   return { compared, unanswered }
+}
+
+/** A text where the chain does not answer, and why. */
+async function compareOrReason(
+  queries: Queries,
+  chain: ConnectedChain,
+  row: CollectionRow,
+): Promise<Comparison | string> {
+  try {
+    return await compareWithChain(queries, chain, row)
+  } catch (error) {
+    if (error instanceof ChainUnreachable) return error.message
+    throw error
+  }
 }
 
 async function isSilent({ rpc }: ConnectedChain): Promise<boolean> {
