@@ -146,7 +146,7 @@ describe("the documentation", () => {
     expect(text).toContain(`Session token: ${inWords(session_token)}. Publishable key: the same`)
     expect(publishable_key).toEqual(session_token)
     expect(text).toContain(
-      `Chip addresses \`/t/{chip_id}\`: ${tap_redirect.requests / tap_redirect.seconds} a second`,
+      `Chip URLs \`/t/{chip_id}\`: ${tap_redirect.requests / tap_redirect.seconds} a second`,
     )
     expect(text).toContain(`bursts of ${tap_redirect.requests}`)
     expect(text).toContain(`Public metadata: ${inWords(metadata)}.`)
