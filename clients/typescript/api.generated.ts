@@ -9,8 +9,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where to go from here
-         * @description The service, its documentation and the versions of the API. Needs no credential.
+         * Get the entry point
+         * @description The name of the service, its documentation and the versions of the API. Needs no credential.
          */
         get: operations["getWelcome"];
         put?: never;
@@ -29,8 +29,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the service answers
-         * @description For orchestrators: answers as long as the process runs, and checks no dependency.
+         * Check that the service responds
+         * @description For orchestrators: it responds as long as the process runs, and checks no dependency.
          */
         get: operations["getHealth"];
         put?: never;
@@ -56,7 +56,7 @@ export interface paths {
         put?: never;
         /**
          * Verify a tap and get a session token
-         * @description Verifies the one-time value of a tap, records the tap exactly once and returns a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.
+         * @description Verifies the one-time value of a tap, records the tap exactly once and returns a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the origin of a web page must be on the CORS list. With `dry_run` nothing is recorded and the status is 200.
          */
         post: operations["createTap"];
         delete?: never;
@@ -74,7 +74,7 @@ export interface paths {
         };
         /**
          * Get the receipt of a tap
-         * @description A compact JWS (`typ` is `tap-receipt+jwt`, ES256) that anybody can check with the keys at `/.well-known/jwks.json`, without asking the service. It is signed again on each request, with the current key, and contains what is known by then, such as the serial once the unit is issued.
+         * @description A compact JWS (`typ` `tap-receipt+jwt`, ES256) that anybody can verify with the keys at `/.well-known/jwks.json`, without asking the service. It is signed anew on each request, with the current key, and contains what is known by then, such as the serial once the unit is issued.
          */
         get: operations["getTapReceipt"];
         put?: never;
@@ -95,8 +95,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a test chip emit a value, as a scan would
-         * @description Advances the read counter of a test chip and returns the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.
+         * Get a value from a test chip, as a scan would
+         * @description Advances the read counter of a test chip and returns the value that a scan would emit. Send `chip_id` and `e` to `POST /v1/taps` to verify it like the value of any other chip.
          */
         post: operations["createTestTap"];
         delete?: never;
@@ -113,8 +113,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The keys of tap receipts
-         * @description A JWKS (RFC 7517) of every key that ever signed a receipt, newest first: receipts signed by rotated keys stay valid. A receipt with a `kid` that you do not have was signed after your copy was made. Any web page may read it.
+         * Get the public keys of tap receipts
+         * @description A JWKS (RFC 7517) of every key that ever signed a receipt, newest first, so receipts signed by rotated keys stay valid. If you meet a `kid` that you do not have, fetch the JWKS again. Pages of any origin may read it.
          */
         get: operations["getReceiptKeys"];
         put?: never;
@@ -136,7 +136,7 @@ export interface paths {
         put?: never;
         /**
          * Find out why a tag does not verify
-         * @description Takes the address that a phone opened and says which check fails and why, in the encoding station's terms, and what to do. It consumes and counts nothing, and says `accepted` for a good address.
+         * @description Takes the URL that a phone opened and says which check fails and why, in the terms of an encoding station, and what to do. It consumes and counts nothing. The verdict on a good URL is `accepted`.
          */
         post: operations["createTapDiagnosis"];
         delete?: never;
@@ -154,13 +154,13 @@ export interface paths {
         };
         /**
          * List chips
-         * @description The organization's chips, newest first: real ones, test chips, or both.
+         * @description The organization's chips, newest first: both encoded chips and test chips, unless you filter by `is_test`.
          */
         get: operations["listChips"];
         put?: never;
         /**
          * Pair a chip to a unit
-         * @description Binds a chip to a unit and starts the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value that it emits, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.
+         * @description Binds a chip to a unit and starts the issuance of the unit's token: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value that it emits, which cannot be used as a tap afterwards. With `is_test` the service creates a test chip, which needs no hardware.
          */
         post: operations["pairChip"];
         delete?: never;
@@ -180,7 +180,7 @@ export interface paths {
         put?: never;
         /**
          * Pair up to 100 chips to units of one collection
-         * @description All units belong to one collection and are issued in the order given, in one transaction. Either every chip is paired or none.
+         * @description All units must belong to one collection. They are issued in the order given, in one transaction on chain. Either all chips are paired or none.
          */
         post: operations["pairChipsInBulk"];
         delete?: never;
@@ -198,7 +198,7 @@ export interface paths {
         };
         /**
          * Get a chip
-         * @description One chip with its unit; `unit` is null while the chip is not paired. It includes what only you can see: reads that were never presented, and refused values.
+         * @description One chip with its unit; `unit` is null if the chip is not paired. Unlike the chip in a tap, it includes the counts of reads that were never presented and of refused values.
          */
         get: operations["getChip"];
         put?: never;
@@ -218,13 +218,13 @@ export interface paths {
         };
         /**
          * List units
-         * @description The organization's units that match all the given filters, newest first; at most one with `external_id` or `chip_id`.
+         * @description The organization's units that match all given filters, newest first. The filters `external_id` and `chip_id` match at most one.
          */
         get: operations["listUnits"];
         put?: never;
         /**
-         * Register a unit of a collection
-         * @description Registers an item of a collection. It is issued as a token once a chip is paired to it.
+         * Create a unit
+         * @description Adds a unit to a collection. Its token is issued once a chip is paired to the unit.
          */
         post: operations["createUnit"];
         delete?: never;
@@ -252,7 +252,7 @@ export interface paths {
         head?: never;
         /**
          * Change a unit
-         * @description Changes the fields that are sent and leaves the others; null clears a field.
+         * @description Changes only the fields that are sent; null clears a field.
          */
         patch: operations["updateUnit"];
         trace?: never;
@@ -266,7 +266,7 @@ export interface paths {
         };
         /**
          * List collections
-         * @description The organization's collections, newest first; at most one with `external_id`.
+         * @description The organization's collections, newest first. The filter `external_id` matches at most one.
          */
         get: operations["listCollections"];
         put?: never;
@@ -290,7 +290,7 @@ export interface paths {
         };
         /**
          * Get a collection
-         * @description One collection with the state of its contract.
+         * @description One collection with the status of its contract.
          */
         get: operations["getCollection"];
         put?: never;
@@ -300,7 +300,7 @@ export interface paths {
         head?: never;
         /**
          * Change a collection
-         * @description `redirect_url` is required: it applies to the collection's units that have none of their own. Other fields change only if they are sent; null clears a field.
+         * @description `redirect_url` is required; it applies to units of the collection for which neither the unit nor its product has one. The other fields are changed only if they are sent; null clears a field.
          */
         patch: operations["updateCollection"];
         trace?: never;
@@ -315,8 +315,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Announce that what tokens show has changed
-         * @description Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), on which marketplaces read the metadata again. At most once a minute per collection. Poll the refresh until `confirmed` or `failed`.
+         * Announce that metadata has changed
+         * @description Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), so that marketplaces read the metadata again. At most once a minute per collection. Poll the refresh until it is `confirmed` or `failed`.
          */
         post: operations["createMetadataRefresh"];
         delete?: never;
@@ -334,7 +334,7 @@ export interface paths {
         };
         /**
          * Get a metadata refresh
-         * @description One refresh. `confirmed` means that the chain has announced it at the confirmation depth.
+         * @description One metadata refresh. `confirmed` means that the chain has confirmed the announcement.
          */
         get: operations["getMetadataRefresh"];
         put?: never;
@@ -359,8 +359,8 @@ export interface paths {
         get: operations["listClaims"];
         put?: never;
         /**
-         * Hand a unit to a recipient's wallet
-         * @description Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer has a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.
+         * Claim a unit to a recipient's wallet
+         * @description Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the response has a `transaction` for the recipient's wallet to send within 30 minutes. Poll the claim until it is `claimed`, `expired` or `failed`.
          */
         post: operations["createClaim"];
         delete?: never;
@@ -378,7 +378,7 @@ export interface paths {
         };
         /**
          * Get a claim
-         * @description One claim. `claimed` means that the chain says so at the confirmation depth.
+         * @description One claim. `claimed` means that the chain has confirmed it.
          */
         get: operations["getClaim"];
         put?: never;
@@ -403,8 +403,8 @@ export interface paths {
         get: operations["listTransfers"];
         put?: never;
         /**
-         * Authorize the owner to hand a unit to somebody else
-         * @description Returns a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.
+         * Authorize the owner to transfer a unit
+         * @description Returns a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until it is `confirmed`, `expired` or `failed`.
          */
         post: operations["createTransfer"];
         delete?: never;
@@ -422,7 +422,7 @@ export interface paths {
         };
         /**
          * Get a transfer
-         * @description One transfer. `confirmed` means that the chain says so at the confirmation depth.
+         * @description One transfer. `confirmed` means that the chain has confirmed it.
          */
         get: operations["getTransfer"];
         put?: never;
@@ -448,7 +448,7 @@ export interface paths {
         put?: never;
         /**
          * Give an unclaimed unit another chip
-         * @description Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value that it emits; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain already has for it, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.
+         * @description Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed it. An encoded chip proves itself with a value that it emits; a unit with a test chip gets a new test chip. A claimed unit accepts only a chip that the chain already has for it, as after the service was restored from an older backup. Poll the chip replacement until it is `confirmed` or `failed`.
          */
         post: operations["createChipReplacement"];
         delete?: never;
@@ -466,7 +466,7 @@ export interface paths {
         };
         /**
          * Get a chip replacement
-         * @description One chip replacement. `confirmed` means that the new chip has taken over.
+         * @description One chip replacement. `confirmed` means that the unit has the new chip.
          */
         get: operations["getChipReplacement"];
         put?: never;
@@ -485,15 +485,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the session of the presented token
-         * @description When the presented session token expires, and what it is bound to.
+         * Get the current session token
+         * @description When the session token of this request expires, and what it is bound to.
          */
         get: operations["getCurrentSessionToken"];
         put?: never;
         post?: never;
         /**
-         * End the session of the presented token
-         * @description Ends the session at once: later requests with the token are refused as expired.
+         * Revoke the current session token
+         * @description Ends the session at once: later requests with the token get `session_token.invalid_or_expired`.
          */
         delete: operations["revokeCurrentSessionToken"];
         options?: never;
@@ -509,8 +509,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List publishable keys; the first call makes one
-         * @description Publishable keys are safe in browser code. When the organization has no active key, one is made.
+         * List publishable keys
+         * @description The organization's active publishable keys, newest first. They are safe in browser code. If the organization has none, one is created.
          */
         get: operations["listPublishableKeys"];
         put?: never;
@@ -530,7 +530,7 @@ export interface paths {
         };
         /**
          * Get the organization's settings
-         * @description The default redirect and, read-only, the networks that collections may use.
+         * @description The default redirect URL and, read-only, the networks that collections may use.
          */
         get: operations["getSettings"];
         put?: never;
@@ -539,8 +539,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change the organization's default redirect
-         * @description The default redirect is used only where no unit, product or collection has one; null clears it.
+         * Change the organization's default redirect URL
+         * @description The default is used only if neither the unit nor its product or collection has a redirect URL; null clears it.
          */
         patch: operations["updateSettings"];
         trace?: never;
@@ -553,13 +553,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the origins whose pages may call from a browser
-         * @description The CORS allow-list in canonical form, as it was saved.
+         * Get the CORS origins
+         * @description The origins whose pages may call this API from a browser, in canonical form.
          */
         get: operations["getCorsOrigins"];
         /**
-         * Replace the origins whose pages may call from a browser
-         * @description Replaces the whole CORS allow-list; an empty one removes all origins. An entry is an exact origin, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port, which is meant for development. Changes take effect within a minute.
+         * Replace the CORS origins
+         * @description Replaces the whole list of origins whose pages may call this API from a browser; an empty list removes all. An entry is an exact origin, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port, which is meant for development. Changes take effect within a minute.
          */
         put: operations["replaceCorsOrigins"];
         post?: never;
@@ -578,7 +578,7 @@ export interface paths {
         };
         /**
          * Read the feed of events
-         * @description Everything that happened, newest first; with `after`, oldest first. If you continue from the last event of each page, you miss nothing and see nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator sets another period.
+         * @description All events, newest first; with `after`, oldest first. If you continue after the last event of each page, you miss none and get none twice, even if others are added meanwhile. Events are kept for 90 days unless the operator sets another period.
          */
         get: operations["listEvents"];
         put?: never;
@@ -598,7 +598,7 @@ export interface paths {
         };
         /**
          * Watch the feed of events
-         * @description The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event in `Last-Event-ID` or `after`, otherwise with the next event. A comment line is sent every 15 seconds.
+         * @description The same feed as a stream of server-sent events: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event in `Last-Event-ID` or `after`, otherwise with the next new event. A comment line is sent every 15 seconds.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -643,8 +643,8 @@ export interface paths {
         get: operations["listWebhookEndpoints"];
         put?: never;
         /**
-         * Have events sent to an address
-         * @description Registers an address of yours to which events are sent as they happen, signed according to Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be reachable from the Internet; `http:` is accepted only for localhost, if the service is on localhost too.
+         * Create a webhook endpoint
+         * @description Registers a URL of yours to which events are sent as they happen, signed according to Standard Webhooks with the `secret`, which only this response shows. At most 20 per organization. The URL must be reachable from the Internet; `http:` is accepted only for localhost, and only if the service is on localhost too.
          */
         post: operations["createWebhookEndpoint"];
         delete?: never;
@@ -662,21 +662,21 @@ export interface paths {
         };
         /**
          * Get a webhook endpoint
-         * @description One webhook endpoint. It is `paused` when you paused it, or when ten attempts at one event failed.
+         * @description One webhook endpoint. It is `paused` if you paused it, or if ten attempts at one event failed.
          */
         get: operations["getWebhookEndpoint"];
         put?: never;
         post?: never;
         /**
          * Delete a webhook endpoint
-         * @description Nothing more is sent to it, and what was waiting for it is discarded.
+         * @description No more events are sent to it, and those that were waiting for it are discarded.
          */
         delete: operations["deleteWebhookEndpoint"];
         options?: never;
         head?: never;
         /**
          * Change, pause or enable a webhook endpoint
-         * @description Changes only what is given. An endpoint that is enabled again continues with what was waiting when it was paused; for what happened meanwhile, ask for a replay.
+         * @description Changes only the fields that are sent. An endpoint that is enabled again gets the events that were waiting when it was paused; for those that happened meanwhile, ask for a replay.
          */
         patch: operations["updateWebhookEndpoint"];
         trace?: never;
@@ -691,8 +691,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook endpoint a new secret
-         * @description Makes a new signing secret, which only this answer shows. For 24 hours deliveries are signed with each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.
+         * Create a new secret for a webhook endpoint
+         * @description Creates a new signing secret, which only this response shows. The previous secret stays valid for 24 hours: during that time deliveries are signed with both, so that a receiver can change over without a gap. At most five secrets can be valid at a time: a sixth gets 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest expires.
          */
         post: operations["createWebhookSecret"];
         delete?: never;
@@ -712,7 +712,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to a webhook endpoint
-         * @description Records a `webhook_endpoint.test` event, which is sent only to this endpoint, whatever types it asks for.
+         * @description Records a `webhook_endpoint.test` event, which is sent only to this endpoint, whatever its `event_types`.
          */
         post: operations["createWebhookTest"];
         delete?: never;
@@ -751,8 +751,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send events to a webhook endpoint again
-         * @description Sends one event again (`event_id`, of any type), or all kept events since a time (`created_after`) whose types the endpoint asks for. Events that wait for a later attempt are tried at once, counting attempts from 1 again: for one event those of its unit, otherwise all. A paused endpoint gets them when it is enabled. Events keep their ids, so that a receiver can tell what it already has.
+         * Replay events to a webhook endpoint
+         * @description Sends one event again (`event_id`, of any type), or all events kept since a time (`created_after`), of the types that the endpoint asks for. Events that wait for another attempt are sent at once, and their attempts are counted from 1 again: with `event_id` those of the same unit, otherwise all. A paused endpoint gets the events once it is enabled. Events keep their ids, so a receiver can recognize those that it already has.
          */
         post: operations["createWebhookReplay"];
         delete?: never;
@@ -769,8 +769,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * This API as an OpenAPI 3.1 document
-         * @description Everything that can be asked and answered, for tools: generators, linters, importers.
+         * Get the OpenAPI 3.1 document of this API
+         * @description Every request and response, for tools such as generators, linters and importers.
          */
         get: operations["getOpenApiDocument"];
         put?: never;
@@ -789,8 +789,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Open the address of a chip
-         * @description What a phone opens when it reads a chip whose address is here. It redirects to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, because link previews open it too. A value that no tag would write is left out.
+         * Open the URL of a chip
+         * @description What a phone opens when it reads a chip. It redirects to the `redirect_url` of the unit, else to that of its product, its collection, or the organization's default, with the values that the page needs for `POST /v1/taps`. It consumes nothing, because link previews open it too. Malformed values are left out.
          */
         get: operations["getTapRedirect"];
         put?: never;
@@ -806,128 +806,128 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Chip: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description Whether it is a test chip, which has no hardware. */
+            /** @description Whether this is a test chip, which has no hardware. */
             is_test: boolean;
             /** @description The number of taps recorded. */
             scan_count: number;
             /**
-             * @description What the chip's tamper wire said last: `sealed`, `opened` for good, or `unknown`; null for a chip without one.
+             * @description The last known status of the chip's tamper wire: `sealed`, `opened` (final) or `unknown`; null if the chip has no tamper wire.
              * @enum {string|null}
              */
             tamper: "sealed" | "opened" | "unknown" | null;
             /**
              * Format: date-time
-             * @description When the chip was taken out of use for good; null for one that is paired or free.
+             * @description When the chip was retired, which is final; null if it was not.
              */
             retired_at: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["UnitSnapshot"] | null;
         };
         ObservedChip: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description Whether it is a test chip, which has no hardware. */
+            /** @description Whether this is a test chip, which has no hardware. */
             is_test: boolean;
             /** @description The number of taps recorded. */
             scan_count: number;
             /**
-             * @description What the chip's tamper wire said last: `sealed`, `opened` for good, or `unknown`; null for a chip without one.
+             * @description The last known status of the chip's tamper wire: `sealed`, `opened` (final) or `unknown`; null if the chip has no tamper wire.
              * @enum {string|null}
              */
             tamper: "sealed" | "opened" | "unknown" | null;
             /**
              * Format: date-time
-             * @description When the chip was taken out of use for good; null for one that is paired or free.
+             * @description When the chip was retired, which is final; null if it was not.
              */
             retired_at: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description The reads between its recorded taps that were never presented: the sum of `skipped`. */
+            /** @description How many reads between recorded taps were never presented: the sum of `skipped`. */
             skipped_count: number;
-            /** @description The values refused with `chip.invalid_e_value`: made up, damaged, or of another tag. */
+            /** @description How many values were refused with `chip.invalid_e_value`: invented, damaged, or of another tag. */
             refused_count: number;
             /**
              * Format: date-time
-             * @description When the last value was refused; null when none was.
+             * @description When the last value was refused; null if none was.
              */
             last_refused_at: string | null;
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["UnitSnapshot"] | null;
         };
         PairedChip: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description Whether it is a test chip, which has no hardware. */
+            /** @description Whether this is a test chip, which has no hardware. */
             is_test: boolean;
             /** @description The number of taps recorded. */
             scan_count: number;
             /**
-             * @description What the chip's tamper wire said last: `sealed`, `opened` for good, or `unknown`; null for a chip without one.
+             * @description The last known status of the chip's tamper wire: `sealed`, `opened` (final) or `unknown`; null if the chip has no tamper wire.
              * @enum {string|null}
              */
             tamper: "sealed" | "opened" | "unknown" | null;
             /**
              * Format: date-time
-             * @description When the chip was taken out of use for good; null for one that is paired or free.
+             * @description When the chip was retired, which is final; null if it was not.
              */
             retired_at: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["UnitSnapshot"];
         };
         ListedChip: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description Whether it is a test chip, which has no hardware. */
+            /** @description Whether this is a test chip, which has no hardware. */
             is_test: boolean;
             /** @description The number of taps recorded. */
             scan_count: number;
             /**
-             * @description What the chip's tamper wire said last: `sealed`, `opened` for good, or `unknown`; null for a chip without one.
+             * @description The last known status of the chip's tamper wire: `sealed`, `opened` (final) or `unknown`; null if the chip has no tamper wire.
              * @enum {string|null}
              */
             tamper: "sealed" | "opened" | "unknown" | null;
             /**
              * Format: date-time
-             * @description When the chip was taken out of use for good; null for one that is paired or free.
+             * @description When the chip was retired, which is final; null if it was not.
              */
             retired_at: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description The reads between its recorded taps that were never presented: the sum of `skipped`. */
+            /** @description How many reads between recorded taps were never presented: the sum of `skipped`. */
             skipped_count: number;
-            /** @description The values refused with `chip.invalid_e_value`: made up, damaged, or of another tag. */
+            /** @description How many values were refused with `chip.invalid_e_value`: invented, damaged, or of another tag. */
             refused_count: number;
             /**
              * Format: date-time
-             * @description When the last value was refused; null when none was.
+             * @description When the last value was refused; null if none was.
              */
             last_refused_at: string | null;
             /** @description The unit that the chip is paired to. */
             unit: {
                 /**
                  * Format: uuid
-                 * @description Its id.
+                 * @description The id.
                  */
                 id: string;
-                /** @description Your own id for it, unique within the organization. */
+                /** @description Your own id, unique within the organization. */
                 external_id: string | null;
             } | null;
         };
@@ -940,7 +940,7 @@ export interface components {
         ChipReplacement: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -949,21 +949,21 @@ export interface components {
              */
             unit_id: string;
             /**
-             * @description Where it stands. `prepared`: waiting to be sent. `submitted`: sent to the chain. `confirmed`: the unit has the new chip; final. `failed`: the unit keeps its chip, `failure` says why; final.
+             * @description The status. `prepared`: waiting to be sent to the chain. `submitted`: sent to the chain. `confirmed`: the unit has the new chip; final. `failed`: the unit keeps its chip; `failure` says why; final.
              * @enum {string}
              */
             status: "prepared" | "submitted" | "confirmed" | "failed";
             /** @description The chip that is retired. */
             previous_chip_id: string;
-            /** @description The new chip. It takes over when the chain has confirmed. */
+            /** @description The new chip. It becomes the unit's chip once the chain has confirmed it. */
             chip_id: string;
-            /** @description The transaction on chain, once it is known. */
+            /** @description The hash of the transaction on chain, once it is known. */
             transaction_hash: string | null;
             /** @description Why it failed for good, or null. */
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -981,7 +981,7 @@ export interface components {
         Claim: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -990,7 +990,7 @@ export interface components {
              */
             unit_id: string;
             /**
-             * @description Where it stands. `claiming`: on its way, or waiting for the recipient's wallet. `claimed`: the chain says so; final. `expired`: the wallet did not send the transaction in time; final, and the unit is free. `failed`: it cannot succeed any more, `failure` says why; final.
+             * @description The status. `claiming`: on its way to the chain, or waiting for the recipient's wallet. `claimed`: confirmed by the chain; final. `expired`: the wallet did not send the transaction in time, so the unit can still be claimed; final. `failed`: it can no longer succeed; `failure` says why; final.
              * @enum {string}
              */
             status: "claiming" | "claimed" | "expired" | "failed";
@@ -999,24 +999,24 @@ export interface components {
              * @enum {string}
              */
             execution: "service_relay" | "client_broadcast";
-            /** @description The wallet that receives the unit: an EVM address, checksummed when it mixes upper and lower case. */
+            /** @description The wallet that receives the unit: an EVM address. If it has upper-case and lower-case letters, its checksum must be right. */
             recipient: string;
-            /** @description The `sub` of the identity token that came with the request, or null. */
+            /** @description The `sub` of the identity token in the request, or null if there was none. */
             customer_id: string | null;
-            /** @description Ready for `eth_sendTransaction`; null when the service sends it. */
+            /** @description Ready for `eth_sendTransaction`; null if the service sends it. */
             transaction: components["schemas"]["Transaction"] | null;
-            /** @description The transaction on chain, once it is known. */
+            /** @description The hash of the transaction on chain, once it is known. */
             transaction_hash: string | null;
             /** @description Why it failed for good, or null. */
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description Until when the transaction can be sent; null when the service sends it.
+             * @description Until when the transaction can be sent; null if the service sends it.
              */
             expires_at: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -1034,28 +1034,28 @@ export interface components {
         Collection: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /** @description The collection's contract on its chain. */
             contract: components["schemas"]["Contract"];
             /** @description A name for people. */
             name: string | null;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id: string | null;
-            /** @description Where a tap lands: an absolute https URL, or null. */
+            /** @description Where a tap is redirected: an absolute https URL, or null. */
             redirect_url: string | null;
-            /** @description The token's symbol. */
+            /** @description The token symbol. */
             symbol: string;
-            /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
+            /** @description A public description, shown by the token: at most 2,000 characters. */
             description: string | null;
-            /** @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one. */
+            /** @description A public picture, shown by the token: an absolute https URL. Without one the service draws a picture. */
             image_url: string | null;
             /** @description Why the contract could not be deployed, or null. */
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
@@ -1068,12 +1068,12 @@ export interface components {
         CollectionMembership: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /** @description A name for people. */
             name: string | null;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id: string | null;
             /** @description The collection's contract on its chain. */
             contract: components["schemas"]["Contract"];
@@ -1089,102 +1089,102 @@ export interface components {
              */
             chain_id: number;
             /**
-             * @description Where it stands. `deploying`: on its way, for seconds to minutes. `active`: deployed: chips can be paired to its units. `failed`: it could not be deployed; the operator can try it again.
+             * @description The status. `deploying`: being deployed, which takes seconds to minutes. `active`: deployed: chips can be paired to the collection's units. `failed`: it could not be deployed; the operator can retry it.
              * @enum {string}
              */
             status: "deploying" | "active" | "failed";
         };
         CorsOrigins: {
-            /** @description Exact origins, `https://*.example.com` for every subdomain, `http://localhost:*` for every port. */
+            /** @description Origins: an exact one, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port. */
             cors_origins: string[];
         };
         CreateChipReplacement: components["schemas"]["CreateChipReplacementByTest"] | components["schemas"]["CreateChipReplacementEncoded"];
         CreateChipReplacementByTest: {
             /**
-             * @description Whether it is a test chip, which has no hardware.
+             * @description Whether this is a test chip, which has no hardware.
              * @constant
              */
             is_test: true;
         };
         CreateChipReplacementEncoded: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description The one-time value of the tap URL. */
+            /** @description The one-time value in the tap URL. */
             e: string;
-            /** @description The verification code of the tap URL, where the tag gives one. */
+            /** @description The verification code in the tap URL, if it has one. */
             c?: string;
-            /** @description The encrypted file content of the tap URL, with the status of the tamper wire, where the tag gives it. */
+            /** @description The encrypted file content in the tap URL, if it has one: the status of the tamper wire. */
             enc?: string;
             /**
-             * @description Whether it is a test chip, which has no hardware.
+             * @description Whether this is a test chip, which has no hardware.
              * @constant
              */
             is_test?: false;
         };
         CreateClaim: {
-            /** @description The wallet that receives the unit: an EVM address, checksummed when it mixes upper and lower case. */
+            /** @description The wallet that receives the unit: an EVM address. If it has upper-case and lower-case letters, its checksum must be right. */
             recipient: string;
             /**
              * @description Who sends the transaction: the service (the default), or the recipient's own wallet.
              * @enum {string}
              */
             execution?: "service_relay" | "client_broadcast";
-            /** @description A JWT by which your own sign-in names the customer. Single-use; its `sub` is kept as `customer_id`. */
+            /** @description A JWT from your own sign-in that identifies the customer. It can be used only once; its `sub` is stored as `customer_id`. */
             identity_token?: string;
         };
         CreateCollection: {
             /** @description A name for people. */
             name: string;
-            /** @description 1 to 4 characters; derived from the name when absent. */
+            /** @description The token symbol, 1 to 4 characters; derived from the name if absent. */
             symbol?: string;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id?: string;
-            /** @description One of `allowed_chain_ids`; the organization's default network when absent. */
+            /** @description The network, one of `allowed_chain_ids`; the organization's default network if absent. */
             chain_id?: number;
             /**
              * Format: uri
-             * @description Where a tap lands: an absolute https URL, or null.
+             * @description Where a tap is redirected: an absolute https URL, or null.
              */
             redirect_url?: string | null;
-            /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
+            /** @description A public description, shown by the token: at most 2,000 characters. */
             description?: string | null;
             /**
              * Format: uri
-             * @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.
+             * @description A public picture, shown by the token: an absolute https URL. Without one the service draws a picture.
              */
             image_url?: string | null;
         };
         CreateMetadataRefresh: Record<string, never>;
         CreateTap: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description The one-time value of the tap URL. */
+            /** @description The one-time value in the tap URL. */
             e: string;
-            /** @description The verification code of the tap URL, where the tag gives one. */
+            /** @description The verification code in the tap URL, if it has one. */
             c?: string;
-            /** @description The encrypted file content of the tap URL, with the status of the tamper wire, where the tag gives it. */
+            /** @description The encrypted file content in the tap URL, if it has one: the status of the tamper wire. */
             enc?: string;
-            /** @description With an API key only: the session's lifetime in seconds, 600 when absent. */
+            /** @description The lifetime of the session in seconds, by default 600. Only with an API key. */
             ttl?: number;
-            /** @description With an API key only: answers what a tap would answer, and records nothing. */
+            /** @description Returns what a tap would return, but records nothing. Only with an API key. */
             dry_run?: boolean;
-            /** @description Whether to return a receipt, with which anybody can check the tap without the service. */
+            /** @description Whether to return a receipt, with which anybody can verify the tap without the service. */
             receipt?: boolean;
         };
         CreateTapDiagnosis: {
-            /** @description The whole address that a phone opened, or the one it was redirected to. */
+            /** @description The whole URL that a phone opened, or the one that it was redirected to. */
             url: string;
-            /** @description What GetFileSettings answered for file 02h of the tag, in hexadecimal, if you have it. */
+            /** @description The tag's response to GetFileSettings for file 02h, in hexadecimal, if you have it. */
             file_settings?: string;
         };
         CreateTestTap: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
         };
         CreateTransfer: {
-            /** @description The wallet that receives the unit: an EVM address, checksummed when it mixes upper and lower case. */
+            /** @description The wallet that receives the unit: an EVM address. If it has upper-case and lower-case letters, its checksum must be right. */
             recipient: string;
-            /** @description A JWT by which your own sign-in names the customer. Single-use; its `sub` is kept as `customer_id`. */
+            /** @description A JWT from your own sign-in that identifies the customer. It can be used only once; its `sub` is stored as `customer_id`. */
             identity_token?: string;
         };
         CreateUnit: {
@@ -1193,32 +1193,32 @@ export interface components {
              * @description The collection's id.
              */
             collection_id: string;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id?: string | null;
             /** @description A name for people. */
             name?: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. Numbers are stored as IEEE 754 doubles, so send those with more than 15 digits as strings. Whoever taps the unit's chip can read them. */
             attributes?: {
                 [key: string]: unknown;
             } | null;
             /**
              * Format: uri
-             * @description Where a tap lands: an absolute https URL, or null.
+             * @description Where a tap is redirected: an absolute https URL, or null.
              */
             redirect_url?: string | null;
             /**
              * Format: uuid
-             * @description The product, which may have a redirect of its own. The operator of the service makes products.
+             * @description The product, which may have a redirect URL. Products are created by the operator of the service.
              */
             product_id?: string | null;
-            /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
+            /** @description A public description, shown by the token: at most 2,000 characters. */
             description?: string | null;
             /**
              * Format: uri
-             * @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.
+             * @description A public picture, shown by the token: an absolute https URL. Without one the service draws a picture.
              */
             image_url?: string | null;
-            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON. */
+            /** @description Public attributes, shown by the token: at most 50 names, each with a string, a number (IEEE 754 double) or a boolean; at most 8 KiB as JSON. */
             metadata?: {
                 [key: string]: string | number | boolean;
             } | null;
@@ -1229,7 +1229,7 @@ export interface components {
              * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url: string;
-            /** @description The types of events that it asks for; null, or absent at creation, for all. */
+            /** @description The types of events to send; null for all, which is the default. */
             event_types?: ("collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test")[] | null;
             /** @description A note for people. */
             description?: string | null;
@@ -1251,7 +1251,7 @@ export interface components {
         CreatedWebhookEndpoint: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -1259,12 +1259,12 @@ export interface components {
              * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url: string;
-            /** @description The types of events that it asks for; null, or absent at creation, for all. */
+            /** @description The types of events to send; null for all, which is the default. */
             event_types: ("collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test")[] | null;
             /** @description A note for people. */
             description: string | null;
             /**
-             * @description Where it stands. `enabled`: events are sent to it `paused`: nothing is sent until you enable it again; `failure` says why if it was not you
+             * @description The status. `enabled`: events are sent to it. `paused`: no events are sent until you enable it again; `failure` says why if you did not pause it yourself.
              * @enum {string}
              */
             status: "enabled" | "paused";
@@ -1272,38 +1272,38 @@ export interface components {
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description What deliveries are signed with (Standard Webhooks). Shown here and never again. */
+            /** @description The secret that signs deliveries (Standard Webhooks). It is shown only here. */
             secret: string;
         };
         Event: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /** @description What happened. Types are added over time: skip unknown ones. */
             type: components["schemas"]["KnownEventType"] | string;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /**
              * Format: uuid
-             * @description The unit it is about, or null.
+             * @description The unit that the event is about, or null.
              */
             unit_id: string | null;
             /**
              * Format: uuid
-             * @description The collection it is about, or null.
+             * @description The collection that the event is about, or null.
              */
             collection_id: string | null;
-            /** @description Whether it is about a unit with a test chip, or a test that you asked for. */
+            /** @description Whether the event is about a unit with a test chip, or is a test event that you asked for. */
             is_test: boolean;
-            /** @description The resource as its GET showed it at that moment. */
+            /** @description The resource as a GET would have returned it at that moment. */
             data: {
                 [key: string]: unknown;
             };
@@ -1315,7 +1315,7 @@ export interface components {
             pagination: components["schemas"]["Pagination"];
         };
         Failure: {
-            /** @description A stable code. Codes are added over time: treat an unknown one as a failure of no special kind. */
+            /** @description A stable code. Codes are added over time: treat an unknown one as a generic failure. */
             code: components["schemas"]["KnownFailureCode"] | string;
             /** @description For people. The wording may change: never match on it. */
             message: string;
@@ -1323,7 +1323,7 @@ export interface components {
         MetadataRefresh: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -1332,17 +1332,17 @@ export interface components {
              */
             collection_id: string;
             /**
-             * @description Where it stands. `prepared`: waiting to be sent. `submitted`: sent to the chain. `confirmed`: announced; final. `failed`: not announced, `failure` says why; final.
+             * @description The status. `prepared`: waiting to be sent to the chain. `submitted`: sent to the chain. `confirmed`: announced on chain; final. `failed`: not announced; `failure` says why; final.
              * @enum {string}
              */
             status: "prepared" | "submitted" | "confirmed" | "failed";
-            /** @description The transaction on chain, once it is known. */
+            /** @description The hash of the transaction on chain, once it is known. */
             transaction_hash: string | null;
             /** @description Why it failed for good, or null. */
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -1353,15 +1353,15 @@ export interface components {
         };
         Ownership: {
             /**
-             * @description Where it stands. `unissued`: it has no token yet. `custody`: issued and in the service's custody: it can be claimed. `owned`: a person has it.
+             * @description The status. `unissued`: it has no token yet. `custody`: issued and in the service's custody: it can be claimed. `owned`: a person owns it.
              * @enum {string}
              */
             status: "unissued" | "custody" | "owned";
-            /** @description The owner's address, checksummed, according to the chain at the confirmation depth; null unless `owned`. */
+            /** @description The owner's address (checksummed), as confirmed by the chain; null unless `owned`. */
             owner: string | null;
             /**
              * Format: date-time
-             * @description When it last changed; null before the token is issued.
+             * @description When the ownership last changed; null before the token is issued.
              */
             updated_at: string | null;
         };
@@ -1373,7 +1373,7 @@ export interface components {
              */
             unit_id: string;
             /**
-             * @description Whether it is a test chip, which has no hardware.
+             * @description Whether this is a test chip, which has no hardware.
              * @constant
              */
             is_test: true;
@@ -1384,16 +1384,16 @@ export interface components {
              * @description The unit's id.
              */
             unit_id: string;
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description The one-time value of the tap URL. */
+            /** @description The one-time value in the tap URL. */
             e: string;
-            /** @description The verification code of the tap URL, where the tag gives one. */
+            /** @description The verification code in the tap URL, if it has one. */
             c?: string;
-            /** @description The encrypted file content of the tap URL, with the status of the tamper wire, where the tag gives it. */
+            /** @description The encrypted file content in the tap URL, if it has one: the status of the tamper wire. */
             enc?: string;
             /**
-             * @description Whether it is a test chip, which has no hardware.
+             * @description Whether this is a test chip, which has no hardware.
              * @constant
              */
             is_test?: false;
@@ -1413,10 +1413,10 @@ export interface components {
         PublishableKey: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
-            /** @description The key itself. It is safe in browser code and grants nothing but taps. */
+            /** @description The key itself. It is safe in browser code: it only allows taps. */
             key: string;
             /**
              * @description Only `live` keys are issued.
@@ -1427,19 +1427,19 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
         CurrentSessionToken: {
             /**
              * Format: date-time
-             * @description When it stops being valid.
+             * @description When it expires.
              */
             expires_at: string;
             /** @description What the session is bound to. */
             scope: {
-                /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+                /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
                 chip_id: string;
                 /**
                  * Format: uuid
@@ -1454,16 +1454,16 @@ export interface components {
             };
         };
         IssuedSessionToken: {
-            /** @description The token, shown once. Send it as a bearer credential. */
+            /** @description The token, shown only once. Send it as `Authorization: Bearer <token>`. */
             token: string;
             /**
              * Format: date-time
-             * @description When it stops being valid.
+             * @description When it expires.
              */
             expires_at: string;
             /** @description What the session is bound to. */
             scope: {
-                /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+                /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
                 chip_id: string;
                 /**
                  * Format: uuid
@@ -1494,11 +1494,11 @@ export interface components {
              * @constant
              */
             crv: "P-256";
-            /** @description The point's x, as base64url. */
+            /** @description The x coordinate of the point, as base64url. */
             x: string;
-            /** @description The point's y, as base64url. */
+            /** @description The y coordinate of the point, as base64url. */
             y: string;
-            /** @description The key's name in a receipt's header: its thumbprint (RFC 7638). */
+            /** @description The id of the key, as in the header of a receipt: its thumbprint (RFC 7638). */
             kid: string;
             /**
              * @description The signature algorithm.
@@ -1516,15 +1516,15 @@ export interface components {
             keys: components["schemas"]["ReceiptKey"][];
         };
         ReplaceCorsOrigins: {
-            /** @description Exact origins, `https://*.example.com` for every subdomain, `http://localhost:*` for every port. */
+            /** @description Origins: an exact one, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port. */
             cors_origins: string[];
         };
         Settings: {
-            /** @description Where a tap leads if no unit, product or collection has a redirect. */
+            /** @description Where a tap is redirected if neither the unit nor its product or collection has a redirect URL. */
             default_redirect_url: string | null;
-            /** @description The network of collections that name none. Read-only. */
+            /** @description The network of a collection that is created without `chain_id`. Read-only. */
             default_chain_id: number | null;
-            /** @description The networks that an explicit `chain_id` may name. Read-only. */
+            /** @description The networks that a collection may be created on. Read-only. */
             allowed_chain_ids: number[];
         };
         Tap: {
@@ -1537,11 +1537,11 @@ export interface components {
             chip: components["schemas"]["Chip"];
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["Unit"];
-            /** @description Where this tap leads: the redirect of the unit, product, collection or organization. */
+            /** @description Where this tap is redirected: the redirect URL of the unit, product, collection or organization, or null. */
             redirect_url: string | null;
             /** @description The session of the person who tapped. */
             session_token: components["schemas"]["IssuedSessionToken"];
-            /** @description The receipt of the tap if one was asked for, else null. */
+            /** @description The receipt of the tap if you asked for one, else null. */
             receipt: string | null;
         };
         DryRunTap: {
@@ -1554,56 +1554,56 @@ export interface components {
             chip: components["schemas"]["Chip"];
             /** @description The unit that the chip is paired to. */
             unit: components["schemas"]["Unit"];
-            /** @description Where this tap leads: the redirect of the unit, product, collection or organization. */
+            /** @description Where this tap is redirected: the redirect URL of the unit, product, collection or organization, or null. */
             redirect_url: string | null;
-            /** @description Null: no session begins. */
+            /** @description Null: no session was started. */
             session_token: components["schemas"]["IssuedSessionToken"] | null;
-            /** @description Null: there is no tap to give a receipt for. */
+            /** @description Null: there is no tap to certify. */
             receipt: string | null;
         };
         TapDiagnosis: {
-            /** @description The chip that the address names, or null. */
+            /** @description The chip that the URL names, or null. */
             chip_id: string | null;
-            /** @description The result; `accepted` if the address is a new one of this chip. The chip's unit is not considered: a tap of a chip that is not paired yet, or was retired, still gets `unit.not_found`. Verdicts are added over time: `advice` says what to do about each. */
+            /** @description The result; `accepted` if the URL is genuine and new. The unit is not considered: a tap of a chip that is not paired yet, or was retired, still gets `unit.not_found`. Verdicts are added over time: `advice` says what to do about each. */
             verdict: components["schemas"]["KnownTapVerdict"] | string;
-            /** @description The checks in order, up to the first that fails, except that a failed `case` or `key_version` does not end them. */
+            /** @description The checks in order, up to the first that fails; only after a failed `case` or `key_version` they continue. */
             checks: {
-                /** @description What was looked at. */
+                /** @description What was checked. */
                 name: components["schemas"]["KnownTapCheck"] | string;
                 /** @description Whether it passed. */
                 passed: boolean;
-                /** @description What was found, in the encoding station's terms. */
+                /** @description What was found, in the terms of an encoding station. */
                 detail: string;
             }[];
-            /** @description What to do about it. */
+            /** @description What to do about the verdict. */
             advice: string;
         };
         TapReceipt: {
-            /** @description A compact JWS which says that the service has verified this tap, of which unit and at which read, but never whose it is. Its keys are at `/.well-known/jwks.json`. */
+            /** @description A compact JWS which says that the service has verified this tap, of which token and at which read, but never who owns it. The keys are at `/.well-known/jwks.json`. */
             receipt: string;
         };
         TapRecord: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
             /**
              * Format: uuid
              * @description The unit's id.
              */
             unit_id: string;
-            /** @description Whether it is a tap of a test chip. */
+            /** @description Whether this is a tap of a test chip. */
             is_test: boolean;
             /** @description The chip's read counter at this tap. */
             counter: number;
-            /** @description Reads since the previous recorded tap that were never presented. */
+            /** @description How many reads since the previous recorded tap were never presented. */
             skipped: number;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
@@ -1614,20 +1614,20 @@ export interface components {
             pagination: components["schemas"]["Pagination"];
         };
         TestTap: {
-            /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+            /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
             chip_id: string;
-            /** @description The one-time value of the tap URL. */
+            /** @description The one-time value in the tap URL. */
             e: string;
-            /** @description The read counter that the emitted value carries. */
+            /** @description The read counter in the emitted value. */
             count: number;
         };
         Token: {
             /**
-             * @description Where it stands. `pending`: not issued yet: pair a chip, or wait. `active`: issued: the unit can be claimed.
+             * @description The status. `pending`: not issued yet: pair a chip, or wait if one is paired. `active`: issued: the unit can be claimed.
              * @enum {string}
              */
             status: "pending" | "active";
-            /** @description The token's number in its collection, from 1; null until the token is active. */
+            /** @description The number of the token in its collection, from 1; null until the token is active. */
             serial: number | null;
         };
         Transaction: {
@@ -1638,9 +1638,9 @@ export interface components {
             chain_id: number;
             /** @description The only address that can send it. */
             from: string;
-            /** @description The contract. */
+            /** @description The address of the contract. */
             to: string;
-            /** @description The call, as hexadecimal bytes. */
+            /** @description The call data, in hexadecimal. */
             data: string;
             /**
              * @description Always zero.
@@ -1651,7 +1651,7 @@ export interface components {
         Transfer: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -1660,30 +1660,30 @@ export interface components {
              */
             unit_id: string;
             /**
-             * @description Where it stands. `prepared`: waiting for the owner's wallet, or for the chain. `confirmed`: the chain says so; final. `expired`: the wallet did not send the transaction in time; final, and the unit is free. `failed`: it cannot succeed any more, `failure` says why; final.
+             * @description The status. `prepared`: waiting for the owner's wallet, or on its way to the chain. `confirmed`: confirmed by the chain; final. `expired`: the wallet did not send the transaction in time, so the owner stays the same; final. `failed`: it can no longer succeed; `failure` says why; final.
              * @enum {string}
              */
             status: "prepared" | "confirmed" | "expired" | "failed";
-            /** @description The owner, who is the only one to send the transaction. */
+            /** @description The owner, the only address that can send the transaction. */
             sender: string;
-            /** @description The wallet that receives the unit: an EVM address, checksummed when it mixes upper and lower case. */
+            /** @description The wallet that receives the unit: an EVM address. If it has upper-case and lower-case letters, its checksum must be right. */
             recipient: string;
-            /** @description The `sub` of the identity token that came with the request, or null. */
+            /** @description The `sub` of the identity token in the request, or null if there was none. */
             customer_id: string | null;
             /** @description Ready for `eth_sendTransaction` by the owner's wallet. */
             transaction: components["schemas"]["Transaction"];
-            /** @description The transaction on chain, once it is known. */
+            /** @description The hash of the transaction on chain, once it is known. */
             transaction_hash: string | null;
             /** @description Why it failed for good, or null. */
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description When it stops being valid.
+             * @description When it expires.
              */
             expires_at: string;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -1701,57 +1701,57 @@ export interface components {
         Unit: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id: string | null;
             /** @description A name for people. */
             name: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. Numbers are stored as IEEE 754 doubles, so send those with more than 15 digits as strings. Whoever taps the unit's chip can read them. */
             attributes: {
                 [key: string]: unknown;
             } | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description Where a tap lands: an absolute https URL, or null. */
+            /** @description Where a tap is redirected: an absolute https URL, or null. */
             redirect_url: string | null;
             /** @description The collection that the unit belongs to. */
             collection: components["schemas"]["CollectionMembership"] | null;
             /**
              * Format: uuid
-             * @description The product, which may have a redirect of its own. The operator of the service makes products.
+             * @description The product, which may have a redirect URL. Products are created by the operator of the service.
              */
             product_id: string | null;
-            /** @description The paired chip; null before the pairing. */
+            /** @description The paired chip; null if none is paired. */
             chip_id: string | null;
-            /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
+            /** @description A public description, shown by the token: at most 2,000 characters. */
             description: string | null;
-            /** @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one. */
+            /** @description A public picture, shown by the token: an absolute https URL. Without one the service draws a picture. */
             image_url: string | null;
-            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON. */
+            /** @description Public attributes, shown by the token: at most 50 names, each with a string, a number (IEEE 754 double) or a boolean; at most 8 KiB as JSON. */
             metadata: {
                 [key: string]: string | number | boolean;
             } | null;
-            /** @description Who owns the unit. It follows claims, transfers and, after the service's release, whatever holders do by themselves. */
+            /** @description Who owns the unit. It follows claims and transfers and, once the operator has released the contracts, transfers that holders make without the service. */
             ownership: components["schemas"]["Ownership"];
         };
         ListedUnit: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id: string | null;
             /** @description A name for people. */
             name: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
@@ -1764,23 +1764,23 @@ export interface components {
         UnitSnapshot: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id: string | null;
             /** @description A name for people. */
             name: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. Numbers are stored as IEEE 754 doubles, so send those with more than 15 digits as strings. Whoever taps the unit's chip can read them. */
             attributes: {
                 [key: string]: unknown;
             } | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
-            /** @description Where a tap lands: an absolute https URL, or null. */
+            /** @description Where a tap is redirected: an absolute https URL, or null. */
             redirect_url: string | null;
             /** @description The collection that the unit belongs to. */
             collection: components["schemas"]["CollectionMembership"] | null;
@@ -1788,51 +1788,51 @@ export interface components {
         UpdateCollection: {
             /**
              * Format: uri
-             * @description Where a tap lands: an absolute https URL, or null.
+             * @description Where a tap is redirected: an absolute https URL, or null.
              */
             redirect_url: string | null;
-            /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
+            /** @description A public description, shown by the token: at most 2,000 characters. */
             description?: string | null;
             /**
              * Format: uri
-             * @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.
+             * @description A public picture, shown by the token: an absolute https URL. Without one the service draws a picture.
              */
             image_url?: string | null;
         };
         UpdateSettings: {
             /**
              * Format: uri
-             * @description Where a tap leads if no unit, product or collection has a redirect.
+             * @description Where a tap is redirected if neither the unit nor its product or collection has a redirect URL.
              */
             default_redirect_url: string | null;
         };
         UpdateUnit: {
-            /** @description Your own id for it, unique within the organization. */
+            /** @description Your own id, unique within the organization. */
             external_id?: string | null;
             /** @description A name for people. */
             name?: string | null;
-            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit. */
+            /** @description Your own keys and values: at most 16 KiB as JSON, 8 levels. Numbers are stored as IEEE 754 doubles, so send those with more than 15 digits as strings. Whoever taps the unit's chip can read them. */
             attributes?: {
                 [key: string]: unknown;
             } | null;
             /**
              * Format: uri
-             * @description Where a tap lands: an absolute https URL, or null.
+             * @description Where a tap is redirected: an absolute https URL, or null.
              */
             redirect_url?: string | null;
             /**
              * Format: uuid
-             * @description The product, which may have a redirect of its own. The operator of the service makes products.
+             * @description The product, which may have a redirect URL. Products are created by the operator of the service.
              */
             product_id?: string | null;
-            /** @description What it is, for everybody to read: at most 2,000 characters, shown by its token. */
+            /** @description A public description, shown by the token: at most 2,000 characters. */
             description?: string | null;
             /**
              * Format: uri
-             * @description A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.
+             * @description A public picture, shown by the token: an absolute https URL. Without one the service draws a picture.
              */
             image_url?: string | null;
-            /** @description What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON. */
+            /** @description Public attributes, shown by the token: at most 50 names, each with a string, a number (IEEE 754 double) or a boolean; at most 8 KiB as JSON. */
             metadata?: {
                 [key: string]: string | number | boolean;
             } | null;
@@ -1843,12 +1843,12 @@ export interface components {
              * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url?: string;
-            /** @description The types of events that it asks for; null, or absent at creation, for all. */
+            /** @description The types of events to send; null for all, which is the default. */
             event_types?: ("collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test")[] | null;
             /** @description A note for people. */
             description?: string | null;
             /**
-             * @description `paused` stops deliveries; `enabled` continues with what was waiting. What happens meanwhile is not sent by itself: ask for a replay.
+             * @description `paused` stops deliveries; `enabled` continues with the events that were waiting. Events that happen during the pause are not sent by themselves: ask for a replay.
              * @enum {string}
              */
             status?: "enabled" | "paused";
@@ -1856,7 +1856,7 @@ export interface components {
         WebhookDelivery: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -1867,19 +1867,19 @@ export interface components {
             /** @description The number of the attempt at this event; it starts at 1 again after a replay, and after the endpoint is enabled again. */
             attempt: number;
             /**
-             * @description `delivered` when the endpoint answered 2xx within 10 seconds.
+             * @description `delivered` if the endpoint responded with 2xx within 10 seconds.
              * @enum {string}
              */
             status: "delivered" | "failed";
-            /** @description The HTTP status, or null. */
+            /** @description The HTTP status of the endpoint's response, or null if there was none. */
             response_status: number | null;
             /** @description Why it failed, for people, or null. */
             error: string | null;
-            /** @description How long it took. */
+            /** @description How long the attempt took. */
             milliseconds: number;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
@@ -1892,7 +1892,7 @@ export interface components {
         WebhookEndpoint: {
             /**
              * Format: uuid
-             * @description Its id.
+             * @description The id.
              */
             id: string;
             /**
@@ -1900,12 +1900,12 @@ export interface components {
              * @description Where events are sent: an https URL that is reachable from the Internet. Redirects are not followed.
              */
             url: string;
-            /** @description The types of events that it asks for; null, or absent at creation, for all. */
+            /** @description The types of events to send; null for all, which is the default. */
             event_types: ("collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test")[] | null;
             /** @description A note for people. */
             description: string | null;
             /**
-             * @description Where it stands. `enabled`: events are sent to it `paused`: nothing is sent until you enable it again; `failure` says why if it was not you
+             * @description The status. `enabled`: events are sent to it. `paused`: no events are sent until you enable it again; `failure` says why if you did not pause it yourself.
              * @enum {string}
              */
             status: "enabled" | "paused";
@@ -1913,7 +1913,7 @@ export interface components {
             failure: components["schemas"]["Failure"] | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
@@ -1926,66 +1926,66 @@ export interface components {
         WebhookReplay: {
             /**
              * Format: uuid
-             * @description The endpoint that gets events again.
+             * @description The endpoint that the events are sent to.
              */
             endpoint_id: string;
-            /** @description Since when; null for a single event. */
+            /** @description The time since which events are sent again; null for a single event. */
             created_after: string | null;
             /**
              * Format: uuid
-             * @description The single event; null for all events since a time.
+             * @description The event that is sent again; null for all events since a time.
              */
             event_id: string | null;
             /**
              * Format: date-time
-             * @description When it was recorded.
+             * @description When it was created.
              */
             created_at: string;
         };
         /**
-         * @description Every `error.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.
+         * @description Every `error.code` known today. Each has a page: `{docs_url}/errors/{code}`.
          * @enum {string}
          */
         KnownErrorCode: "validation.failed" | "auth.unauthorized" | "auth.forbidden" | "session_token.invalid_or_expired" | "session_token.wrong_chip" | "not_found.resource" | "request.method_not_allowed" | "request.too_large" | "request.unsupported_media_type" | "rate_limit.exceeded" | "quota.exceeded" | "idempotency.key_conflict" | "idempotency.in_progress" | "collection.not_found" | "collection.already_exists" | "collection.not_active" | "tap.not_found" | "metadata_refresh.not_found" | "metadata_refresh.unsupported" | "unit.not_found" | "unit.already_exists" | "unit.not_minted" | "unit.issuance_pending" | "chip.not_found" | "chip.invalid_e_value" | "chip.already_scanned" | "chip.not_a_test_chip" | "chip.already_paired" | "chip.bulk_mixed_collections" | "chip.bulk_pending" | "event.not_found" | "webhook_endpoint.not_found" | "webhook_endpoint.paused" | "claim.not_found" | "claim.in_progress" | "claim.already_to_recipient" | "claim.already_claimed" | "claim.owner_unknown" | "transfer.not_found" | "transfer.in_progress" | "transfer.already_to_recipient" | "transfer.owner_unknown" | "chip_replacement.not_found" | "chip_replacement.in_progress" | "chip_replacement.locked" | "internal.error";
         /**
-         * @description Every `failure.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.
+         * @description Every `failure.code` known today. Each has a page: `{docs_url}/errors/{code}`.
          * @enum {string}
          */
         KnownFailureCode: "collection.deployment_reverted" | "unit.issuance_reverted" | "claim.already_claimed" | "claim.superseded" | "transfer.superseded" | "chip_replacement.locked" | "chip_replacement.reverted" | "metadata_refresh.reverted" | "webhook_endpoint.given_up" | "internal.error";
         /**
-         * @description Every type of event that is known today.
+         * @description Every type of event known today.
          * @enum {string}
          */
         KnownEventType: "collection.active" | "collection.failed" | "unit.created" | "unit.issued" | "chip.paired" | "chip.tampered" | "tap.recorded" | "claim.created" | "claim.claimed" | "claim.expired" | "claim.failed" | "transfer.created" | "transfer.confirmed" | "transfer.expired" | "transfer.failed" | "chip_replacement.created" | "chip_replacement.confirmed" | "chip_replacement.failed" | "ownership.changed" | "webhook_endpoint.paused" | "webhook_endpoint.test";
         /**
-         * @description Every verdict of a tap's diagnosis that is known today.
+         * @description Every verdict of a tap diagnosis known today.
          * @enum {string}
          */
         KnownTapVerdict: "accepted" | "already_scanned" | "not_an_address" | "no_values" | "wrong_parameter" | "mirroring_off" | "wrong_offset" | "truncated_mirror" | "plain_mirror" | "counter_mirror_missing" | "lrp" | "lower_case" | "unknown_chip" | "uid_only" | "uid_missing" | "factory_key" | "master_key_on_tag" | "key_of_another_derivation" | "keys_swapped" | "wrong_key_slot" | "wrong_key_version" | "wrong_key_set" | "wrong_meta_key" | "wrong_file_key" | "other_chip" | "mac_missing" | "mac_input" | "mac_half" | "enc_missing" | "enc_not_ordered" | "wire_off" | "wire_unreadable" | "file_writable" | "not_file_settings" | "settings_differ";
         /**
-         * @description Every check of a tap's diagnosis that is known today.
+         * @description Every check of a tap diagnosis known today.
          * @enum {string}
          */
         KnownTapCheck: "address" | "template" | "case" | "chip" | "meta_key" | "file_key" | "file_content" | "file_settings" | "key_version" | "counter";
         /** @description Every error has this form, whatever the endpoint or status. */
         ApiError: {
             error: {
-                /** @description A stable code. Codes are added over time: treat an unknown one as a failure of no special kind. */
+                /** @description A stable code. Codes are added over time: treat an unknown one as a generic failure. */
                 code: components["schemas"]["KnownErrorCode"] | string;
                 /** @description For people. The wording may change: never match on it. */
                 message: string;
-                /** @description The id of the request; the same as in `X-Request-Id`. */
+                /** @description The id of the request, the same as in `X-Request-Id`. */
                 request_id: string;
                 /**
                  * Format: uri
-                 * @description The page on this code.
+                 * @description The page about this code.
                  */
                 doc_url: string;
-                /** @description Present on `validation.failed` and on nothing else. */
+                /** @description Present only on `validation.failed`. */
                 details?: {
                     /** @description What is wrong with the request as a whole. */
                     formErrors: string[];
-                    /** @description What is wrong with its top-level fields. */
+                    /** @description What is wrong with each top-level field. */
                     fieldErrors: {
                         [key: string]: string[];
                     };
@@ -1997,21 +1997,21 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description The id of the request, to quote when you ask for support. */
+        /** @description The id of the request: quote it when you ask for support. */
         "X-Request-Id": string;
-        /** @description Requests that the tightest bucket holds. */
+        /** @description How many requests the tightest rate-limit bucket holds. */
         "X-RateLimit-Limit": number;
-        /** @description Requests that it has left. */
+        /** @description How many requests that bucket has left. */
         "X-RateLimit-Remaining": number;
-        /** @description When it is full again, in Unix seconds. */
+        /** @description When that bucket is full again, in Unix seconds. */
         "X-RateLimit-Reset": number;
         /** @description Whole seconds to wait before sending the same request again. */
         "Retry-After": number;
-        /** @description `true` when this is the kept answer to an earlier request with the same key. */
+        /** @description `true` if this is the stored response to an earlier request with the same key. */
         "Idempotent-Replayed": "true";
-        /** @description The address of what was recorded. */
+        /** @description The URL of what was created. */
         Location: string;
-        /** @description The scheme that is expected. */
+        /** @description The expected authentication scheme. */
         "WWW-Authenticate": "Bearer";
     };
     pathItems: never;
@@ -2027,7 +2027,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2040,16 +2040,16 @@ export interface operations {
                          * @constant
                          */
                         service: "service-api";
-                        /** @description The address of the documentation. */
+                        /** @description The URL of the documentation. */
                         docs: string;
-                        /** @description The versions that are served. */
+                        /** @description The versions of the API that the service has. */
                         api_versions: string[];
                         /** @description The path of the health check. */
                         health: string;
                     };
                 };
             };
-            /** @description There is no such thing in your organization. `not_found.resource` */
+            /** @description Not found in your organization. `not_found.resource` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2059,7 +2059,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Not by this method. `request.method_not_allowed` */
+            /** @description The method is not allowed. `request.method_not_allowed` */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2069,7 +2069,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2090,7 +2090,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2108,19 +2108,19 @@ export interface operations {
                          * @constant
                          */
                         service: "service-api";
-                        /** @description The address of this API. */
+                        /** @description The URL of this API. */
                         api_base_url: string;
-                        /** @description The id of the request; the same as in `X-Request-Id`. */
+                        /** @description The id of the request, the same as in `X-Request-Id`. */
                         request_id: string;
                         /**
                          * Format: date-time
-                         * @description The service's time.
+                         * @description The time of the service.
                          */
                         timestamp: string;
                     };
                 };
             };
-            /** @description There is no such thing in your organization. `not_found.resource` */
+            /** @description Not found in your organization. `not_found.resource` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2130,7 +2130,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Not by this method. `request.method_not_allowed` */
+            /** @description The method is not allowed. `request.method_not_allowed` */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2140,7 +2140,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2155,15 +2155,15 @@ export interface operations {
     listTaps: {
         parameters: {
             query?: {
-                /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+                /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
                 chip_id?: string;
                 /** @description The unit's id. */
                 unit_id?: string;
-                /** @description Only what was recorded at this time or later (inclusive): ISO 8601 in UTC. */
+                /** @description Only taps recorded at this time or later (inclusive): ISO 8601 in UTC. */
                 created_after?: string;
-                /** @description Only what was recorded before this time (exclusive): ISO 8601 in UTC. */
+                /** @description Only taps recorded before this time (exclusive): ISO 8601 in UTC. */
                 created_before?: string;
-                /** @description Whether it is a test chip, which has no hardware. */
+                /** @description Whether this is a test chip, which has no hardware. */
                 is_test?: boolean;
                 /** @description The most entries of a page. */
                 limit?: number;
@@ -2176,7 +2176,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2189,7 +2189,7 @@ export interface operations {
                     "application/json": components["schemas"]["TapRecordList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2202,7 +2202,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2227,7 +2227,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2260,7 +2260,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2272,7 +2272,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2286,7 +2286,7 @@ export interface operations {
                     "application/json": components["schemas"]["DryRunTap"];
                 };
             };
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2300,7 +2300,7 @@ export interface operations {
                     "application/json": components["schemas"]["Tap"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2313,7 +2313,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2337,7 +2337,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `chip.not_found`, `unit.not_found` */
+            /** @description Not found in your organization. `chip.not_found`, `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2350,7 +2350,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2390,7 +2390,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The request is well formed and cannot be fulfilled. `chip.invalid_e_value` */
+            /** @description The request is well formed but cannot be fulfilled. `chip.invalid_e_value` */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2417,7 +2417,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2458,7 +2458,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2471,7 +2471,7 @@ export interface operations {
                     "application/json": components["schemas"]["TapReceipt"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2484,7 +2484,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2495,7 +2495,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `tap.not_found` */
+            /** @description Not found in your organization. `tap.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2522,7 +2522,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2564,7 +2564,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2577,7 +2577,7 @@ export interface operations {
                     "application/json": components["schemas"]["TestTap"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2590,7 +2590,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2601,7 +2601,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `chip.not_found` */
+            /** @description Not found in your organization. `chip.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2640,7 +2640,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The request is well formed and cannot be fulfilled. `chip.not_a_test_chip` */
+            /** @description The request is well formed but cannot be fulfilled. `chip.not_a_test_chip` */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2667,7 +2667,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2705,7 +2705,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2715,7 +2715,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReceiptKeys"];
                 };
             };
-            /** @description There is no such thing in your organization. `not_found.resource` */
+            /** @description Not found in your organization. `not_found.resource` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2725,7 +2725,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Not by this method. `request.method_not_allowed` */
+            /** @description The method is not allowed. `request.method_not_allowed` */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2735,7 +2735,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2771,7 +2771,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2784,7 +2784,7 @@ export interface operations {
                     "application/json": components["schemas"]["TapDiagnosis"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2797,7 +2797,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2848,7 +2848,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2880,7 +2880,7 @@ export interface operations {
     listChips: {
         parameters: {
             query?: {
-                /** @description Whether it is a test chip, which has no hardware. */
+                /** @description Whether this is a test chip, which has no hardware. */
                 is_test?: boolean;
                 /** @description The most entries of a page. */
                 limit?: number;
@@ -2893,7 +2893,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2906,7 +2906,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChipList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2919,7 +2919,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2944,7 +2944,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2977,7 +2977,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2989,7 +2989,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3004,7 +3004,7 @@ export interface operations {
                     "application/json": components["schemas"]["PairedChip"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3017,7 +3017,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3041,7 +3041,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found`, `chip.not_found` */
+            /** @description Not found in your organization. `unit.not_found`, `chip.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3054,7 +3054,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `collection.not_active`, `chip.already_paired`, `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `collection.not_active`, `chip.already_paired`, `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3094,7 +3094,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The request is well formed and cannot be fulfilled. `chip.invalid_e_value` */
+            /** @description The request is well formed but cannot be fulfilled. `chip.invalid_e_value` */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3121,7 +3121,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3154,7 +3154,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3166,7 +3166,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3183,7 +3183,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3196,7 +3196,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3220,7 +3220,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found`, `chip.not_found` */
+            /** @description Not found in your organization. `unit.not_found`, `chip.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3233,7 +3233,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `chip.bulk_pending`, `collection.not_active`, `chip.already_paired`, `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `chip.bulk_pending`, `collection.not_active`, `chip.already_paired`, `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3273,7 +3273,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The request is well formed and cannot be fulfilled. `chip.bulk_mixed_collections`, `chip.invalid_e_value` */
+            /** @description The request is well formed but cannot be fulfilled. `chip.bulk_mixed_collections`, `chip.invalid_e_value` */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3300,7 +3300,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3334,14 +3334,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+                /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
                 chip_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3354,7 +3354,7 @@ export interface operations {
                     "application/json": components["schemas"]["ObservedChip"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3367,7 +3367,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3378,7 +3378,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `chip.not_found` */
+            /** @description Not found in your organization. `chip.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3405,7 +3405,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3437,15 +3437,15 @@ export interface operations {
     listUnits: {
         parameters: {
             query?: {
-                /** @description Your own id for it, unique within the organization. */
+                /** @description Your own id, unique within the organization. */
                 external_id?: string;
                 /** @description The collection's id. */
                 collection_id?: string;
-                /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+                /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
                 chip_id?: string;
-                /** @description Whether the token was issued. */
+                /** @description Whether the token has been issued. */
                 token_status?: "pending" | "active";
-                /** @description Who has it: nobody yet, the service, or a person. */
+                /** @description Who has the token: nobody yet, the service, or a person. */
                 ownership_status?: "unissued" | "custody" | "owned";
                 /** @description The most entries of a page. */
                 limit?: number;
@@ -3458,7 +3458,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3471,7 +3471,7 @@ export interface operations {
                     "application/json": components["schemas"]["UnitList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3484,7 +3484,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3509,7 +3509,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3542,7 +3542,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3554,7 +3554,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3569,7 +3569,7 @@ export interface operations {
                     "application/json": components["schemas"]["Unit"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3582,7 +3582,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3606,7 +3606,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `collection.not_found` */
+            /** @description Not found in your organization. `collection.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3619,7 +3619,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `unit.already_exists`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `unit.already_exists`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3673,7 +3673,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3714,7 +3714,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3727,7 +3727,7 @@ export interface operations {
                     "application/json": components["schemas"]["Unit"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3740,7 +3740,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3751,7 +3751,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3778,7 +3778,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3823,7 +3823,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3836,7 +3836,7 @@ export interface operations {
                     "application/json": components["schemas"]["Unit"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3849,7 +3849,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3860,7 +3860,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3873,7 +3873,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `unit.already_exists` */
+            /** @description The current state does not allow this. `unit.already_exists` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3926,7 +3926,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3958,7 +3958,7 @@ export interface operations {
     listCollections: {
         parameters: {
             query?: {
-                /** @description Your own id for it, unique within the organization. */
+                /** @description Your own id, unique within the organization. */
                 external_id?: string;
                 /** @description The most entries of a page. */
                 limit?: number;
@@ -3971,7 +3971,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3984,7 +3984,7 @@ export interface operations {
                     "application/json": components["schemas"]["CollectionList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3997,7 +3997,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4022,7 +4022,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4055,7 +4055,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -4067,7 +4067,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4082,7 +4082,7 @@ export interface operations {
                     "application/json": components["schemas"]["Collection"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4095,7 +4095,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4119,7 +4119,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `collection.already_exists`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `collection.already_exists`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4173,7 +4173,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4214,7 +4214,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4227,7 +4227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Collection"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4240,7 +4240,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4251,7 +4251,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `collection.not_found` */
+            /** @description Not found in your organization. `collection.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4278,7 +4278,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4323,7 +4323,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4336,7 +4336,7 @@ export interface operations {
                     "application/json": components["schemas"]["Collection"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4349,7 +4349,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4360,7 +4360,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `collection.not_found` */
+            /** @description Not found in your organization. `collection.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4413,7 +4413,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4446,7 +4446,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4461,7 +4461,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4476,7 +4476,7 @@ export interface operations {
                     "application/json": components["schemas"]["MetadataRefresh"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4489,7 +4489,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4500,7 +4500,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `collection.not_found` */
+            /** @description Not found in your organization. `collection.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4513,7 +4513,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `collection.not_active`, `metadata_refresh.unsupported`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `collection.not_active`, `metadata_refresh.unsupported`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4567,7 +4567,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4610,7 +4610,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4623,7 +4623,7 @@ export interface operations {
                     "application/json": components["schemas"]["MetadataRefresh"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4636,7 +4636,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4647,7 +4647,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `collection.not_found`, `metadata_refresh.not_found` */
+            /** @description Not found in your organization. `collection.not_found`, `metadata_refresh.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4674,7 +4674,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4720,7 +4720,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4733,7 +4733,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClaimList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4746,7 +4746,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4770,7 +4770,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4797,7 +4797,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4830,7 +4830,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4845,7 +4845,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4860,7 +4860,7 @@ export interface operations {
                     "application/json": components["schemas"]["Claim"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4873,7 +4873,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4897,7 +4897,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4910,7 +4910,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `unit.not_minted`, `unit.issuance_pending`, `claim.in_progress`, `chip_replacement.in_progress`, `claim.owner_unknown`, `claim.already_to_recipient`, `claim.already_claimed`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `unit.not_minted`, `unit.issuance_pending`, `claim.in_progress`, `chip_replacement.in_progress`, `claim.owner_unknown`, `claim.already_to_recipient`, `claim.already_claimed`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4964,7 +4964,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5007,7 +5007,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5020,7 +5020,7 @@ export interface operations {
                     "application/json": components["schemas"]["Claim"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5033,7 +5033,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5057,7 +5057,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found`, `claim.not_found` */
+            /** @description Not found in your organization. `unit.not_found`, `claim.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5084,7 +5084,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5130,7 +5130,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5143,7 +5143,7 @@ export interface operations {
                     "application/json": components["schemas"]["TransferList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5156,7 +5156,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5180,7 +5180,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5207,7 +5207,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5240,7 +5240,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5255,7 +5255,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5270,7 +5270,7 @@ export interface operations {
                     "application/json": components["schemas"]["Transfer"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5283,7 +5283,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5307,7 +5307,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5320,7 +5320,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `unit.not_minted`, `unit.issuance_pending`, `transfer.in_progress`, `transfer.owner_unknown`, `transfer.already_to_recipient`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `unit.not_minted`, `unit.issuance_pending`, `transfer.in_progress`, `transfer.owner_unknown`, `transfer.already_to_recipient`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5374,7 +5374,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5417,7 +5417,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5430,7 +5430,7 @@ export interface operations {
                     "application/json": components["schemas"]["Transfer"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5443,7 +5443,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5467,7 +5467,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found`, `transfer.not_found` */
+            /** @description Not found in your organization. `unit.not_found`, `transfer.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5494,7 +5494,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5540,7 +5540,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5553,7 +5553,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChipReplacementList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5566,7 +5566,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5577,7 +5577,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found` */
+            /** @description Not found in your organization. `unit.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5604,7 +5604,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5637,7 +5637,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5652,7 +5652,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5667,7 +5667,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChipReplacement"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5680,7 +5680,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5704,7 +5704,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found`, `chip.not_found` */
+            /** @description Not found in your organization. `unit.not_found`, `chip.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5717,7 +5717,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `unit.not_minted`, `unit.issuance_pending`, `chip_replacement.locked`, `claim.in_progress`, `chip_replacement.in_progress`, `chip.already_paired`, `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `unit.not_minted`, `unit.issuance_pending`, `chip_replacement.locked`, `claim.in_progress`, `chip_replacement.in_progress`, `chip.already_paired`, `chip.already_scanned`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5757,7 +5757,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The request is well formed and cannot be fulfilled. `chip.invalid_e_value` */
+            /** @description The request is well formed but cannot be fulfilled. `chip.invalid_e_value` */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5784,7 +5784,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5827,7 +5827,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5840,7 +5840,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChipReplacement"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5853,7 +5853,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5864,7 +5864,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `unit.not_found`, `chip_replacement.not_found` */
+            /** @description Not found in your organization. `unit.not_found`, `chip_replacement.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5891,7 +5891,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5929,7 +5929,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5942,7 +5942,7 @@ export interface operations {
                     "application/json": components["schemas"]["CurrentSessionToken"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5955,7 +5955,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5993,7 +5993,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6031,7 +6031,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. There is no body. */
+            /** @description Success, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6042,7 +6042,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6055,7 +6055,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized`, `session_token.invalid_or_expired` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6093,7 +6093,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6136,7 +6136,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6149,7 +6149,7 @@ export interface operations {
                     "application/json": components["schemas"]["PublishableKeyList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6162,7 +6162,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6187,7 +6187,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6225,7 +6225,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6238,7 +6238,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6251,7 +6251,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6276,7 +6276,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6318,7 +6318,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6331,7 +6331,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6344,7 +6344,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6395,7 +6395,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6433,7 +6433,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6446,7 +6446,7 @@ export interface operations {
                     "application/json": components["schemas"]["CorsOrigins"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6459,7 +6459,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6484,7 +6484,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6526,7 +6526,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6539,7 +6539,7 @@ export interface operations {
                     "application/json": components["schemas"]["CorsOrigins"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6552,7 +6552,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6603,7 +6603,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6641,9 +6641,9 @@ export interface operations {
                 unit_id?: string;
                 /** @description Only events about this collection or its units. */
                 collection_id?: string;
-                /** @description Only events about test units, or only those that are not. */
+                /** @description `true`: only events about units with a test chip; `false`: only others. */
                 is_test?: boolean;
-                /** @description The id of the last event you have: returns what follows it, oldest first. `0` starts with the oldest event kept. */
+                /** @description The id of the last event that you have: returns the events after it, oldest first. `0` starts with the oldest event kept. */
                 after?: string;
                 /** @description The most entries of a page. */
                 limit?: number;
@@ -6656,7 +6656,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6669,7 +6669,7 @@ export interface operations {
                     "application/json": components["schemas"]["EventList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6682,7 +6682,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6707,7 +6707,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6745,13 +6745,13 @@ export interface operations {
                 unit_id?: string;
                 /** @description Only events about this collection or its units. */
                 collection_id?: string;
-                /** @description Only events about test units, or only those that are not. */
+                /** @description `true`: only events about units with a test chip; `false`: only others. */
                 is_test?: boolean;
-                /** @description The id of the last event you have: returns what follows it, oldest first. `0` starts with the oldest event kept. */
+                /** @description The id of the last event that you have: returns the events after it, oldest first. `0` starts with the oldest event kept. */
                 after?: string;
             };
             header?: {
-                /** @description The id of the last event that was received, as browsers and other clients of server-sent events send it when they connect again. It counts before `after`. */
+                /** @description The id of the last event received, as browsers and other clients of server-sent events send it when they reconnect. It takes precedence over `after`. */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -6759,7 +6759,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6772,7 +6772,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6785,7 +6785,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6810,7 +6810,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6851,7 +6851,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6864,7 +6864,7 @@ export interface operations {
                     "application/json": components["schemas"]["Event"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6877,7 +6877,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6888,7 +6888,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `event.not_found` */
+            /** @description Not found in your organization. `event.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6915,7 +6915,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6958,7 +6958,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6971,7 +6971,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpointList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6984,7 +6984,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7009,7 +7009,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7042,7 +7042,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7054,7 +7054,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7069,7 +7069,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedWebhookEndpoint"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7082,7 +7082,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7106,7 +7106,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7160,7 +7160,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7201,7 +7201,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7214,7 +7214,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpoint"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7227,7 +7227,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7238,7 +7238,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7265,7 +7265,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7306,7 +7306,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. There is no body. */
+            /** @description Success, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7317,7 +7317,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7330,7 +7330,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7341,7 +7341,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7368,7 +7368,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7413,7 +7413,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7426,7 +7426,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpoint"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7439,7 +7439,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7450,7 +7450,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7503,7 +7503,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7536,7 +7536,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7551,7 +7551,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7565,7 +7565,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedWebhookEndpoint"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7578,7 +7578,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7589,7 +7589,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7602,7 +7602,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7656,7 +7656,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7689,7 +7689,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7704,7 +7704,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7719,7 +7719,7 @@ export interface operations {
                     "application/json": components["schemas"]["Event"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7732,7 +7732,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7743,7 +7743,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7756,7 +7756,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `webhook_endpoint.paused`, `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `webhook_endpoint.paused`, `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7810,7 +7810,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7856,7 +7856,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7869,7 +7869,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryList"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7882,7 +7882,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7893,7 +7893,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7920,7 +7920,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7953,7 +7953,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
+                /** @description A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7968,7 +7968,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Recorded. */
+            /** @description Created. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7982,7 +7982,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookReplay"];
                 };
             };
-            /** @description The request does not have the expected form. `validation.failed` */
+            /** @description The request is not valid. `validation.failed` */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7995,7 +7995,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The credential is not accepted. `auth.unauthorized` */
+            /** @description The credential is missing or not accepted. `auth.unauthorized` */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8006,7 +8006,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description There is no such thing in your organization. `webhook_endpoint.not_found`, `event.not_found` */
+            /** @description Not found in your organization. `webhook_endpoint.not_found`, `event.not_found` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8019,7 +8019,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description The state of things does not allow it. `idempotency.key_conflict`, `idempotency.in_progress` */
+            /** @description The current state does not allow this. `idempotency.key_conflict`, `idempotency.in_progress` */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8073,7 +8073,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8111,7 +8111,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Success. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8123,7 +8123,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There is no such thing in your organization. `not_found.resource` */
+            /** @description Not found in your organization. `not_found.resource` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8133,7 +8133,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Not by this method. `request.method_not_allowed` */
+            /** @description The method is not allowed. `request.method_not_allowed` */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8143,7 +8143,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8160,21 +8160,21 @@ export interface operations {
             query?: {
                 /** @description The one-time value, which becomes `service_e`. */
                 e?: string;
-                /** @description The verification code, if the tag gives one; it becomes `service_c`. */
+                /** @description The verification code, if the tag has one; it becomes `service_c`. */
                 c?: string;
-                /** @description The encrypted file content, if the tag gives it; it becomes `service_enc`. */
+                /** @description The encrypted file content, if the tag has it; it becomes `service_enc`. */
                 enc?: string;
             };
             header?: never;
             path: {
-                /** @description The chip's id: ten hexadecimal digits, taken in either case and answered in upper case. */
+                /** @description The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case. */
                 chip_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description No page has been chosen, or there is no such chip: a page that says so, the same for both. */
+            /** @description There is no redirect, or no such chip: a page that says so, the same for both. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8184,17 +8184,17 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description There is a page for the tap. */
+            /** @description A redirect to the page for the tap. */
             302: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
-                    /** @description That page's address, with `service_chip_id`, `service_e`, `service_c` and `service_enc` in upper case. */
+                    /** @description The URL of that page, with `service_chip_id`, `service_e`, `service_c` and `service_enc` in upper case. */
                     Location?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description There is no such thing in your organization. `not_found.resource` */
+            /** @description Not found in your organization. `not_found.resource` */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8204,7 +8204,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Not by this method. `request.method_not_allowed` */
+            /** @description The method is not allowed. `request.method_not_allowed` */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8228,7 +8228,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiError"];
                 };
             };
-            /** @description Something unexpected happened. `internal.error` */
+            /** @description Unexpected error. `internal.error` */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -37,61 +37,60 @@ export function text(most: number, description: string) {
 }
 
 export const name = text(TEXT_LENGTH, "A name for people.")
-export const externalId = text(TEXT_LENGTH, "Your own id for it, unique within the organization.")
+export const externalId = text(TEXT_LENGTH, "Your own id, unique within the organization.")
 
-/** An id in either case; it is compared and answered in lower case. */
+/** An id in either case; it is compared and returned in lower case. */
 export const id = Type.String({
   pattern: uuidForm.source,
-  description: "Its id.",
+  description: "The id.",
   "x-message": "must be a UUID",
   "x-shown": { format: "uuid" },
 })
 export const unitId = described(id, "The unit's id.")
 export const collectionId = described(id, "The collection's id.")
 
-/** A chip id in either case; it is answered in upper case. */
+/** A chip id in either case; it is returned in upper case. */
 export const chipId = Type.String({
   pattern: chipIdForm.source,
-  description: "The chip's id: ten hexadecimal digits, taken in either case and answered in upper case.",
+  description: "The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case.",
   "x-message": "must be 10 hexadecimal digits",
 })
 
 /** The one-time value of a chip's URL. */
 export const e = Type.String({
   pattern: "^[0-9A-F]{32}$",
-  description: "The one-time value of the tap URL.",
+  description: "The one-time value in the tap URL.",
   "x-message": "must be 32 upper-case hexadecimal digits",
 })
 
 /** The verification code of a chip's URL. */
 export const c = Type.String({
   pattern: "^[0-9A-F]{16}$",
-  description: "The verification code of the tap URL, where the tag gives one.",
+  description: "The verification code in the tap URL, if it has one.",
   "x-message": "must be 16 upper-case hexadecimal digits",
 })
 
 /** Encrypted file content of a chip's URL. */
 export const enc = Type.String({
   pattern: "^[0-9A-F]{32}$",
-  description:
-    "The encrypted file content of the tap URL, with the status of the tamper wire, where the tag gives it.",
+  description: "The encrypted file content in the tap URL, if it has one: the status of the tamper wire.",
   "x-message": "must be 32 upper-case hexadecimal digits",
 })
 
-export const isTest = Type.Boolean({ description: "Whether it is a test chip, which has no hardware." })
+export const isTest = Type.Boolean({ description: "Whether this is a test chip, which has no hardware." })
 
 /** Its form is checked by `canonicalRedirect`. */
 export const redirectUrl = Type.String({
   minLength: 1,
   maxLength: REDIRECT_LENGTH,
-  description: "Where a tap lands: an absolute https URL, or null.",
+  description: "Where a tap is redirected: an absolute https URL, or null.",
   "x-shown": { format: "uri" },
 })
 
 /** Free keys and values; `checkAttributes` limits their size and depth. */
 export const attributes = Type.Record(Type.String(), Type.Unknown(), {
   description:
-    "Your own keys and values: at most 16 KiB as JSON, 8 levels. A number is kept as a double (IEEE 754), so send what has more than 15 digits as a string. Whoever taps is shown them with the unit.",
+    "Your own keys and values: at most 16 KiB as JSON, 8 levels. Numbers are stored as IEEE 754 doubles, so send those with more than 15 digits as strings. Whoever taps the unit's chip can read them.",
 })
 
 const DESCRIPTION_LENGTH = 2_000
@@ -101,7 +100,7 @@ const METADATA_BYTES = 8 * 1_024
 /** Text of several lines, which may be empty. */
 export const description = Type.String({
   pattern: `^(?:${printable}|[\\n\\r\\t]){0,${DESCRIPTION_LENGTH}}$`,
-  description: "What it is, for everybody to read: at most 2,000 characters, shown by its token.",
+  description: "A public description, shown by the token: at most 2,000 characters.",
   "x-message": `must have at most ${DESCRIPTION_LENGTH} characters, none of them a control character but line breaks and tabs, or half a surrogate pair`,
   "x-shown": { maxLength: DESCRIPTION_LENGTH },
 })
@@ -111,7 +110,7 @@ export const imageUrl = Type.String({
   minLength: 1,
   maxLength: REDIRECT_LENGTH,
   description:
-    "A picture of it, for everybody to see: an absolute https URL. Without one the service draws one.",
+    "A public picture, shown by the token: an absolute https URL. Without one the service draws a picture.",
   "x-shown": { format: "uri" },
 })
 
@@ -123,7 +122,7 @@ const metadataValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()],
 /** Public names and values; `checkMetadata` limits their number and size. */
 export const metadata = Type.Record(Type.String(), metadataValue, {
   description:
-    "What its token shows in public beside name and description: at most 50 names with a string, a number (a double of IEEE 754) or a boolean each, 8 KiB as JSON.",
+    "Public attributes, shown by the token: at most 50 names, each with a string, a number (IEEE 754 double) or a boolean; at most 8 KiB as JSON.",
   "x-shown": {
     type: "object",
     maxProperties: METADATA_ENTRIES,
@@ -139,14 +138,14 @@ export const chainId = Type.Integer({
   "x-shown": { format: "int64" },
 })
 
-/** A time in an answer: ISO 8601, UTC, milliseconds. */
+/** A time in a response: ISO 8601, UTC, milliseconds. */
 export const instant = Type.String({
   pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$",
   "x-shown": { format: "date-time" },
 })
-export const createdAt = described(instant, "When it was recorded.")
+export const createdAt = described(instant, "When it was created.")
 export const updatedAt = described(instant, "When it last changed.")
-export const expiresAt = described(instant, "When it stops being valid.")
+export const expiresAt = described(instant, "When it expires.")
 
 /** A value that may be null; its key is there all the same. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
@@ -180,7 +179,7 @@ export function status<const Words extends readonly string[]>(
   meanings: Record<Words[number], string>,
 ) {
   const lines = words.map((word: Words[number]) => `\`${word}\`: ${meanings[word]}`)
-  return oneOf(words, `Where it stands. ${lines.join(" ")}`)
+  return oneOf(words, `The status. ${lines.join(" ")}`)
 }
 
 /** An id in a path: anything that is not a UUID is simply not found. */
@@ -192,20 +191,20 @@ export function pathId(description: string) {
   })
 }
 
-/** A chip id in an address. */
+/** A chip id in a path. */
 export const pathChipId = {
   ...chipId,
   "x-case": "upper",
   "x-shown": { type: "string", pattern: chipIdForm.source },
 }
 
-/** An EVM address in an answer, checksummed. */
+/** An EVM address in a response, checksummed. */
 export const address = Type.String({ pattern: "^0x[0-9a-fA-F]{40}$" })
 
 export const transactionHash = nullable(
   Type.String({
     pattern: "^0x[0-9a-f]{64}$",
-    description: "The transaction on chain, once it is known.",
+    description: "The hash of the transaction on chain, once it is known.",
   }),
 )
 
@@ -215,8 +214,7 @@ export const failure = nullable(
     {
       code: extensible(
         Type.String({
-          description:
-            "A stable code. Codes are added over time: treat an unknown one as a failure of no special kind.",
+          description: "A stable code. Codes are added over time: treat an unknown one as a generic failure.",
         }),
         "KnownFailureCode",
       ),

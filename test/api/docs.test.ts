@@ -93,9 +93,11 @@ describe("the documentation", () => {
 
   test("shows each schema that is answered in one place", async () => {
     const { text } = await read("/docs/operations/createTap.md")
-    expect(text).toContain("It is [Tap](/docs/resources/taps#tap).")
+    expect(text).toContain("Fields: see [Tap](/docs/resources/taps#tap).")
     expect((await read("/docs/resources/taps.md")).text).toContain("*[Unit](/docs/resources/units#unit)*")
-    expect((await read("/docs/resources/claims.md")).text).toContain("`claimed`: the chain says so; final.")
+    expect((await read("/docs/resources/claims.md")).text).toContain(
+      "`claimed`: confirmed by the chain; final.",
+    )
   })
 
   test("shows commands that bash understands", async () => {
@@ -263,7 +265,7 @@ describe("the pages on errors", () => {
         ? ["## As a failure", "## How to fix it"]
         : ["## What failed", "## What to do"])
         expect(text).toContain(`\n${part}\n`)
-      expect(text).toContain('answers from then on, in part:\n\n```json\n{\n  "id"')
+      expect(text).toContain('returns from then on, in part:\n\n```json\n{\n  "id"')
     }
   })
 
@@ -323,7 +325,7 @@ describe("in a browser", () => {
     expect(await verdictOn(receipt)).toStartWith("Genuine: https://api.brand.test verified this tap at 2026-")
     expect(await page.locator("#claims").textContent()).toContain("counter7")
     expect(await verdictOn(receipt, "04a0b1c2d3")).toStartWith("Genuine")
-    expect(await verdictOn(receipt, "04A0B1C2D4")).toBe("The receipt is genuine, and is about another chip.")
+    expect(await verdictOn(receipt, "04A0B1C2D4")).toBe("The receipt is genuine, but is about another chip.")
     const changed = receipt.replace(/.$/, (last) => (last === "A" ? "Q" : "A"))
     expect(await verdictOn(changed)).toContain("its signature is wrong")
     expect(await page.locator("#claims").textContent()).toBe("")

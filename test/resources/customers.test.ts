@@ -139,7 +139,7 @@ describe("the address of a sign-in's keys", () => {
   for (const jwks_url of refused)
     test(`is not ${jwks_url}`, () => {
       expect(() => requireIdentitySettings({ issuer, audience, jwks_url })).toThrow(
-        "The request does not have the expected form.",
+        "The request is not valid.",
       )
     })
 })
@@ -147,7 +147,7 @@ describe("the address of a sign-in's keys", () => {
 test("a public key of a sign-in that is JSON and no key is refused by its name", () => {
   for (const public_key of ['"x"', "1", "true", "null", "[1]", "{}"])
     expect(() => requireIdentitySettings({ issuer, audience, public_key })).toThrow(
-      "The request does not have the expected form.",
+      "The request is not valid.",
     )
 })
 

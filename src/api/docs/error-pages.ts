@@ -11,8 +11,8 @@ import { requestMarkdown } from "./snippets.ts"
 export function errorsMarkdown(): string {
   return `# Errors
 
-Every error has the same form. Branch on \`error.code\`, never on the message; codes are added over time, so treat an
-unknown one by its status.
+Every error has the same form. Branch on \`error.code\`, never on the message. Codes are added over time: if you do not know a
+code, go by the status.
 
 ${Object.entries(errorCatalogue)
   .map(([code, { status, title }]) => `- ${status} [\`${code}\`](/docs/errors/${code}): ${title}`)
@@ -20,8 +20,8 @@ ${Object.entries(errorCatalogue)
 
 ## What failed on chain
 
-A claim, transfer, chip replacement or collection that is \`failed\` says why in \`failure.code\`. That is final; the
-message says what to do.
+A claim, transfer, chip replacement, metadata refresh or collection that is \`failed\` says why in \`failure.code\`, and its
+\`failure.message\` says what to do.
 
 ${Object.entries(failures)
   .map(([code, message]) => `- [\`${code}\`](/docs/errors/${code}): ${message}`)
@@ -40,7 +40,7 @@ export function errorMarkdown(
   if (!asked) throw new Error(`there is no operation ${operation}`)
   return `# \`${code}\`
 
-${title} Status ${status}${code === "internal.error" ? " or 503" : ""}. ${retryable ? "The same request may succeed later." : "The same request will be refused again."}
+${title} Status ${status}${code === "internal.error" ? " or 503" : ""}. ${retryable ? "The same request may succeed later." : "The same request will fail again."}
 
 ## What happened
 

@@ -36,32 +36,32 @@ const superseded = (code: string) => ({ code, message: "It was handed over in an
 
 const told: Record<EventType, Told> = {
   "collection.active": {
-    when: "A collection's contract is on chain: chips can be paired to its units.",
+    when: "The contract of a collection was deployed: chips can be paired to its units.",
     data: collection,
     about: "collection",
   },
   "collection.failed": {
-    when: "The chain refused a collection's contract.",
+    when: "The deployment of a collection's contract failed.",
     data: { ...collection, contract: { ...collection.contract, status: "failed" } },
     about: "collection",
   },
   "unit.created": {
-    when: "A unit was registered. It has no chip yet, so `is_test` is false.",
+    when: "A unit was created. It has no chip yet, so `is_test` is false.",
     data: examples.createUnit.response,
     is_test: false,
   },
-  "unit.issued": { when: "A unit's token is on the chain.", data: examples.getUnit.response },
+  "unit.issued": { when: "The token of a unit was issued on chain.", data: examples.getUnit.response },
   "chip.paired": { when: "A chip was paired to a unit.", data: pairedChip },
   "chip.tampered": {
-    when: "A chip's wire said for the first time that it was opened: `tamper` is `opened`, and stays so.",
+    when: "The tamper wire of a chip was reported open for the first time: `tamper` is `opened` from now on.",
     data: { ...pairedChip, tamper: "opened" },
   },
   "tap.recorded": {
-    when: "A chip was tapped, and the tap was verified.",
+    when: "A tap was verified and recorded.",
     data: examples.listTaps.response.taps[0] ?? {},
   },
-  "claim.created": { when: "Somebody began to claim a unit.", data: examples.createClaim.response },
-  "claim.claimed": { when: "The chain says that the claim is done.", data: claim },
+  "claim.created": { when: "A claim of a unit was created.", data: examples.createClaim.response },
+  "claim.claimed": { when: "The chain has confirmed the claim.", data: claim },
   "claim.expired": {
     when: "The wallet did not send the claim in time.",
     data: { ...claim, status: "expired", transaction_hash: null },
@@ -71,10 +71,10 @@ const told: Record<EventType, Told> = {
     data: { ...claim, status: "failed", failure: superseded("claim.superseded") },
   },
   "transfer.created": {
-    when: "A transfer was authorized, for the owner's wallet to send.",
+    when: "A transfer was created, for the owner's wallet to send.",
     data: examples.createTransfer.response,
   },
-  "transfer.confirmed": { when: "The chain says that the transfer is done.", data: transfer },
+  "transfer.confirmed": { when: "The chain has confirmed the transfer.", data: transfer },
   "transfer.expired": {
     when: "The wallet did not send the transfer in time.",
     data: { ...transfer, status: "expired", transaction_hash: null },
@@ -84,16 +84,19 @@ const told: Record<EventType, Told> = {
     data: { ...transfer, status: "failed", failure: superseded("transfer.superseded") },
   },
   "chip_replacement.created": {
-    when: "A chip replacement was created for a unit.",
+    when: "A chip replacement of a unit was created.",
     data: examples.createChipReplacement.response,
   },
-  "chip_replacement.confirmed": { when: "The new chip is the unit's chip.", data: replacement },
+  "chip_replacement.confirmed": {
+    when: "The chain has confirmed the chip replacement: the unit has the new chip.",
+    data: replacement,
+  },
   "chip_replacement.failed": {
-    when: "The unit keeps the chip it has.",
+    when: "A chip replacement failed: the unit keeps its chip.",
     data: { ...replacement, status: "failed", failure: superseded("chip_replacement.locked") },
   },
   "ownership.changed": {
-    when: "A unit has another owner, according to the chain: by a claim, a transfer, or anything else that moved its token.",
+    when: "The owner of a unit changed on chain: by a claim, a transfer, or anything else that moved its token.",
     data: examples.getUnit.response,
   },
   "webhook_endpoint.paused": {

@@ -6,11 +6,11 @@ import { html, type Markup } from "../../platform/html.ts"
 /** A form whose script checks a receipt with these keys, in the browser. */
 export function receiptForm(keys: readonly PublicReceiptJwk[]): Markup {
   return html`<section><div class="words"><h1>Verify a tap receipt</h1>
-<p>The receipt is checked here, in your browser, with the keys below: nothing is sent, and the service need not be reachable.</p>
+<p>The receipt is verified here in your browser, with the keys below. Nothing is sent, and the service need not be reachable.</p>
 <form id="verify-receipt" class="check">
 <label for="receipt">Receipt</label>
 <textarea id="receipt" rows="6" required spellcheck="false" autocomplete="off"></textarea>
-<label for="chip">Chip id, to check that the receipt is about that chip (optional)</label>
+<label for="chip">Chip id (optional), to check that the receipt is about that chip</label>
 <input id="chip" pattern="[0-9A-Fa-f]{10}" maxlength="10" autocomplete="off" spellcheck="false">
 <details><summary>Keys of this service, or your own copy of /.well-known/jwks.json</summary>
 <label for="keys">JWKS</label>
@@ -19,7 +19,7 @@ export function receiptForm(keys: readonly PublicReceiptJwk[]): Markup {
 </form>
 <p id="verdict" role="status"></p>
 <dl id="claims"></dl>
-<noscript><p>This page needs JavaScript. The guide names other ways to verify a receipt.</p></noscript>
+<noscript><p>This page needs JavaScript. The guide shows other ways to verify a receipt.</p></noscript>
 <p>What the fields mean: <a href="/docs/receipts">Tap receipts</a>.</p>
 </div></section>
 <script type="module" src="/docs/verify-receipt.js"></script>`

@@ -20,7 +20,7 @@ export function resourcePath(name: string): string {
   return `/docs/resources/${slug(name)}`
 }
 
-/** Where each answered schema is shown: on the page of the first resource that answers it itself. */
+/** Where each returned schema is shown: on the page of the first resource that returns it itself. */
 export function homesOf(document: Document): Homes {
   const homes: Homes = new Map()
   for (const { operation } of operationsOf(document))
@@ -29,7 +29,7 @@ export function homesOf(document: Document): Homes {
   return homes
 }
 
-/** A resource: its operations, and the objects they answer. */
+/** A resource: its operations, and the objects they return. */
 export function resourceMarkdown(document: Document, homes: Homes, tag: Document["tags"][number]): string {
   const path = resourcePath(tag.name)
   const operations = operationsOf(document).filter(({ operation }) => operation.tags.includes(tag.name))
@@ -54,7 +54,7 @@ ${example === undefined ? "" : jsonBlock(example)}`
 `
 }
 
-/** One operation: credentials, parameters, body, answers and errors. */
+/** One operation: credentials, parameters, body, responses and errors. */
 export function operationMarkdown(
   document: Document,
   homes: Homes,
@@ -125,7 +125,7 @@ function bodyOf(document: Document, homes: Homes, operation: Operation): string 
 function successOf(document: Document, homes: Homes, status: string, answer: Response): string {
   const content = answer.content?.["application/json"]
   const headers = Object.keys(answer.headers ?? {}).map((name) => `\`${name}\``)
-  return `## Answer ${status}
+  return `## Response ${status}
 
 ${answer.description}
 
@@ -140,14 +140,14 @@ ${content ? jsonBlock(firstExample(answer.content)) : ""}
 function answerFields(document: Document, homes: Homes, schema: JsonSchema): string {
   const name = nameOf(schema)
   const home = name && homes.get(name)
-  return home ? `It is [${name}](${home}).` : fieldLines(document, homes, schema).join("\n")
+  return home ? `Fields: see [${name}](${home}).` : fieldLines(document, homes, schema).join("\n")
 }
 
 function jsonBlock(value: unknown): string {
   return `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``
 }
 
-/** The schemas that an operation answers, alone or as list entries. */
+/** The schemas that an operation returns, alone or as list entries. */
 function answeredNames({ responses }: Operation): string[] {
   return Object.entries(responses)
     .filter(([status]) => status.startsWith("2"))

@@ -25,12 +25,12 @@ async function show() {
     const said = await verifyReceipt(receipt.value.trim(), keysIn(keys.value))
     const chipId = chip.value.trim()
     const isMeant = chipId === "" || (await isOfChip(said, chipId))
-    verdict.textContent = isMeant ? wordsFor(said) : "The receipt is genuine, and is about another chip."
+    verdict.textContent = isMeant ? wordsFor(said) : "The receipt is genuine, but is about another chip."
     verdict.className = isMeant ? "good" : "bad"
     claims.replaceChildren(...Object.entries(said).flatMap(rowOf))
   } catch (error) {
     if (!(error instanceof ReceiptInvalid)) throw error
-    verdict.textContent = `Not to be believed: ${error.message}.`
+    verdict.textContent = `Not valid: ${error.message}.`
     verdict.className = "bad"
   }
 }
@@ -42,7 +42,7 @@ function keysIn(text) {
   } catch {
     // Said below.
   }
-  throw new ReceiptInvalid('the keys are no JWKS, which is JSON that begins with {"keys":[')
+  throw new ReceiptInvalid('the keys are not a JWKS, which is JSON that begins with {"keys":[')
 }
 
 function wordsFor({ iss, iat, is_test }) {

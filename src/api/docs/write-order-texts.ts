@@ -3,14 +3,15 @@ import type { writeTamperOrder } from "../../engine/sun/encoding/write-order.ts"
 /** What a station does at each step of the write order. */
 export const stepTexts: Record<(typeof writeTamperOrder)[number]["step"], string> = {
   enable_tag_tamper:
-    "SetConfiguration, the option that enables the tamper wire for good: only for tags ordered with `--tamper`, because the factory leaves the wire disabled.",
+    "SetConfiguration with the option that permanently enables the tamper wire, which is disabled at delivery. Only for tags ordered with `--tamper`.",
   write_ndef: "write ndef_hex to file 02h, authenticated with the factory key of slot 0.",
-  read_back_ndef: "read it in the same session and compare: outside a session a tag mirrors its values.",
+  read_back_ndef:
+    "read it in the same session and compare: outside an authenticated session a tag mirrors its values.",
   change_key:
-    "ChangeKey to the key and version of the manifest, authenticated with slot 0; for slots 1 to 4 it takes the old key too, `old_key`.",
+    "ChangeKey to the key and version in the manifest, authenticated with slot 0; for slots 1 to 4 it also needs the old key, `old_key`.",
   read_back_key: "GetKeyVersion, then authenticate with the new key.",
   change_file_settings:
-    "ChangeFileSettings of file 02h to file_settings_hex: switches the values on and locks the file.",
+    "ChangeFileSettings of file 02h to file_settings_hex, which switches the one-time values on and locks the file.",
   read_back_file_settings: "GetFileSettings, and compare.",
-  read_address: "read the tag as a phone does and keep the address for the check below.",
+  read_address: "read the tag as a phone does and keep the URL for the check below.",
 }

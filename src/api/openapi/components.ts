@@ -7,26 +7,32 @@ import type { JsonSchema } from "./schemas.ts"
 
 /** The headers of responses. */
 export const headers: Record<string, unknown> = {
-  "X-Request-Id": header("The id of the request, to quote when you ask for support.", {
+  "X-Request-Id": header("The id of the request: quote it when you ask for support.", {
     type: "string",
     pattern: "^req_[0-9a-f-]{36}$",
   }),
-  "X-RateLimit-Limit": header("Requests that the tightest bucket holds.", { type: "integer", minimum: 0 }),
-  "X-RateLimit-Remaining": header("Requests that it has left.", { type: "integer", minimum: 0 }),
-  "X-RateLimit-Reset": header("When it is full again, in Unix seconds.", { type: "integer", minimum: 0 }),
+  "X-RateLimit-Limit": header("How many requests the tightest rate-limit bucket holds.", {
+    type: "integer",
+    minimum: 0,
+  }),
+  "X-RateLimit-Remaining": header("How many requests that bucket has left.", { type: "integer", minimum: 0 }),
+  "X-RateLimit-Reset": header("When that bucket is full again, in Unix seconds.", {
+    type: "integer",
+    minimum: 0,
+  }),
   "Retry-After": header("Whole seconds to wait before sending the same request again.", {
     type: "integer",
     minimum: 1,
   }),
   "Idempotent-Replayed": header(
-    "`true` when this is the kept answer to an earlier request with the same key.",
+    "`true` if this is the stored response to an earlier request with the same key.",
     {
       type: "string",
       const: "true",
     },
   ),
-  Location: header("The address of what was recorded.", { type: "string" }),
-  "WWW-Authenticate": header("The scheme that is expected.", { type: "string", const: "Bearer" }),
+  Location: header("The URL of what was created.", { type: "string" }),
+  "WWW-Authenticate": header("The expected authentication scheme.", { type: "string", const: "Bearer" }),
 }
 
 function header(description: string, schema: JsonSchema) {
@@ -41,7 +47,7 @@ export const schemeNames: Record<CredentialKind, string> = {
 }
 
 export const securitySchemes = {
-  apiKey: bearer("An API key, `end_sk_…`: for servers only, valid for the whole organization."),
+  apiKey: bearer("An API key, `end_sk_…`: for servers only, with access to the whole organization."),
   sessionToken: bearer("A session token, `end_sess_…`: returned by a tap, bound to one chip and one unit."),
   publishableKey: bearer(
     "A publishable key, `end_pk_live_…`: safe in browser code, for `POST /v1/taps` only.",
@@ -52,31 +58,31 @@ function bearer(description: string) {
   return { type: "http", scheme: "bearer", description }
 }
 
-/** Values known today. A caller must expect others, so schemas allow any string beside these. */
+/** Values known today. Callers must expect others, so schemas allow any string beside these. */
 export const knownWords: Record<string, JsonSchema> = {
   KnownErrorCode: {
     type: "string",
-    description: "Every `error.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.",
+    description: "Every `error.code` known today. Each has a page: `{docs_url}/errors/{code}`.",
     enum: Object.keys(errorCatalogue),
   },
   KnownFailureCode: {
     type: "string",
-    description: "Every `failure.code` that is known today. Each has a page: `{docs_url}/errors/{code}`.",
+    description: "Every `failure.code` known today. Each has a page: `{docs_url}/errors/{code}`.",
     enum: Object.keys(failures),
   },
   KnownEventType: {
     type: "string",
-    description: "Every type of event that is known today.",
+    description: "Every type of event known today.",
     enum: [...eventTypes],
   },
   KnownTapVerdict: {
     type: "string",
-    description: "Every verdict of a tap's diagnosis that is known today.",
+    description: "Every verdict of a tap diagnosis known today.",
     enum: Object.keys(verdictAdvice),
   },
   KnownTapCheck: {
     type: "string",
-    description: "Every check of a tap's diagnosis that is known today.",
+    description: "Every check of a tap diagnosis known today.",
     enum: [...checkNames],
   },
 }
@@ -93,8 +99,7 @@ export const errorSchema: JsonSchema = {
       properties: {
         code: {
           anyOf: [{ $ref: "#/components/schemas/KnownErrorCode" }, { type: "string" }],
-          description:
-            "A stable code. Codes are added over time: treat an unknown one as a failure of no special kind.",
+          description: "A stable code. Codes are added over time: treat an unknown one as a generic failure.",
         },
         message: {
           type: "string",
@@ -103,12 +108,12 @@ export const errorSchema: JsonSchema = {
         request_id: {
           type: "string",
           pattern: "^req_[0-9a-f-]{36}$",
-          description: "The id of the request; the same as in `X-Request-Id`.",
+          description: "The id of the request, the same as in `X-Request-Id`.",
         },
-        doc_url: { type: "string", format: "uri", description: "The page on this code." },
+        doc_url: { type: "string", format: "uri", description: "The page about this code." },
         details: {
           type: "object",
-          description: "Present on `validation.failed` and on nothing else.",
+          description: "Present only on `validation.failed`.",
           required: ["formErrors", "fieldErrors"],
           properties: {
             formErrors: {
@@ -119,7 +124,7 @@ export const errorSchema: JsonSchema = {
             fieldErrors: {
               type: "object",
               additionalProperties: { type: "array", items: { type: "string" } },
-              description: "What is wrong with its top-level fields.",
+              description: "What is wrong with each top-level field.",
             },
           },
         },

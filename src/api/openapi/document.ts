@@ -58,8 +58,8 @@ export function openApiDocument(
     info: {
       title: "Chip Verification and Ownership API",
       version: "0.1.0",
-      summary: "Verifies chips in products and hands ownership of the products to people, on chain.",
-      description: `Start at ${config.docs_url}. Every error has a page below ${config.docs_url}/errors.`,
+      summary: "Verify the chips in products, and hand ownership of the products to people, on chain.",
+      description: `Start at ${config.docs_url}. Every error code has a page under ${config.docs_url}/errors.`,
       contact: { name: "Documentation and support", url: config.docs_url },
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
@@ -83,7 +83,7 @@ export function openApiDocument(
 
 const tags = [
   { path: "taps", name: "Taps", description: "Verified scans of chips, each of which starts a session." },
-  { path: "chips", name: "Chips", description: "Tags, and test chips without hardware." },
+  { path: "chips", name: "Chips", description: "NFC tags, and test chips without hardware." },
   { path: "units", name: "Units", description: "Individual items; each is issued as a token." },
   {
     path: "collections",
@@ -93,24 +93,24 @@ const tags = [
   {
     path: "metadata-refreshes",
     name: "Metadata refreshes",
-    description: "Telling marketplaces that metadata has changed.",
+    description: "Announcements to marketplaces that metadata has changed.",
   },
-  { path: "claims", name: "Claims", description: "Handing a unit from the service's custody to a person." },
-  { path: "transfers", name: "Transfers", description: "Handing a unit from its owner to somebody else." },
+  { path: "claims", name: "Claims", description: "Hand a unit from the custody of the service to a person." },
+  { path: "transfers", name: "Transfers", description: "Hand a unit from its owner to somebody else." },
   {
     path: "chip-replacements",
     name: "Chip replacements",
-    description: "Another chip for an unclaimed unit.",
+    description: "Give an unclaimed unit another chip.",
   },
   { path: "session-tokens", name: "Session tokens", description: "The session of the person who tapped." },
   { path: "publishable-keys", name: "Publishable keys", description: "Keys for browser code." },
-  { path: "events", name: "Events", description: "What happened, in order, in one feed." },
+  { path: "events", name: "Events", description: "Everything that happened, in one feed, in order." },
   {
     path: "webhook-endpoints",
     name: "Webhook endpoints",
-    description: "Addresses of yours to which events are sent as they happen.",
+    description: "URLs of yours to which events are sent as they happen.",
   },
-  { path: "settings", name: "Settings", description: "What holds for the whole organization." },
+  { path: "settings", name: "Settings", description: "Settings of the whole organization." },
   { path: "", name: "Service", description: "The service itself. No credential is needed." },
 ] as const
 
@@ -218,7 +218,7 @@ function keyParameterOf(route: Route): Parameter[] {
       in: "header",
       required: false,
       description:
-        "Any text of your own. A retry with the same key and the same body gets the first answer again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours.",
+        "A unique text of your choice, such as a UUID. A retry with the same key and the same body gets the first response again, with `Idempotent-Replayed: true`, and nothing happens twice. Keys are kept for 24 hours.",
       schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-+\\--~]+$" },
     },
   ]
@@ -232,7 +232,7 @@ function lastEventParameterOf({ run }: Route): Parameter[] {
       in: "header",
       required: false,
       description:
-        "The id of the last event that was received, as browsers and other clients of server-sent events send it when they connect again. It counts before `after`.",
+        "The id of the last event received, as browsers and other clients of server-sent events send it when they reconnect. It takes precedence over `after`.",
       schema: { type: "string" },
     },
   ]
@@ -338,20 +338,20 @@ export function codesOf(route: Route): ErrorCode[] {
 }
 
 const statusWords: Record<number, string> = {
-  200: "Done.",
-  201: "Recorded.",
-  204: "Done. There is no body.",
-  400: "The request does not have the expected form.",
-  401: "The credential is not accepted.",
+  200: "Success.",
+  201: "Created.",
+  204: "Success, without a body.",
+  400: "The request is not valid.",
+  401: "The credential is missing or not accepted.",
   403: "Not permitted.",
-  404: "There is no such thing in your organization.",
-  405: "Not by this method.",
-  409: "The state of things does not allow it.",
+  404: "Not found in your organization.",
+  405: "The method is not allowed.",
+  409: "The current state does not allow this.",
   413: "The body is too large.",
   415: "The body is not JSON.",
-  422: "The request is well formed and cannot be fulfilled.",
+  422: "The request is well formed but cannot be fulfilled.",
   429: "Too many requests.",
-  500: "Something unexpected happened.",
+  500: "Unexpected error.",
   503: "Temporarily unavailable.",
 }
 

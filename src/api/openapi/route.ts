@@ -8,8 +8,8 @@ export function openApiRoute(api: () => Api): Route {
   const built = new WeakMap<Config, Document>()
   return openRoute({
     operation: "getOpenApiDocument",
-    summary: "This API as an OpenAPI 3.1 document",
-    description: "Everything that can be asked and answered, for tools: generators, linters, importers.",
+    summary: "Get the OpenAPI 3.1 document of this API",
+    description: "Every request and response, for tools such as generators, linters and importers.",
     path: "/openapi.json",
     response: Type.Record(Type.String(), Type.Unknown()),
     answer({ config }) {

@@ -6,17 +6,17 @@ export const welcomePage: PageAnswer = {
   status: 200,
   ...cardPage(
     "Chip Verification and Ownership API",
-    html`<p>A brand puts a chip into each product. Whoever holds a phone to it learns that the product is genuine, and can become its
+    html`<p>A brand puts a chip into each product. Whoever taps it with a phone learns that the product is genuine, and can become its
 owner, on chain.</p>
 <ol>
-<li><a href="/docs">Quick start</a>: a collection, a unit, a chip, a first tap and a claim, in a minute</li>
-<li><a href="/docs/real-chips">Real chips</a>: from an order of tags to the first tap of a product</li>
-<li><a href="/docs/events">Events and webhooks</a>: be told what happens</li>
+<li><a href="/docs">Quick start</a>: from a collection to a first tap and a claim, in a minute</li>
+<li><a href="/docs/real-chips">Real chips</a>: from ordering tags to the first tap of a product</li>
+<li><a href="/docs/events">Events and webhooks</a>: get told what happens</li>
 <li><a href="/docs/going-live">Going live</a>: what to do before people tap</li>
 </ol>
 <p><a class="button" href="/docs">Read the documentation</a></p>
 <p class="quiet">For programs: <a href="/openapi.json">OpenAPI document</a>, <a href="/llms.txt">llms.txt</a>,
-<a href="/health">health</a>. This address answers with JSON unless HTML is asked for.</p>`,
+<a href="/health">health</a>. This URL returns JSON unless HTML is asked for.</p>`,
   ),
 }
 
@@ -25,7 +25,7 @@ export const nothingHere: PageAnswer = {
   status: 404,
   ...cardPage(
     "There is nothing at this address",
-    html`<p>The address may be mistyped, or what was here has moved.</p>
+    html`<p>The address may be mistyped, or the page has moved.</p>
 <p><a class="button" href="/docs">Open the documentation</a></p>`,
   ),
 }

@@ -9,14 +9,17 @@ const serviceName = Type.Literal(service, { description: "Always `service-api`."
 export const welcomeRoutes: Route[] = [
   openRoute({
     operation: "getWelcome",
-    summary: "Where to go from here",
-    description: "The service, its documentation and the versions of the API. Needs no credential.",
+    summary: "Get the entry point",
+    description:
+      "The name of the service, its documentation and the versions of the API. Needs no credential.",
     path: "/",
     response: Type.Object(
       {
         service: serviceName,
-        docs: Type.String({ description: "The address of the documentation." }),
-        api_versions: Type.Array(Type.String(), { description: "The versions that are served." }),
+        docs: Type.String({ description: "The URL of the documentation." }),
+        api_versions: Type.Array(Type.String(), {
+          description: "The versions of the API that the service has.",
+        }),
         health: Type.String({ description: "The path of the health check." }),
       },
       { additionalProperties: false },
@@ -25,16 +28,16 @@ export const welcomeRoutes: Route[] = [
   }),
   openRoute({
     operation: "getHealth",
-    summary: "Whether the service answers",
-    description: "For orchestrators: answers as long as the process runs, and checks no dependency.",
+    summary: "Check that the service responds",
+    description: "For orchestrators: it responds as long as the process runs, and checks no dependency.",
     path: health,
     response: Type.Object(
       {
         status: Type.Literal("ok", { description: "Always `ok`." }),
         service: serviceName,
-        api_base_url: Type.String({ description: "The address of this API." }),
-        request_id: Type.String({ description: "The id of the request; the same as in `X-Request-Id`." }),
-        timestamp: described(instant, "The service's time."),
+        api_base_url: Type.String({ description: "The URL of this API." }),
+        request_id: Type.String({ description: "The id of the request, the same as in `X-Request-Id`." }),
+        timestamp: described(instant, "The time of the service."),
       },
       { additionalProperties: false },
     ),

@@ -1,4 +1,4 @@
-/** All there is to know of an error code: how it is answered, and what its page says. */
+/** All there is to know about an error code: its response, and what its page says. */
 export type ErrorEntry<Code extends string = string> = {
   status: number
   /** Whether the same request may succeed later. */
@@ -6,11 +6,11 @@ export type ErrorEntry<Code extends string = string> = {
   /** The message of a refusal that has no better one. */
   title: string
   happened: string
-  /** What to do, a step in each sentence. */
+  /** What to do, one step per sentence. */
   fix: string
   /** The operation whose example is a request that works. */
   operation: string
-  /** Other codes that are close to it. */
+  /** Similar codes. */
   related: readonly Code[]
 }
 

@@ -13,7 +13,7 @@ export const chipReplacementRoutes: Route[] = [
     operation: "createChipReplacement",
     summary: "Give an unclaimed unit another chip",
     description:
-      "Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed. An encoded chip proves itself with a value that it emits; units with a test chip get a fresh test chip. A claimed unit takes only a chip that the chain already has for it, as after the service was restored from an older back-up. Poll the chip replacement until `confirmed` or `failed`.",
+      "Pairs an unpaired chip to the unit and retires the current one, once the chain has confirmed it. An encoded chip proves itself with a value that it emits; a unit with a test chip gets a new test chip. A claimed unit accepts only a chip that the chain already has for it, as after the service was restored from an older backup. Poll the chip replacement until it is `confirmed` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/chip-replacements",
     params: { unit_id: pathId("The unit's id.") },
@@ -68,7 +68,7 @@ export const chipReplacementRoutes: Route[] = [
   readRoute({
     operation: "getChipReplacement",
     summary: "Get a chip replacement",
-    description: "One chip replacement. `confirmed` means that the new chip has taken over.",
+    description: "One chip replacement. `confirmed` means that the unit has the new chip.",
     path: "/v1/units/{unit_id}/chip-replacements/{replacement_id}",
     params: { unit_id: pathId("The unit's id."), replacement_id: pathId("The chip replacement's id.") },
     credentials: ["api_key"],

@@ -29,14 +29,14 @@ export function testOrEncoded<Shared extends TProperties>(title: string, shared:
   const variants = [
     Type.Object(isTestChip, {
       title: `${title}ByTest`,
-      description: "With a test chip, which is made for it",
+      description: "A test chip, which the service creates",
       ...closed,
     }),
     Type.Object(
       { ...shared, chip_id: chipId, e, c: Type.Optional(c), enc: Type.Optional(enc), is_test: isEncoded },
       {
         title: `${title}Encoded`,
-        description: "With an encoded chip, and a value that it emitted",
+        description: "An encoded chip, with a value that it emitted",
         ...closed,
       },
     ),
@@ -73,13 +73,10 @@ const tag = {
   tamper: nullable(
     oneOf(
       tamperStatuses,
-      "What the chip's tamper wire said last: `sealed`, `opened` for good, or `unknown`; null for a chip without one.",
+      "The last known status of the chip's tamper wire: `sealed`, `opened` (final) or `unknown`; null if the chip has no tamper wire.",
     ),
   ),
-  retired_at: described(
-    nullable(instant),
-    "When the chip was taken out of use for good; null for one that is paired or free.",
-  ),
+  retired_at: described(nullable(instant), "When the chip was retired, which is final; null if it was not."),
   created_at: createdAt,
 }
 
@@ -93,13 +90,14 @@ export type ChipResource = Static<typeof chipResource>
 const signals = {
   skipped_count: Type.Integer({
     minimum: 0,
-    description: "The reads between its recorded taps that were never presented: the sum of `skipped`.",
+    description: "How many reads between recorded taps were never presented: the sum of `skipped`.",
   }),
   refused_count: Type.Integer({
     minimum: 0,
-    description: "The values refused with `chip.invalid_e_value`: made up, damaged, or of another tag.",
+    description:
+      "How many values were refused with `chip.invalid_e_value`: invented, damaged, or of another tag.",
   }),
-  last_refused_at: described(nullable(instant), "When the last value was refused; null when none was."),
+  last_refused_at: described(nullable(instant), "When the last value was refused; null if none was."),
 }
 
 /** A chip as its brand sees it, with signals that no browser is shown. */

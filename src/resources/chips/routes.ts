@@ -24,7 +24,7 @@ export const chipRoutes: Route[] = [
     operation: "pairChip",
     summary: "Pair a chip to a unit",
     description:
-      "Binds a chip to a unit and starts the unit's issuance: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value that it emits, which cannot be used as a tap afterwards; `is_test` makes a test chip without hardware.",
+      "Binds a chip to a unit and starts the issuance of the unit's token: poll the unit until `collection.token.status` is `active`. An encoded chip proves itself with a value that it emits, which cannot be used as a tap afterwards. With `is_test` the service creates a test chip, which needs no hardware.",
     method: "POST",
     path: "/v1/chips",
     credentials: ["api_key"],
@@ -52,7 +52,7 @@ export const chipRoutes: Route[] = [
     operation: "pairChipsInBulk",
     summary: "Pair up to 100 chips to units of one collection",
     description:
-      "All units belong to one collection and are issued in the order given, in one transaction. Either every chip is paired or none.",
+      "All units must belong to one collection. They are issued in the order given, in one transaction on chain. Either all chips are paired or none.",
     method: "POST",
     path: "/v1/chips/bulk",
     credentials: ["api_key"],
@@ -83,7 +83,8 @@ export const chipRoutes: Route[] = [
   listRoute({
     operation: "listChips",
     summary: "List chips",
-    description: "The organization's chips, newest first: real ones, test chips, or both.",
+    description:
+      "The organization's chips, newest first: both encoded chips and test chips, unless you filter by `is_test`.",
     path: "/v1/chips",
     credentials: ["api_key"],
     plural: "chips",
@@ -98,7 +99,7 @@ export const chipRoutes: Route[] = [
     operation: "getChip",
     summary: "Get a chip",
     description:
-      "One chip with its unit; `unit` is null while the chip is not paired. It includes what only you can see: reads that were never presented, and refused values.",
+      "One chip with its unit; `unit` is null if the chip is not paired. Unlike the chip in a tap, it includes the counts of reads that were never presented and of refused values.",
     path: "/v1/chips/{chip_id}",
     params: { chip_id: pathChipId },
     credentials: ["api_key"],

@@ -10,9 +10,9 @@ import { createClaim, getClaim, listClaims, prepareClaim } from "./service.ts"
 export const claimRoutes: Route[] = [
   writeRoute({
     operation: "createClaim",
-    summary: "Hand a unit to a recipient's wallet",
+    summary: "Claim a unit to a recipient's wallet",
     description:
-      "Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the answer has a `transaction` that the recipient's wallet sends within 30 minutes. Poll the claim until `claimed`, `expired` or `failed`.",
+      "Hands the tapped unit from the service's custody to a recipient. With `service_relay` the service sends the transaction; with `client_broadcast` the response has a `transaction` for the recipient's wallet to send within 30 minutes. Poll the claim until it is `claimed`, `expired` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/claims",
     params: { unit_id: pathId("The unit's id.") },
@@ -59,7 +59,7 @@ export const claimRoutes: Route[] = [
   readRoute({
     operation: "getClaim",
     summary: "Get a claim",
-    description: "One claim. `claimed` means that the chain says so at the confirmation depth.",
+    description: "One claim. `claimed` means that the chain has confirmed it.",
     path: "/v1/units/{unit_id}/claims/{claim_id}",
     params: { unit_id: pathId("The unit's id."), claim_id: pathId("The claim's id.") },
     credentials: ["api_key", "session_token"],

@@ -26,13 +26,13 @@ const shownInPublic = {
 export const createCollectionBody = Type.Object(
   {
     name,
-    symbol: Type.Optional(text(4, "1 to 4 characters; derived from the name when absent.")),
+    symbol: Type.Optional(text(4, "The token symbol, 1 to 4 characters; derived from the name if absent.")),
     external_id: Type.Optional(externalId),
     chain_id: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: "One of `allowed_chain_ids`; the organization's default network when absent.",
+        description: "The network, one of `allowed_chain_ids`; the organization's default network if absent.",
       }),
     ),
     redirect_url: Type.Optional(nullable(redirectUrl)),
@@ -56,9 +56,9 @@ export const contract = Type.Object(
     ),
     chain_id: chainId,
     status: status(collectionStatuses, {
-      deploying: "on its way, for seconds to minutes.",
-      active: "deployed: chips can be paired to its units.",
-      failed: "it could not be deployed; the operator can try it again.",
+      deploying: "being deployed, which takes seconds to minutes.",
+      active: "deployed: chips can be paired to the collection's units.",
+      failed: "it could not be deployed; the operator can retry it.",
     }),
   },
   {
@@ -76,7 +76,7 @@ export const collectionResource = Type.Object(
     name: shown(name),
     external_id: shown(externalId),
     redirect_url: shown(redirectUrl),
-    symbol: Type.String({ description: "The token's symbol." }),
+    symbol: Type.String({ description: "The token symbol." }),
     description: shown(description),
     image_url: shown(imageUrl),
     failure: described(failure, "Why the contract could not be deployed, or null."),

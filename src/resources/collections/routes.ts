@@ -36,7 +36,8 @@ export const collectionRoutes: Route[] = [
   listRoute({
     operation: "listCollections",
     summary: "List collections",
-    description: "The organization's collections, newest first; at most one with `external_id`.",
+    description:
+      "The organization's collections, newest first. The filter `external_id` matches at most one.",
     path: "/v1/collections",
     credentials: ["api_key"],
     plural: "collections",
@@ -49,7 +50,7 @@ export const collectionRoutes: Route[] = [
   readRoute({
     operation: "getCollection",
     summary: "Get a collection",
-    description: "One collection with the state of its contract.",
+    description: "One collection with the status of its contract.",
     path: "/v1/collections/{collection_id}",
     params: { collection_id: pathId("The collection's id.") },
     credentials: ["api_key"],
@@ -63,7 +64,7 @@ export const collectionRoutes: Route[] = [
     operation: "updateCollection",
     summary: "Change a collection",
     description:
-      "`redirect_url` is required: it applies to the collection's units that have none of their own. Other fields change only if they are sent; null clears a field.",
+      "`redirect_url` is required; it applies to units of the collection for which neither the unit nor its product has one. The other fields are changed only if they are sent; null clears a field.",
     method: "PATCH",
     path: "/v1/collections/{collection_id}",
     params: { collection_id: pathId("The collection's id.") },

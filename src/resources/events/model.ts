@@ -18,13 +18,14 @@ export const eventResource = Type.Object(
     id,
     type: extensible(eventType, "KnownEventType"),
     created_at: createdAt,
-    unit_id: described(nullable(unitId), "The unit it is about, or null."),
-    collection_id: described(nullable(collectionId), "The collection it is about, or null."),
+    unit_id: described(nullable(unitId), "The unit that the event is about, or null."),
+    collection_id: described(nullable(collectionId), "The collection that the event is about, or null."),
     is_test: Type.Boolean({
-      description: "Whether it is about a unit with a test chip, or a test that you asked for.",
+      description:
+        "Whether the event is about a unit with a test chip, or is a test event that you asked for.",
     }),
     data: Type.Record(Type.String(), Type.Unknown(), {
-      description: "The resource as its GET showed it at that moment.",
+      description: "The resource as a GET would have returned it at that moment.",
     }),
   },
   { title: "Event", additionalProperties: false },

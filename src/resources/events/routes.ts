@@ -14,13 +14,13 @@ const filters = {
   type: Type.Optional(described(eventType, "Only events of this type.")),
   unit_id: Type.Optional(described(unitId, "Only events about this unit.")),
   collection_id: Type.Optional(described(collectionId, "Only events about this collection or its units.")),
-  is_test: Type.Optional(flag("Only events about test units, or only those that are not.")),
+  is_test: Type.Optional(flag("`true`: only events about units with a test chip; `false`: only others.")),
 }
 
 const after = Type.String({
   pattern: "^(0|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
   description:
-    "The id of the last event you have: returns what follows it, oldest first. `0` starts with the oldest event kept.",
+    "The id of the last event that you have: returns the events after it, oldest first. `0` starts with the oldest event kept.",
   "x-message": "must be the id of an event, or 0",
 })
 
@@ -29,7 +29,7 @@ export const eventRoutes: Route[] = [
     operation: "listEvents",
     summary: "Read the feed of events",
     description:
-      "Everything that happened, newest first; with `after`, oldest first. If you continue from the last event of each page, you miss nothing and see nothing twice, whatever happens meanwhile. Events are kept for 90 days unless the operator sets another period.",
+      "All events, newest first; with `after`, oldest first. If you continue after the last event of each page, you miss none and get none twice, even if others are added meanwhile. Events are kept for 90 days unless the operator sets another period.",
     path: "/v1/events",
     credentials: ["api_key"],
     plural: "events",
@@ -46,7 +46,7 @@ export const eventRoutes: Route[] = [
     operation: "streamEvents",
     summary: "Watch the feed of events",
     description:
-      "The same feed as server-sent events, as it grows: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event in `Last-Event-ID` or `after`, otherwise with the next event. A comment line is sent every 15 seconds.",
+      "The same feed as a stream of server-sent events: `id`, `event` (the type) and `data` (the event as JSON). It begins after the event in `Last-Event-ID` or `after`, otherwise with the next new event. A comment line is sent every 15 seconds.",
     path: "/v1/events/stream",
     credentials: ["api_key"],
     query: Type.Object({ ...filters, after: Type.Optional(after) }, { additionalProperties: false }),

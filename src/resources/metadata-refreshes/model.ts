@@ -20,10 +20,10 @@ export const metadataRefreshResource = Type.Object(
     id,
     collection_id: collectionId,
     status: status(metadataRefreshStatuses, {
-      prepared: "waiting to be sent.",
+      prepared: "waiting to be sent to the chain.",
       submitted: "sent to the chain.",
-      confirmed: "announced; final.",
-      failed: "not announced, `failure` says why; final.",
+      confirmed: "announced on chain; final.",
+      failed: "not announced; `failure` says why; final.",
     }),
     transaction_hash: transactionHash,
     failure,

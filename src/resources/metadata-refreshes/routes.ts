@@ -7,9 +7,9 @@ import { createMetadataRefresh, getMetadataRefresh, prepareMetadataRefresh } fro
 export const metadataRefreshRoutes: Route[] = [
   writeRoute({
     operation: "createMetadataRefresh",
-    summary: "Announce that what tokens show has changed",
+    summary: "Announce that metadata has changed",
     description:
-      "Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), on which marketplaces read the metadata again. At most once a minute per collection. Poll the refresh until `confirmed` or `failed`.",
+      "Has the collection's contract emit `BatchMetadataUpdate` (ERC-4906) for all its tokens and `ContractURIUpdated` (ERC-7572), so that marketplaces read the metadata again. At most once a minute per collection. Poll the refresh until it is `confirmed` or `failed`.",
     method: "POST",
     path: "/v1/collections/{collection_id}/metadata-refreshes",
     params: { collection_id: pathId("The collection's id.") },
@@ -29,7 +29,7 @@ export const metadataRefreshRoutes: Route[] = [
   readRoute({
     operation: "getMetadataRefresh",
     summary: "Get a metadata refresh",
-    description: "One refresh. `confirmed` means that the chain has announced it at the confirmation depth.",
+    description: "One metadata refresh. `confirmed` means that the chain has confirmed the announcement.",
     path: "/v1/collections/{collection_id}/metadata-refreshes/{refresh_id}",
     params: { collection_id: pathId("The collection's id."), refresh_id: pathId("The refresh's id.") },
     credentials: ["api_key"],

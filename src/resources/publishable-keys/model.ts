@@ -7,7 +7,7 @@ export const publishableKeyResource = Type.Object(
     id,
     key: Type.String({
       pattern: "^end_pk_live_[0-9A-Za-z]+$",
-      description: "The key itself. It is safe in browser code and grants nothing but taps.",
+      description: "The key itself. It is safe in browser code: it only allows taps.",
     }),
     mode: oneOf(publishableKeyModes, "Only `live` keys are issued."),
     name: Type.String({ description: name.description ?? "" }),

@@ -8,9 +8,9 @@ import { ensurePublishableKey, hasPublishableKey, listPublishableKeys } from "./
 export const publishableKeyRoutes: Route[] = [
   listRoute({
     operation: "listPublishableKeys",
-    summary: "List publishable keys; the first call makes one",
+    summary: "List publishable keys",
     description:
-      "Publishable keys are safe in browser code. When the organization has no active key, one is made.",
+      "The organization's active publishable keys, newest first. They are safe in browser code. If the organization has none, one is created.",
     path: "/v1/publishable-keys",
     credentials: ["api_key"],
     plural: "publishable_keys",

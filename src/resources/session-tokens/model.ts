@@ -12,7 +12,9 @@ const shown = {
 /** A session token when it is issued. */
 export const issuedSessionToken = Type.Object(
   {
-    token: Type.String({ description: "The token, shown once. Send it as a bearer credential." }),
+    token: Type.String({
+      description: "The token, shown only once. Send it as `Authorization: Bearer <token>`.",
+    }),
     ...shown,
   },
   { title: "IssuedSessionToken", additionalProperties: false },

@@ -7,8 +7,8 @@ import { revokeSessionToken } from "./service.ts"
 export const sessionTokenRoutes: Route[] = [
   readRoute({
     operation: "getCurrentSessionToken",
-    summary: "Get the session of the presented token",
-    description: "When the presented session token expires, and what it is bound to.",
+    summary: "Get the current session token",
+    description: "When the session token of this request expires, and what it is bound to.",
     path: "/v1/session-tokens/current",
     credentials: ["session_token"],
     response: currentSessionToken,
@@ -19,8 +19,9 @@ export const sessionTokenRoutes: Route[] = [
   }),
   writeRoute({
     operation: "revokeCurrentSessionToken",
-    summary: "End the session of the presented token",
-    description: "Ends the session at once: later requests with the token are refused as expired.",
+    summary: "Revoke the current session token",
+    description:
+      "Ends the session at once: later requests with the token get `session_token.invalid_or_expired`.",
     method: "DELETE",
     path: "/v1/session-tokens/current",
     credentials: ["session_token"],

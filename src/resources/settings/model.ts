@@ -3,7 +3,7 @@ import { described, nullable, redirectUrl, shown } from "../../platform/fields.t
 
 const defaultRedirectUrl = described(
   redirectUrl,
-  "Where a tap leads if no unit, product or collection has a redirect.",
+  "Where a tap is redirected if neither the unit nor its product or collection has a redirect URL.",
 )
 
 export const updateSettingsBody = Type.Object(
@@ -16,10 +16,12 @@ export const settingsResource = Type.Object(
   {
     default_redirect_url: shown(defaultRedirectUrl),
     default_chain_id: nullable(
-      Type.Integer({ description: "The network of collections that name none. Read-only." }),
+      Type.Integer({
+        description: "The network of a collection that is created without `chain_id`. Read-only.",
+      }),
     ),
     allowed_chain_ids: Type.Array(Type.Integer(), {
-      description: "The networks that an explicit `chain_id` may name. Read-only.",
+      description: "The networks that a collection may be created on. Read-only.",
     }),
   },
   { title: "Settings", additionalProperties: false },
@@ -28,7 +30,7 @@ export type SettingsResource = Static<typeof settingsResource>
 
 const allowList = {
   description:
-    "Exact origins, `https://*.example.com` for every subdomain, `http://localhost:*` for every port.",
+    "Origins: an exact one, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port.",
 }
 
 /** What an entry looks like is checked by `canonicalCorsOrigins`. */

@@ -7,7 +7,7 @@ export const settingsRoutes: Route[] = [
   readRoute({
     operation: "getSettings",
     summary: "Get the organization's settings",
-    description: "The default redirect and, read-only, the networks that collections may use.",
+    description: "The default redirect URL and, read-only, the networks that collections may use.",
     path: "/v1/settings",
     credentials: ["api_key"],
     response: settingsResource,
@@ -17,9 +17,9 @@ export const settingsRoutes: Route[] = [
   }),
   writeRoute({
     operation: "updateSettings",
-    summary: "Change the organization's default redirect",
+    summary: "Change the organization's default redirect URL",
     description:
-      "The default redirect is used only where no unit, product or collection has one; null clears it.",
+      "The default is used only if neither the unit nor its product or collection has a redirect URL; null clears it.",
     method: "PATCH",
     path: "/v1/settings",
     credentials: ["api_key"],
@@ -32,8 +32,8 @@ export const settingsRoutes: Route[] = [
   }),
   readRoute({
     operation: "getCorsOrigins",
-    summary: "Get the origins whose pages may call from a browser",
-    description: "The CORS allow-list in canonical form, as it was saved.",
+    summary: "Get the CORS origins",
+    description: "The origins whose pages may call this API from a browser, in canonical form.",
     path: "/v1/settings/cors-origins",
     credentials: ["api_key"],
     response: corsOriginsResource,
@@ -43,9 +43,9 @@ export const settingsRoutes: Route[] = [
   }),
   writeRoute({
     operation: "replaceCorsOrigins",
-    summary: "Replace the origins whose pages may call from a browser",
+    summary: "Replace the CORS origins",
     description:
-      "Replaces the whole CORS allow-list; an empty one removes all origins. An entry is an exact origin, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port, which is meant for development. Changes take effect within a minute.",
+      "Replaces the whole list of origins whose pages may call this API from a browser; an empty list removes all. An entry is an exact origin, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port, which is meant for development. Changes take effect within a minute.",
     method: "PUT",
     path: "/v1/settings/cors-origins",
     credentials: ["api_key"],

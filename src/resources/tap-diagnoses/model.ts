@@ -7,12 +7,12 @@ export const createTapDiagnosisBody = Type.Object(
     url: Type.String({
       minLength: 1,
       maxLength: 2_048,
-      description: "The whole address that a phone opened, or the one it was redirected to.",
+      description: "The whole URL that a phone opened, or the one that it was redirected to.",
     }),
     file_settings: Type.Optional(
       Type.String({
         pattern: "^([0-9A-Fa-f]{2}){7,64}$",
-        description: "What GetFileSettings answered for file 02h of the tag, in hexadecimal, if you have it.",
+        description: "The tag's response to GetFileSettings for file 02h, in hexadecimal, if you have it.",
         "x-message": "must be 7 to 64 bytes in hexadecimal",
       }),
     ),
@@ -22,28 +22,28 @@ export const createTapDiagnosisBody = Type.Object(
 
 const check = Type.Object(
   {
-    name: extensible(oneOf(checkNames, "What was looked at."), "KnownTapCheck"),
+    name: extensible(oneOf(checkNames, "What was checked."), "KnownTapCheck"),
     passed: Type.Boolean({ description: "Whether it passed." }),
-    detail: Type.String({ description: "What was found, in the encoding station's terms." }),
+    detail: Type.String({ description: "What was found, in the terms of an encoding station." }),
   },
   { additionalProperties: false },
 )
 
 export const tapDiagnosis = Type.Object(
   {
-    chip_id: described(nullable(chipId), "The chip that the address names, or null."),
+    chip_id: described(nullable(chipId), "The chip that the URL names, or null."),
     verdict: extensible(
       oneOf(
         Object.keys(verdictAdvice) as Verdict[],
-        "The result; `accepted` if the address is a new one of this chip. The chip's unit is not considered: a tap of a chip that is not paired yet, or was retired, still gets `unit.not_found`. Verdicts are added over time: `advice` says what to do about each.",
+        "The result; `accepted` if the URL is genuine and new. The unit is not considered: a tap of a chip that is not paired yet, or was retired, still gets `unit.not_found`. Verdicts are added over time: `advice` says what to do about each.",
       ),
       "KnownTapVerdict",
     ),
     checks: Type.Array(check, {
       description:
-        "The checks in order, up to the first that fails, except that a failed `case` or `key_version` does not end them.",
+        "The checks in order, up to the first that fails; only after a failed `case` or `key_version` they continue.",
     }),
-    advice: Type.String({ description: "What to do about it." }),
+    advice: Type.String({ description: "What to do about the verdict." }),
   },
   { title: "TapDiagnosis", additionalProperties: false },
 )

@@ -8,7 +8,7 @@ export const tapDiagnosisRoutes: Route[] = [
     operation: "createTapDiagnosis",
     summary: "Find out why a tag does not verify",
     description:
-      "Takes the address that a phone opened and says which check fails and why, in the encoding station's terms, and what to do. It consumes and counts nothing, and says `accepted` for a good address.",
+      "Takes the URL that a phone opened and says which check fails and why, in the terms of an encoding station, and what to do. It consumes and counts nothing. The verdict on a good URL is `accepted`.",
     method: "POST",
     path: "/v1/tap-diagnoses",
     credentials: ["api_key"],

@@ -10,7 +10,7 @@ const page = webPage({
   body: html`<main class="card">
 <h1>Nothing is set up for this tag yet</h1>
 <p>Your phone read the tag, but no page has been chosen for it.</p>
-<p class="quiet">If you bought something that carries this tag, please ask the brand. Opening this page has not used the tag: you can tap it again at any time.</p>
+<p class="quiet">If you bought something with this tag, please ask the brand. Opening this page has not used up the tag: you can tap it again at any time.</p>
 </main>`,
 })
 

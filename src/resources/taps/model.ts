@@ -14,17 +14,18 @@ export const createTapBody = Type.Object(
       Type.Integer({
         minimum: 60,
         maximum: 3_600,
-        description: "With an API key only: the session's lifetime in seconds, 600 when absent.",
+        description: "The lifetime of the session in seconds, by default 600. Only with an API key.",
       }),
     ),
     dry_run: Type.Optional(
       Type.Boolean({
-        description: "With an API key only: answers what a tap would answer, and records nothing.",
+        description: "Returns what a tap would return, but records nothing. Only with an API key.",
       }),
     ),
     receipt: Type.Optional(
       Type.Boolean({
-        description: "Whether to return a receipt, with which anybody can check the tap without the service.",
+        description:
+          "Whether to return a receipt, with which anybody can verify the tap without the service.",
       }),
     ),
   },
@@ -49,7 +50,8 @@ const verified = {
   unit: described(unitResource, "The unit that the chip is paired to."),
   redirect_url: nullable(
     Type.String({
-      description: "Where this tap leads: the redirect of the unit, product, collection or organization.",
+      description:
+        "Where this tap is redirected: the redirect URL of the unit, product, collection or organization, or null.",
     }),
   ),
 }
@@ -57,7 +59,7 @@ const verified = {
 const signedReceipt = Type.String({
   pattern: "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+$",
   description:
-    "A compact JWS which says that the service has verified this tap, of which unit and at which read, but never whose it is. Its keys are at `/.well-known/jwks.json`.",
+    "A compact JWS which says that the service has verified this tap, of which token and at which read, but never who owns it. The keys are at `/.well-known/jwks.json`.",
 })
 
 export const tapResponse = Type.Object(
@@ -65,7 +67,7 @@ export const tapResponse = Type.Object(
     id: described(id, "The id of the recorded tap."),
     ...verified,
     session_token: described(issuedSessionToken, "The session of the person who tapped."),
-    receipt: described(nullable(signedReceipt), "The receipt of the tap if one was asked for, else null."),
+    receipt: described(nullable(signedReceipt), "The receipt of the tap if you asked for one, else null."),
   },
   { title: "Tap", additionalProperties: false },
 )
@@ -76,8 +78,8 @@ export const dryRunTapResponse = Type.Object(
   {
     id: described(nullable(id), "Null: no tap was recorded."),
     ...verified,
-    session_token: described(nullable(issuedSessionToken), "Null: no session begins."),
-    receipt: described(nullable(signedReceipt), "Null: there is no tap to give a receipt for."),
+    session_token: described(nullable(issuedSessionToken), "Null: no session was started."),
+    receipt: described(nullable(signedReceipt), "Null: there is no tap to certify."),
   },
   { title: "DryRunTap", additionalProperties: false },
 )
@@ -87,7 +89,7 @@ export const testTapResponse = Type.Object(
   {
     chip_id: chipId,
     e,
-    count: Type.Integer({ minimum: 1, description: "The read counter that the emitted value carries." }),
+    count: Type.Integer({ minimum: 1, description: "The read counter in the emitted value." }),
   },
   { title: "TestTap", additionalProperties: false },
 )
@@ -104,11 +106,11 @@ export const tapRecord = Type.Object(
     id,
     chip_id: chipId,
     unit_id: unitId,
-    is_test: Type.Boolean({ description: "Whether it is a tap of a test chip." }),
+    is_test: Type.Boolean({ description: "Whether this is a tap of a test chip." }),
     counter: Type.Integer({ minimum: 0, description: "The chip's read counter at this tap." }),
     skipped: Type.Integer({
       minimum: 0,
-      description: "Reads since the previous recorded tap that were never presented.",
+      description: "How many reads since the previous recorded tap were never presented.",
     }),
     created_at: createdAt,
   },

@@ -14,25 +14,24 @@ export const tapRedirect: DocumentedPage = {
   bucket: "tap_redirect",
   documented: {
     operation: "getTapRedirect",
-    summary: "Open the address of a chip",
+    summary: "Open the URL of a chip",
     description:
-      "What a phone opens when it reads a chip whose address is here. It redirects to the `redirect_url` of the unit, else that of its product, of its collection, or the organization's default, with what that page needs for `POST /v1/taps`. It consumes nothing, because link previews open it too. A value that no tag would write is left out.",
+      "What a phone opens when it reads a chip. It redirects to the `redirect_url` of the unit, else to that of its product, its collection, or the organization's default, with the values that the page needs for `POST /v1/taps`. It consumes nothing, because link previews open it too. Malformed values are left out.",
     resource: "taps",
     params: { chip_id: chipId },
     query: {
       e: written(32, "The one-time value, which becomes `service_e`."),
-      c: written(16, "The verification code, if the tag gives one; it becomes `service_c`."),
-      enc: written(32, "The encrypted file content, if the tag gives it; it becomes `service_enc`."),
+      c: written(16, "The verification code, if the tag has one; it becomes `service_c`."),
+      enc: written(32, "The encrypted file content, if the tag has it; it becomes `service_enc`."),
     },
     answers: {
       302: {
-        description: "There is a page for the tap.",
+        description: "A redirect to the page for the tap.",
         location:
-          "That page's address, with `service_chip_id`, `service_e`, `service_c` and `service_enc` in upper case.",
+          "The URL of that page, with `service_chip_id`, `service_e`, `service_c` and `service_enc` in upper case.",
       },
       200: {
-        description:
-          "No page has been chosen, or there is no such chip: a page that says so, the same for both.",
+        description: "There is no redirect, or no such chip: a page that says so, the same for both.",
         html: landingPage.body,
       },
     },

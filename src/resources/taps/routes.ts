@@ -33,7 +33,7 @@ export const tapRoutes: Route[] = [
     isolation: "read committed",
     summary: "Verify a tap and get a session token",
     description:
-      "Verifies the one-time value of a tap, records the tap exactly once and returns a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the page's origin must be registered. With `dry_run` nothing is recorded and the answer has status 200.",
+      "Verifies the one-time value of a tap, records the tap exactly once and returns a session token for the person who tapped. With a publishable key the session lasts 600 seconds, and the origin of a web page must be on the CORS list. With `dry_run` nothing is recorded and the status is 200.",
     method: "POST",
     path: "/v1/taps",
     credentials: ["api_key", "publishable_key"],
@@ -78,10 +78,10 @@ export const tapRoutes: Route[] = [
       chip_id: Type.Optional(chipId),
       unit_id: Type.Optional(unitId),
       created_after: Type.Optional(
-        bound("Only what was recorded at this time or later (inclusive): ISO 8601 in UTC."),
+        bound("Only taps recorded at this time or later (inclusive): ISO 8601 in UTC."),
       ),
       created_before: Type.Optional(
-        bound("Only what was recorded before this time (exclusive): ISO 8601 in UTC."),
+        bound("Only taps recorded before this time (exclusive): ISO 8601 in UTC."),
       ),
       is_test: Type.Optional(flag(String(isTest.description))),
     },
@@ -99,7 +99,7 @@ export const tapRoutes: Route[] = [
     operation: "getTapReceipt",
     summary: "Get the receipt of a tap",
     description:
-      "A compact JWS (`typ` is `tap-receipt+jwt`, ES256) that anybody can check with the keys at `/.well-known/jwks.json`, without asking the service. It is signed again on each request, with the current key, and contains what is known by then, such as the serial once the unit is issued.",
+      "A compact JWS (`typ` `tap-receipt+jwt`, ES256) that anybody can verify with the keys at `/.well-known/jwks.json`, without asking the service. It is signed anew on each request, with the current key, and contains what is known by then, such as the serial once the unit is issued.",
     path: "/v1/taps/{tap_id}/receipt",
     params: { tap_id: pathId("The tap's id.") },
     credentials: ["api_key"],
@@ -115,9 +115,9 @@ export const tapRoutes: Route[] = [
   writeRoute({
     operation: "createTestTap",
     isolation: "read committed",
-    summary: "Let a test chip emit a value, as a scan would",
+    summary: "Get a value from a test chip, as a scan would",
     description:
-      "Advances the read counter of a test chip and returns the value that a scan would carry. Send `chip_id` and `e` to `POST /v1/taps` to verify it like that of any chip.",
+      "Advances the read counter of a test chip and returns the value that a scan would emit. Send `chip_id` and `e` to `POST /v1/taps` to verify it like the value of any other chip.",
     method: "POST",
     path: "/v1/test-helpers/taps",
     credentials: ["api_key"],

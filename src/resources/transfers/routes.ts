@@ -10,9 +10,9 @@ import { createTransfer, getTransfer, listTransfers, prepareTransfer } from "./s
 export const transferRoutes: Route[] = [
   writeRoute({
     operation: "createTransfer",
-    summary: "Authorize the owner to hand a unit to somebody else",
+    summary: "Authorize the owner to transfer a unit",
     description:
-      "Returns a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until `confirmed`, `expired` or `failed`.",
+      "Returns a `transaction` that only the unit's current owner can send, within 30 minutes; the service never sends it. Poll the transfer until it is `confirmed`, `expired` or `failed`.",
     method: "POST",
     path: "/v1/units/{unit_id}/transfers",
     params: { unit_id: pathId("The unit's id.") },
@@ -58,7 +58,7 @@ export const transferRoutes: Route[] = [
   readRoute({
     operation: "getTransfer",
     summary: "Get a transfer",
-    description: "One transfer. `confirmed` means that the chain says so at the confirmation depth.",
+    description: "One transfer. `confirmed` means that the chain has confirmed it.",
     path: "/v1/units/{unit_id}/transfers/{transfer_id}",
     params: { unit_id: pathId("The unit's id."), transfer_id: pathId("The transfer's id.") },
     credentials: ["api_key", "session_token"],

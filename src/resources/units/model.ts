@@ -23,7 +23,7 @@ import { contract } from "../collections/model.ts"
 
 const productId = described(
   id,
-  "The product, which may have a redirect of its own. The operator of the service makes products.",
+  "The product, which may have a redirect URL. Products are created by the operator of the service.",
 )
 
 const editable = {
@@ -53,12 +53,12 @@ export type UpdateUnitBody = Static<typeof updateUnitBody>
 const token = Type.Object(
   {
     status: status(tokenStatuses, {
-      pending: "not issued yet: pair a chip, or wait.",
+      pending: "not issued yet: pair a chip, or wait if one is paired.",
       active: "issued: the unit can be claimed.",
     }),
     serial: nullable(
       Type.Integer({
-        description: "The token's number in its collection, from 1; null until the token is active.",
+        description: "The number of the token in its collection, from 1; null until the token is active.",
       }),
     ),
   },
@@ -91,7 +91,7 @@ export type UnitSnapshot = Static<typeof unitSnapshot>
 const ownershipStatus = status(ownershipStatuses, {
   unissued: "it has no token yet.",
   custody: "issued and in the service's custody: it can be claimed.",
-  owned: "a person has it.",
+  owned: "a person owns it.",
 })
 
 const ownership = Type.Object(
@@ -99,14 +99,17 @@ const ownership = Type.Object(
     status: ownershipStatus,
     owner: described(
       nullable(address),
-      "The owner's address, checksummed, according to the chain at the confirmation depth; null unless `owned`.",
+      "The owner's address (checksummed), as confirmed by the chain; null unless `owned`.",
     ),
-    updated_at: described(nullable(instant), "When it last changed; null before the token is issued."),
+    updated_at: described(
+      nullable(instant),
+      "When the ownership last changed; null before the token is issued.",
+    ),
   },
   {
     title: "Ownership",
     description:
-      "Who owns the unit. It follows claims, transfers and, after the service's release, whatever holders do by themselves.",
+      "Who owns the unit. It follows claims and transfers and, once the operator has released the contracts, transfers that holders make without the service.",
     additionalProperties: false,
   },
 )
@@ -116,7 +119,7 @@ export const unitResource = Type.Object(
   {
     ...snapshot,
     product_id: nullable(productId),
-    chip_id: described(nullable(chipId), "The paired chip; null before the pairing."),
+    chip_id: described(nullable(chipId), "The paired chip; null if none is paired."),
     description: shown(description),
     image_url: shown(imageUrl),
     metadata: nullable(metadata),

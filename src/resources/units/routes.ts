@@ -11,8 +11,8 @@ import { createUnit, editableFields, getUnit, listUnits, updateUnit } from "./se
 export const unitRoutes: Route[] = [
   writeRoute({
     operation: "createUnit",
-    summary: "Register a unit of a collection",
-    description: "Registers an item of a collection. It is issued as a token once a chip is paired to it.",
+    summary: "Create a unit",
+    description: "Adds a unit to a collection. Its token is issued once a chip is paired to the unit.",
     method: "POST",
     path: "/v1/units",
     credentials: ["api_key"],
@@ -31,7 +31,7 @@ export const unitRoutes: Route[] = [
     operation: "listUnits",
     summary: "List units",
     description:
-      "The organization's units that match all the given filters, newest first; at most one with `external_id` or `chip_id`.",
+      "The organization's units that match all given filters, newest first. The filters `external_id` and `chip_id` match at most one.",
     path: "/v1/units",
     credentials: ["api_key"],
     plural: "units",
@@ -41,9 +41,9 @@ export const unitRoutes: Route[] = [
       external_id: Type.Optional(externalId),
       collection_id: Type.Optional(collectionId),
       chip_id: Type.Optional(chipId),
-      token_status: Type.Optional(oneOf(tokenStatuses, "Whether the token was issued.")),
+      token_status: Type.Optional(oneOf(tokenStatuses, "Whether the token has been issued.")),
       ownership_status: Type.Optional(
-        oneOf(ownershipStatuses, "Who has it: nobody yet, the service, or a person."),
+        oneOf(ownershipStatuses, "Who has the token: nobody yet, the service, or a person."),
       ),
     },
     read: (context, caller, filters, page) => listUnits(context.db.read, caller, { ...filters, page }),
@@ -65,7 +65,7 @@ export const unitRoutes: Route[] = [
   writeRoute({
     operation: "updateUnit",
     summary: "Change a unit",
-    description: "Changes the fields that are sent and leaves the others; null clears a field.",
+    description: "Changes only the fields that are sent; null clears a field.",
     method: "PATCH",
     path: "/v1/units/{unit_id}",
     params: { unit_id: pathId("The unit's id.") },

@@ -15,7 +15,7 @@ const wantedTypes = nullable(
   Type.Array(eventType, {
     minItems: 1,
     maxItems: 50,
-    description: "The types of events that it asks for; null, or absent at creation, for all.",
+    description: "The types of events to send; null for all, which is the default.",
   }),
 )
 
@@ -35,7 +35,7 @@ export const updateWebhookEndpointBody = Type.Object(
     status: Type.Optional(
       oneOf(
         webhookEndpointStatuses,
-        "`paused` stops deliveries; `enabled` continues with what was waiting. What happens meanwhile is not sent by itself: ask for a replay.",
+        "`paused` stops deliveries; `enabled` continues with the events that were waiting. Events that happen during the pause are not sent by themselves: ask for a replay.",
       ),
     ),
   },
@@ -49,8 +49,9 @@ const shown = {
   event_types: wantedTypes,
   description: nullable(Type.String({ description: "A note for people." })),
   status: status(webhookEndpointStatuses, {
-    enabled: "events are sent to it",
-    paused: "nothing is sent until you enable it again; `failure` says why if it was not you",
+    enabled: "events are sent to it.",
+    paused:
+      "no events are sent until you enable it again; `failure` says why if you did not pause it yourself.",
   }),
   failure,
   created_at: createdAt,
@@ -67,7 +68,7 @@ export const createdWebhookEndpoint = Type.Object(
     ...shown,
     secret: Type.String({
       pattern: "^whsec_[0-9A-Za-z+/=]+$",
-      description: "What deliveries are signed with (Standard Webhooks). Shown here and never again.",
+      description: "The secret that signs deliveries (Standard Webhooks). It is shown only here.",
     }),
   },
   { title: "CreatedWebhookEndpoint", additionalProperties: false },
@@ -83,10 +84,15 @@ export const webhookDelivery = Type.Object(
       description:
         "The number of the attempt at this event; it starts at 1 again after a replay, and after the endpoint is enabled again.",
     }),
-    status: oneOf(webhookDeliveryStatuses, "`delivered` when the endpoint answered 2xx within 10 seconds."),
-    response_status: nullable(Type.Integer({ description: "The HTTP status, or null." })),
+    status: oneOf(
+      webhookDeliveryStatuses,
+      "`delivered` if the endpoint responded with 2xx within 10 seconds.",
+    ),
+    response_status: nullable(
+      Type.Integer({ description: "The HTTP status of the endpoint's response, or null if there was none." }),
+    ),
     error: nullable(Type.String({ description: "Why it failed, for people, or null." })),
-    milliseconds: Type.Integer({ minimum: 0, description: "How long it took." }),
+    milliseconds: Type.Integer({ minimum: 0, description: "How long the attempt took." }),
     created_at: createdAt,
   },
   { title: "WebhookDelivery", additionalProperties: false },
@@ -120,9 +126,11 @@ export const createReplayBody = Type.Object(
 
 export const webhookReplay = Type.Object(
   {
-    endpoint_id: described(id, "The endpoint that gets events again."),
-    created_after: nullable(Type.String({ description: "Since when; null for a single event." })),
-    event_id: described(nullable(id), "The single event; null for all events since a time."),
+    endpoint_id: described(id, "The endpoint that the events are sent to."),
+    created_after: nullable(
+      Type.String({ description: "The time since which events are sent again; null for a single event." }),
+    ),
+    event_id: described(nullable(id), "The event that is sent again; null for all events since a time."),
     created_at: createdAt,
   },
   { title: "WebhookReplay", additionalProperties: false },

@@ -36,9 +36,9 @@ const errors = ["webhook_endpoint.not_found"] as const
 export const webhookEndpointRoutes: Route[] = [
   writeRoute({
     operation: "createWebhookEndpoint",
-    summary: "Have events sent to an address",
+    summary: "Create a webhook endpoint",
     description:
-      "Registers an address of yours to which events are sent as they happen, signed according to Standard Webhooks with the `secret` that only this answer shows. At most 20 per organization. The address must be reachable from the Internet; `http:` is accepted only for localhost, if the service is on localhost too.",
+      "Registers a URL of yours to which events are sent as they happen, signed according to Standard Webhooks with the `secret`, which only this response shows. At most 20 per organization. The URL must be reachable from the Internet; `http:` is accepted only for localhost, and only if the service is on localhost too.",
     method: "POST",
     path: "/v1/webhook-endpoints",
     credentials: ["api_key"],
@@ -75,7 +75,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "getWebhookEndpoint",
     summary: "Get a webhook endpoint",
     description:
-      "One webhook endpoint. It is `paused` when you paused it, or when ten attempts at one event failed.",
+      "One webhook endpoint. It is `paused` if you paused it, or if ten attempts at one event failed.",
     path: one,
     params,
     credentials: ["api_key"],
@@ -90,7 +90,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "updateWebhookEndpoint",
     summary: "Change, pause or enable a webhook endpoint",
     description:
-      "Changes only what is given. An endpoint that is enabled again continues with what was waiting when it was paused; for what happened meanwhile, ask for a replay.",
+      "Changes only the fields that are sent. An endpoint that is enabled again gets the events that were waiting when it was paused; for those that happened meanwhile, ask for a replay.",
     method: "PATCH",
     path: one,
     params,
@@ -109,7 +109,7 @@ export const webhookEndpointRoutes: Route[] = [
   writeRoute({
     operation: "deleteWebhookEndpoint",
     summary: "Delete a webhook endpoint",
-    description: "Nothing more is sent to it, and what was waiting for it is discarded.",
+    description: "No more events are sent to it, and those that were waiting for it are discarded.",
     method: "DELETE",
     path: one,
     params,
@@ -124,9 +124,9 @@ export const webhookEndpointRoutes: Route[] = [
   }),
   writeRoute({
     operation: "createWebhookSecret",
-    summary: "Give a webhook endpoint a new secret",
+    summary: "Create a new secret for a webhook endpoint",
     description:
-      "Makes a new signing secret, which only this answer shows. For 24 hours deliveries are signed with each secret, so that a receiver can change over without a gap. At most five sign at a time: beyond that the answer is 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest ends.",
+      "Creates a new signing secret, which only this response shows. The previous secret stays valid for 24 hours: during that time deliveries are signed with both, so that a receiver can change over without a gap. At most five secrets can be valid at a time: a sixth gets 429 `rate_limit.exceeded`, and `Retry-After` says when the oldest expires.",
     method: "POST",
     path: `${one}/secrets`,
     params,
@@ -146,7 +146,7 @@ export const webhookEndpointRoutes: Route[] = [
     operation: "createWebhookTest",
     summary: "Send a test event to a webhook endpoint",
     description:
-      "Records a `webhook_endpoint.test` event, which is sent only to this endpoint, whatever types it asks for.",
+      "Records a `webhook_endpoint.test` event, which is sent only to this endpoint, whatever its `event_types`.",
     method: "POST",
     path: `${one}/tests`,
     params,
@@ -178,9 +178,9 @@ export const webhookEndpointRoutes: Route[] = [
   }),
   writeRoute({
     operation: "createWebhookReplay",
-    summary: "Send events to a webhook endpoint again",
+    summary: "Replay events to a webhook endpoint",
     description:
-      "Sends one event again (`event_id`, of any type), or all kept events since a time (`created_after`) whose types the endpoint asks for. Events that wait for a later attempt are tried at once, counting attempts from 1 again: for one event those of its unit, otherwise all. A paused endpoint gets them when it is enabled. Events keep their ids, so that a receiver can tell what it already has.",
+      "Sends one event again (`event_id`, of any type), or all events kept since a time (`created_after`), of the types that the endpoint asks for. Events that wait for another attempt are sent at once, and their attempts are counted from 1 again: with `event_id` those of the same unit, otherwise all. A paused endpoint gets the events once it is enabled. Events keep their ids, so a receiver can recognize those that it already has.",
     method: "POST",
     path: `${one}/replays`,
     params,
