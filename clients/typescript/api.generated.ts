@@ -934,7 +934,7 @@ export interface components {
         ChipList: {
             /** @description Chips, in the order of the request or newest first. */
             chips: components["schemas"]["ListedChip"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         ChipReplacement: {
@@ -975,7 +975,7 @@ export interface components {
         ChipReplacementList: {
             /** @description Chip replacements, newest first. */
             chip_replacements: components["schemas"]["ChipReplacement"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         Claim: {
@@ -1028,7 +1028,7 @@ export interface components {
         ClaimList: {
             /** @description Claims, newest first. */
             claims: components["schemas"]["Claim"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         Collection: {
@@ -1062,7 +1062,7 @@ export interface components {
         CollectionList: {
             /** @description Collections, newest first. */
             collections: components["schemas"]["Collection"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         CollectionMembership: {
@@ -1311,7 +1311,7 @@ export interface components {
         EventList: {
             /** @description Events, newest first, or with `after` oldest first. */
             events: components["schemas"]["Event"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         Failure: {
@@ -1403,11 +1403,11 @@ export interface components {
             chips: components["schemas"]["PairChip"][];
         };
         Pagination: {
-            /** @description The most entries of a page. */
+            /** @description The maximum number of entries per page. */
             limit: number;
             /** @description Whether there is another page. */
             has_more: boolean;
-            /** @description Send it as `cursor` to get the next page; null on the last one. */
+            /** @description Send it as `cursor` to get the next page. Null on the last page. */
             next_cursor: string | null;
         };
         PublishableKey: {
@@ -1480,7 +1480,7 @@ export interface components {
         PublishableKeyList: {
             /** @description Publishable keys, newest first. */
             publishable_keys: components["schemas"]["PublishableKey"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         ReceiptKey: {
@@ -1610,7 +1610,7 @@ export interface components {
         TapRecordList: {
             /** @description Taps, newest first. */
             taps: components["schemas"]["TapRecord"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         TestTap: {
@@ -1695,7 +1695,7 @@ export interface components {
         TransferList: {
             /** @description Transfers, newest first. */
             transfers: components["schemas"]["Transfer"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         Unit: {
@@ -1758,7 +1758,7 @@ export interface components {
         UnitList: {
             /** @description Units, newest first. */
             units: components["schemas"]["ListedUnit"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         UnitSnapshot: {
@@ -1886,7 +1886,7 @@ export interface components {
         WebhookDeliveryList: {
             /** @description Attempts, newest first. */
             deliveries: components["schemas"]["WebhookDelivery"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         WebhookEndpoint: {
@@ -1920,7 +1920,7 @@ export interface components {
         WebhookEndpointList: {
             /** @description Webhook endpoints, newest first. */
             webhook_endpoints: components["schemas"]["WebhookEndpoint"][];
-            /** @description Where this page stands in the list. */
+            /** @description Where this page is in the list. */
             pagination: components["schemas"]["Pagination"];
         };
         WebhookReplay: {
@@ -2165,9 +2165,9 @@ export interface operations {
                 created_before?: string;
                 /** @description Whether this is a test chip, which has no hardware. */
                 is_test?: boolean;
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -2882,9 +2882,9 @@ export interface operations {
             query?: {
                 /** @description Whether this is a test chip, which has no hardware. */
                 is_test?: boolean;
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -3447,9 +3447,9 @@ export interface operations {
                 token_status?: "pending" | "active";
                 /** @description Who has the token: nobody yet, the service, or a person. */
                 ownership_status?: "unissued" | "custody" | "owned";
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -3960,9 +3960,9 @@ export interface operations {
             query?: {
                 /** @description Your own id, unique within the organization. */
                 external_id?: string;
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -4706,9 +4706,9 @@ export interface operations {
     listClaims: {
         parameters: {
             query?: {
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -5116,9 +5116,9 @@ export interface operations {
     listTransfers: {
         parameters: {
             query?: {
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -5526,9 +5526,9 @@ export interface operations {
     listChipReplacements: {
         parameters: {
             query?: {
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -6125,9 +6125,9 @@ export interface operations {
     listPublishableKeys: {
         parameters: {
             query?: {
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -6645,9 +6645,9 @@ export interface operations {
                 is_test?: boolean;
                 /** @description The id of the last event that you have: returns the events after it, oldest first. `0` starts with the oldest event kept. */
                 after?: string;
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -6947,9 +6947,9 @@ export interface operations {
     listWebhookEndpoints: {
         parameters: {
             query?: {
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;
@@ -7842,9 +7842,9 @@ export interface operations {
     listWebhookDeliveries: {
         parameters: {
             query?: {
-                /** @description The most entries of a page. */
+                /** @description The maximum number of entries per page. */
                 limit?: number;
-                /** @description The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one. */
+                /** @description The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one. */
                 cursor?: string;
             };
             header?: never;

@@ -51,7 +51,7 @@ function inspect(text: string): void {
       keys.add(key)
       if (open.length === 1) topField = key
     } else if (!Number.isFinite(Number(token))) {
-      throw fieldError(topField, "holds a number that is too large")
+      throw fieldError(topField, "contains a number that is too large")
     }
   }
 }

@@ -108,7 +108,7 @@ const lastMillisecond = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const defaultLimit = 50
 
-const mostEntries = "The most entries of a page."
+const mostEntries = "The maximum number of entries per page."
 
 /** A query holds text only; readers are shown the number it stands for. */
 const Limit = Type.Optional(
@@ -125,7 +125,7 @@ const Cursor = Type.Optional(
     minLength: 1,
     maxLength: 256,
     description:
-      "The `next_cursor` of the previous page, with the same filters. Opaque: never parse or make one.",
+      "The `next_cursor` of the previous page; send the same filters. It is opaque: never parse or construct one.",
   }),
 )
 
@@ -134,12 +134,12 @@ const Pagination = Type.Object(
     limit: Type.Integer({ minimum: 1, maximum: 100, description: mostEntries }),
     has_more: Type.Boolean({ description: "Whether there is another page." }),
     next_cursor: nullable(
-      Type.String({ description: "Send it as `cursor` to get the next page; null on the last one." }),
+      Type.String({ description: "Send it as `cursor` to get the next page. Null on the last page." }),
     ),
   },
   {
     title: "Pagination",
-    description: "Where this page stands in the list.",
+    description: "Where this page is in the list.",
     additionalProperties: false,
   },
 )

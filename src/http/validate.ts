@@ -89,7 +89,7 @@ function onlyVariant(error: ValueError): ValueError | undefined {
 
 function messageOf({ type, schema, message }: ValueError): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is required"
-  if (type === ValueErrorType.ObjectAdditionalProperties) return "is not known here"
+  if (type === ValueErrorType.ObjectAdditionalProperties) return "is not a known field"
   if (typeof schema["x-message"] === "string") return schema["x-message"]
   switch (type) {
     case ValueErrorType.StringPattern:

@@ -31,7 +31,7 @@ export function text(most: number, description: string) {
   return Type.String({
     pattern: `^(?:${printable}){1,${most}}$`,
     description,
-    "x-message": `must have 1 to ${most} characters, none of them a control character or half a surrogate pair`,
+    "x-message": `must have 1 to ${most} characters, without control characters or lone surrogates`,
     "x-shown": { minLength: 1, maxLength: most, pattern: shownPrintable },
   })
 }
@@ -101,7 +101,7 @@ const METADATA_BYTES = 8 * 1_024
 export const description = Type.String({
   pattern: `^(?:${printable}|[\\n\\r\\t]){0,${DESCRIPTION_LENGTH}}$`,
   description: "A public description, shown by the token: at most 2,000 characters.",
-  "x-message": `must have at most ${DESCRIPTION_LENGTH} characters, none of them a control character but line breaks and tabs, or half a surrogate pair`,
+  "x-message": `must have at most ${DESCRIPTION_LENGTH} characters, without lone surrogates or control characters other than line breaks and tabs`,
   "x-shown": { maxLength: DESCRIPTION_LENGTH },
 })
 
@@ -290,10 +290,7 @@ export function checkMetadata(metadata: Record<string, unknown> | null, field = 
   if (names.length > METADATA_ENTRIES)
     throw fieldError(field, `must have at most ${METADATA_ENTRIES} entries`)
   if (names.some((name) => !namePattern.test(name)))
-    throw fieldError(
-      field,
-      `must have names of 1 to ${TEXT_LENGTH} characters, none of them a control character`,
-    )
+    throw fieldError(field, `must have names of 1 to ${TEXT_LENGTH} characters, without control characters`)
   // A record's schema skips values whose name has a line separator.
   if (!Object.values(metadata).every((value) => Value.Check(metadataValue, value)))
     throw fieldError(field, metadataValueRule)
@@ -306,12 +303,12 @@ const namePattern = new RegExp(name.pattern ?? "")
 
 function checkValue(value: unknown, level: number, field: string): void {
   if (typeof value === "string" && (value.includes("\0") || !value.isWellFormed()))
-    throw fieldError(field, "must not contain NUL characters or half surrogate pairs")
+    throw fieldError(field, "must not contain NUL characters or lone surrogates")
   if (typeof value === "number" && !Number.isFinite(value))
     throw fieldError(field, "must not contain a number that is too large")
   if (typeof value !== "object" || value === null) return
   if (level > ATTRIBUTES_LEVELS)
-    throw fieldError(field, `must not be deeper than ${ATTRIBUTES_LEVELS} levels`)
+    throw fieldError(field, `must not be nested deeper than ${ATTRIBUTES_LEVELS} levels`)
   for (const [key, inner] of Object.entries(value)) {
     checkValue(key, level, field)
     checkValue(inner, level + 1, field)

@@ -76,7 +76,7 @@ describe("what is wrong with a value is said in words:", () => {
   const whole = Type.Integer({ minimum: 2, maximum: 3 })
   test.each<[words: string, schema: TSchema, value: unknown]>([
     ["is required", Type.Object({ a: Type.Null() }), {}],
-    ["is not known here", Type.Object({}, { additionalProperties: false }), { a: 1 }],
+    ["is not a known field", Type.Object({}, { additionalProperties: false }), { a: 1 }],
     ["must be small", Type.String({ maxLength: 1, "x-message": "must be small" }), "ab"],
     ["must have at least 1 character", Type.String({ minLength: 1 }), ""],
     ["must have at most 2 characters", Type.String({ maxLength: 2 }), "abc"],

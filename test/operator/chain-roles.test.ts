@@ -136,10 +136,10 @@ test("wrong words are answered with what is right", async () => {
   for (const [words, complaint] of [
     [["grant"], "needs --account, an address"],
     [["grant", "--account", newcomer], "grant needs --roles"],
-    [["grant", "--account", newcomer, "--roles", "mint"], '"mint" is no role; there are issue, claim'],
+    [["grant", "--account", newcomer, "--roles", "mint"], '"mint" is not a role; the roles are issue, claim'],
     [["set-authorizer", "--account", newcomer, "--overlap-hours", "200"], "takes at most 168"],
     [["set-metadata-base", "--url", "https://tokens.test/"], "without a slash at its end"],
-    [["burn"], 'knows no "burn"'],
+    [["burn"], 'has no "burn"'],
   ] as const) {
     const run = await operator("chain", "call", ...words)
     expect(run.code).toBe(2)

@@ -45,7 +45,7 @@ describe("an order of tags", () => {
     const order = encode("beside", "--count", "1500")
     const both = await Promise.all([operator(...order), operator(...order)])
     const outrun =
-      "operator: some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped\n"
+      "operator: some of these chips were stored by somebody else at the same time: run this again, and it continues where it stopped\n"
     for (const { code, complaint } of both)
       expect([complaint, code]).toEqual(code === 0 ? ["", 0] : [outrun, 1])
     expect(await orderOf("beside", "--count", "1500")).toHaveLength(1_500)
@@ -55,7 +55,7 @@ describe("an order of tags", () => {
     const refused = await operator(...encode("again", "--uids", file("uids.csv", "chip_id\n00000000FF\n")))
     expect([refused.code, refused.complaint]).toEqual([
       1,
-      expect.stringContaining("none of this organization's"),
+      expect.stringContaining("is not a chip of this organization"),
     ])
     expect(await orderOf("again", "--count", "1")).toHaveLength(1)
   })
@@ -81,10 +81,10 @@ describe("an order of tags", () => {
     const rows = ["chip_id,uid,meta_key,file_key,mac", ...lines.map(row)].join("\n")
     const of = ["--organization", organization]
     const imported = await operatorOf(restored, "chips", "import", ...of, "--file", file("lost.csv", rows))
-    expect(imported.printed).toBe("2 chips are imported\n")
+    expect(imported.printed).toBe("2 chips were imported\n")
     const scanned = file("lost.txt", tags.map((tag) => readAddress(tag, 1)).join("\n"))
     const verified = await operatorOf(restored, "chips", "verify-encoding", ...of, "--file", scanned)
-    expect(verified.printed).toContain("2 of 2 tags are as they should be")
+    expect(verified.printed).toContain("2 of 2 tags are right")
   })
 
   test("that a restored back-up knows in part, as of a moment of its registering, leaves its manifest, too", async () => {
@@ -146,14 +146,14 @@ describe("an order of tags", () => {
     const address = readAddress(first, 1)
     const again = await verified(address, readAddress(first, 2), address)
     expect(again).toMatchObject({ code: 1, good: 2 })
-    expect(again.results[2]?.why).toContain("the same address as in line 1")
+    expect(again.results[2]?.why).toContain("the same URL as in line 1")
     const twins = await verified(address, readAddress(encodeTag(null, line), 1))
     expect(twins).toMatchObject({ code: 1, good: 1 })
-    expect(twins.results[1]?.why).toContain("another tag than in line 1")
+    expect(twins.results[1]?.why).toContain("the tag in line 1 is another one with the same chip id")
     const overwritten = { ...encodeTag(null, other), uid: first.uid }
     const twice = await verified(address, readAddress(overwritten, 1))
     expect(twice).toMatchObject({ code: 1, good: 1 })
-    expect(twice.results[1]?.why).toContain(`the tag of chip ${line.chip_id} in line 1`)
+    expect(twice.results[1]?.why).toContain(`the same tag as chip ${line.chip_id} in line 1`)
   })
 
   test("is checked with what the wires of its tags say, of good ones too", async () => {
@@ -195,7 +195,7 @@ test("which key opens an address is told, and 1 where none does", async () => {
   const strange = { ...tag, keys: tag.keys.map(() => "9".repeat(32)) }
   expect(await asked(strange)).toMatchObject({
     code: 1,
-    printed: expect.stringContaining("opened by no key that is known here (wrong_meta_key)"),
+    printed: expect.stringContaining("opened by no known key (wrong_meta_key)"),
   })
 })
 

@@ -197,7 +197,7 @@ describe("usage", () => {
     for (const words of [[], ["--help"]]) {
       const { code, stdout, stderr } = await runPlain({}, ...words)
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-      expect(stdout).toMatch(/^ {2}operator chips import +stores chips that were encoded elsewhere/m)
+      expect(stdout).toMatch(/^ {2}operator chips import +imports chips that were encoded elsewhere/m)
       expect(stdout.match(/^ {2}operator [a-z].* {2}[a-z]/gm)).toHaveLength(commands.length)
     }
   })
@@ -214,12 +214,12 @@ describe("usage", () => {
     const asked = await runPlain({}, "chips", "--help")
     expect(asked).toMatchObject({ code: 0, stderr: "" })
     expect(asked.stdout).toContain(
-      "operator chips import --organization ID --file F.json|F.csv\n      stores chips",
+      "operator chips import --organization ID --file F.json|F.csv\n      imports chips",
     )
     expect(asked.stdout).not.toContain("operator keys")
     const alone = await runPlain({}, "chips")
     expect(alone).toMatchObject({ code: 2, stdout: "" })
-    expect(alone.stderr).toStartWith('operator: "chips" goes on with one of these words\n')
+    expect(alone.stderr).toStartWith('operator: "chips" must be followed by one of these words\n')
     expect(alone.stderr).toEndWith(asked.stdout)
   })
 
@@ -701,7 +701,7 @@ describe("chips", () => {
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain("Nothing was moved")
     expect(refused.stderr).toContain(`chip ${ids[2]}: is retired`)
-    expect(refused.stderr).toContain("chip FFFFFFFFFF: the first organization has no such chip")
+    expect(refused.stderr).toContain("chip FFFFFFFFFF: the organization of --from has no such chip")
     expect(await ownersOf()).toEqual([])
     const free = ids.slice(0, 2)
     expect((await move(free)).document).toMatchObject({ moved: 2, already_moved: 0 })
@@ -853,7 +853,7 @@ describe("work", () => {
     const { code, document } = await operator("cancel", id)
     expect(code).toBe(0)
     expect(document.done).toStartWith(
-      `lane ${keyless.id} gives up nonce 7 once its key, which is not in SIGNER_KEYS, is there again: `,
+      `lane ${keyless.id} gives up nonce 7 once its key is in SIGNER_KEYS again: `,
     )
     expect((await stuckEntry(id)).reason).toContain(`; lane ${keyless.id} says: ${reason}`)
     await earlier().turn(async ({ tx }) => {

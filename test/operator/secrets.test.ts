@@ -277,10 +277,10 @@ describe.each(engines)("a secret on $name", (engine) => {
         receipt_keys: { rewrapped: 0, unreadable: [expect.anything()] },
       })
       expect(told).toEqual([
-        expect.stringContaining("0 are sealed anew"),
-        `5 keys of chips open under neither secret: import these chips again (${chipIds.join(", ")})`,
-        expect.stringMatching(/^1 masters of key sets .*: run key-sets rotate/),
-        expect.stringMatching(/^1 webhook endpoints' secrets .* \(createWebhookSecret\) \(.{36}\)$/),
+        expect.stringContaining("0 were encrypted again"),
+        `5 keys of chips can be decrypted with neither secret: import these chips again (${chipIds.join(", ")})`,
+        expect.stringMatching(/^1 master keys of key sets .*: run key-sets rotate/),
+        expect.stringMatching(/^1 secrets of webhook endpoints .* \(createWebhookSecret\) \(.{36}\)$/),
         expect.stringMatching(/^1 keys of receipts .*: run receipt-keys rotate/),
       ])
 

@@ -99,8 +99,8 @@ describe("the profile of a tag", () => {
   test("that no tag can have is refused in words", () => {
     const said = (fields: object) => problems(JSON.stringify([{ ...chip, ...fields }]), "json")
     expect(said({ tamper: "perhaps" })).toEqual(["entry 1: tamper must be true or false"])
-    expect(said({ mac_input: "{x}" })[0]).toContain("mac_input must be the text of the address that c covers")
-    expect(said({ tamper: true, mac_input: "{e}&c=" })[0]).toContain("mac_input must have {enc}")
+    expect(said({ mac_input: "{x}" })[0]).toContain("mac_input must be the text of the URL that c covers")
+    expect(said({ tamper: true, mac_input: "{e}&c=" })[0]).toContain("mac_input must contain {enc}")
     expect(said({ mac: false, mac_input: "{e}&c=" })[0]).toContain("is not taken where mac is false")
   })
 })
@@ -112,7 +112,7 @@ describe("every wrong line is named", () => {
       "line 3: chip_id must be 10 hexadecimal digits; uid must be 14 hexadecimal digits; meta_key must be 32 hexadecimal digits; file_key must be 32 hexadecimal digits",
       "line 4: counter must be a whole number from 0 to 16777215",
       "line 5: has 2 values for 5 columns",
-      "line 6: has quotation marks: leave them out",
+      "line 6: has quotation marks: remove them",
     ])
   })
 
@@ -134,7 +134,7 @@ describe("every wrong line is named", () => {
       "entry 4: counter must be a whole number from 0 to 16777215",
       "entry 5: colour is not a field",
       "entry 6: uid must be 14 hexadecimal digits",
-      "entry 7: chip_id must not be zero, which the contracts refuse",
+      "entry 7: chip_id must not be zero, which the contracts reject",
     ])
   })
 
@@ -155,7 +155,7 @@ describe("a file is refused as a whole", () => {
     "when it is empty": ["[]", "json", "the file has no chips"],
     "when there is nothing below the header": [`${header}\n`, "csv", "the file has no chips"],
     "when a column is missing": ["chip_id,uid,meta_key\n", "csv", "line 1: the column file_key is missing"],
-    "when a column is there twice": [`${header},uid\n`, "csv", "line 1: the column uid is there twice"],
+    "when a column is there twice": [`${header},uid\n`, "csv", "line 1: the column uid occurs twice"],
     "when it is separated otherwise": [
       header.replaceAll(",", ";"),
       "csv",

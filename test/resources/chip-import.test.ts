@@ -137,7 +137,7 @@ describe.each(engines)("an import on $name", (engine) => {
     }
     const saysSo = [
       ["line 302: uid is missing"],
-      expect.stringContaining("250 of its chips are imported: run this again"),
+      expect.stringContaining("250 of its chips were imported: run this again"),
     ]
     const failure = await runGrowing(whole)
     expect(await storedOf(caller)).toHaveLength(250)

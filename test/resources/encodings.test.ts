@@ -334,7 +334,11 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const chip_id = line?.chip_id ?? ""
     const named = (tag: Partial<NamedTag>) => ({ named: [{ line: 7, uid: null, chip_id, ...tag }] })
     for (const [tags, mirrors, why] of [
-      [named({ chip_id: "0000000000" }), withMac, "line 7: chip 0000000000 is none of this organization's"],
+      [
+        named({ chip_id: "0000000000" }),
+        withMac,
+        "line 7: chip 0000000000 is not a chip of this organization",
+      ],
       [named({ uid: newUid() }), withMac, `line 7: chip ${chip_id} has another UID: ${uid}`],
       [named({}), withTamper, `line 7: chip ${chip_id} was ordered with other mirrors`],
       [named({}), { mac: false, tamper: false }, `line 7: chip ${chip_id} was ordered with other mirrors`],

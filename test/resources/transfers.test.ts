@@ -166,7 +166,7 @@ describe.each(engines)("on $name", (engine) => {
       const asked = prepareTransfer(context, session, unit.id, { recipient: bob })
       await expect(asked).rejects.toMatchObject({
         code: "transfer.owner_unknown",
-        message: "The chain did not answer in time: ask again.",
+        message: "The chain did not answer in time: try again.",
       })
     })
 

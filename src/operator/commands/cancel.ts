@@ -6,7 +6,7 @@ import type { Command } from "./command.ts"
 
 export const cancel: Command = {
   name: "cancel",
-  does: "gives up a nonce: its work is sent with another one",
+  does: "gives up a nonce: its work is sent with another nonce",
   takes: "ID  (of a transaction, or of what it is for)",
   argument: "ID",
   options: {},
@@ -18,13 +18,13 @@ export const cancel: Command = {
         { act: "cancel", subject: argument },
         (turn) => cancelById(turn, argument),
       )
-      const text = `lane ${lane_id} gives up nonce ${nonce}${lackOf(chains.get(chain_id), lane_id)}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
+      const text = `lane ${lane_id} gives up nonce ${nonce}${lackOf(chains.get(chain_id), lane_id)}: an empty transaction is sent with it, and its work is sent with another nonce once the empty one is mined`
       return { document: { id, lane_id, nonce, done: text }, text }
     },
 }
 
 /** What the lane lacks to do it now. */
 function lackOf(chain: ConnectedChain | undefined, laneId: string): string {
-  if (!chain) return " once its chain, which is not in CHAINS, is there again"
-  return hasKeyOf(chain, laneId) ? "" : " once its key, which is not in SIGNER_KEYS, is there again"
+  if (!chain) return " once its chain is in CHAINS again"
+  return hasKeyOf(chain, laneId) ? "" : " once its key is in SIGNER_KEYS again"
 }

@@ -22,10 +22,10 @@ import { fields, table } from "./text.ts"
 export const chainRoleCommands: Command[] = [
   {
     name: "chain roles",
-    does: "what the factory lets each key do, and what is missing",
+    does: "shows what the factory lets each key do, and what is missing",
     takes: "[--chain ID]",
-    about: `Also prints the factory calls that give each key what this service needs, for the admin to sign, whose key may be
-elsewhere. Nothing is sent.`,
+    about: `Also prints the factory calls with which the admin gives each key the roles that this service needs. Nothing is sent: the
+admin signs the calls, wherever its key is.`,
     options: { chain: false },
     plan(values) {
       const id = wholeNumber(values, "chain", 1)
@@ -39,10 +39,11 @@ elsewhere. Nothing is sent.`,
     grant --account A --roles issue,claim,replace,deploy     revoke --account A [--roles …]
     set-authorizer --account A [--overlap-hours N]           set-metadata-base --url U
     freeze-metadata-base    pause    resume    announce-release    cancel-release`,
-    about: `Nothing is sent: the admin's key may be elsewhere. The overlap is how long authorizations of the previous
-authorizer stay valid: 24 hours by default, at most 168; 0, for a stolen key, ends them at once. The present authorizer
-can be named again only to end them sooner: a later end would revive a stolen key. The metadata base is one setting for
-the collections of all brands: what cannot be read there is lost to wallets, for good once the base is frozen.`,
+    about: `Nothing is sent: the admin signs the call, wherever its key is. The overlap is how long authorizations of the previous
+authorizer stay valid: 24 hours by default, at most 168; 0, for a leaked key, ends them at once. The present authorizer can
+be set again only to end the overlap sooner: a later end could make a leaked key valid again. The metadata base is one
+setting for the collections of all brands: metadata that is not there cannot be read, and never can be once the base is
+frozen.`,
     argument: "ACT",
     options: { chain: false, account: false, roles: false, "overlap-hours": false, url: false },
     plan(values) {
@@ -83,10 +84,10 @@ function callFor(values: Values): Make {
   if (act === "set-metadata-base") {
     const url = values.option("url")
     if (!url || !URL.canParse(url) || url.endsWith("/"))
-      throw new UsageError("chain call set-metadata-base needs --url, an address without a slash at its end")
+      throw new UsageError("chain call set-metadata-base needs --url, a URL without a slash at its end")
     return (chain) => setMetadataBase(chain, url)
   }
-  throw new UsageError(`chain call knows no "${act}"; --help says what there is`)
+  throw new UsageError(`chain call has no "${act}"; --help lists what there is`)
 }
 
 function changeRoles(act: "grant" | "revoke", values: Values): Make {
@@ -108,7 +109,7 @@ function accountIn(values: Values): Address {
 
 function roleIn(text: string): Role {
   if (isRole(text)) return text
-  throw new UsageError(`"${text}" is no role; there are issue, claim, replace and deploy`)
+  throw new UsageError(`"${text}" is not a role; the roles are issue, claim, replace and deploy`)
 }
 
 function inHours(now: Date, hours: number): Date {
@@ -122,7 +123,7 @@ function chainOf(chains: World["chains"], id: number | null): ConnectedChain {
   throw new OperatorRefusal(
     "chain.not_configured",
     id === null
-      ? `CHAINS has the chains ${known}: say which with --chain`
+      ? `CHAINS has the chains ${known}: name one with --chain`
       : `chain ${id} is not in CHAINS, which has ${known}`,
   )
 }
@@ -140,7 +141,7 @@ function shownRoles(roles: Roles): Output {
       ["KEY", "IS", "MAY", "NEEDS"],
       keys.map((key) => [key.account, key.is, named(key.roles), named(key.needed)]),
     ),
-    calls.length === 0 ? "nothing is lacking" : calls.map((call) => fields(call)).join("\n\n"),
+    calls.length === 0 ? "nothing is missing" : calls.map((call) => fields(call)).join("\n\n"),
   ]
   return { document: roles, text: parts.join("\n\n") }
 }

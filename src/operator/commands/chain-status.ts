@@ -5,7 +5,7 @@ import { table } from "./text.ts"
 
 export const chainStatus: Command = {
   name: "chain status",
-  does: "each chain and lane: nonces, balances, open work and what holds it up",
+  does: "shows each chain and lane: nonces, balances, open work and what holds it up",
   takes: "",
   options: {},
   plan: () => async (world) => {

@@ -10,11 +10,11 @@ import type { Command } from "./command.ts"
 export const encodingChecks: Command[] = [
   {
     name: "chips verify-encoding",
-    does: "checks addresses of encoded tags, one verdict each",
+    does: "checks URLs of encoded tags, with a verdict on each",
     takes: "--organization ID --file scanned.txt",
-    about: `The file has one address per line, as a phone opened it, optionally followed by what GetFileSettings answered for
-file 02h, in hexadecimal. Prints one verdict per line, and why; a tag that contradicts an earlier line is not as it should
-be. Changes and counts nothing. Exits with 1 if a tag is not as it should be, or if there is none.`,
+    about: `The file has one URL per line, as a phone opened it, optionally followed by the response to GetFileSettings for file
+02h, in hexadecimal. Prints a verdict and its reason for each line; a tag that contradicts an earlier line is wrong too.
+Changes and counts nothing. Exits with 1 if any tag is wrong, or if there is none.`,
     options: { organization: true, file: true },
     plan:
       (values) =>
@@ -41,14 +41,14 @@ be. Changes and counts nothing. Exits with 1 if a tag is not as it should be, or
           isRefusal: good < results.length || results.length === 0,
           text:
             results.length === 0
-              ? "the file has no addresses"
-              : [...lines, `${good} of ${results.length} tags are as they should be`].join("\n"),
+              ? "the file has no URLs"
+              : [...lines, `${good} of ${results.length} tags are right`].join("\n"),
         }
       },
   },
   {
     name: "chips which-key",
-    does: "shows which known key set and version opens an address; changes nothing",
+    does: "shows which key set and version a tag's URL was made with; changes nothing",
     takes: "--organization ID --url URL",
     options: { organization: true, url: true },
     plan:
@@ -74,7 +74,7 @@ be. Changes and counts nothing. Exits with 1 if a tag is not as it should be, or
 
 function openerText({ verdict, checks, opened_with, is_tried }: Diagnosis): string {
   if (opened_with) return `opened by ${opened_with.name} (${verdict})`
-  if (is_tried) return `opened by no key that is known here (${verdict})`
+  if (is_tried) return `opened by no known key (${verdict})`
   return `not tried: ${verdict}, ${checks.at(-1)?.detail}`
 }
 
@@ -108,16 +108,16 @@ function conflictsInFile() {
   const tags = new Map<string, { line: number; chip_id: string }>()
   return (line: number, address: string, { chip_id, uid: bytes }: Diagnosis): string | null => {
     const firstLine = firstLines.get(address.toUpperCase())
-    if (firstLine) return `the same address as in line ${firstLine}: read each tag by itself`
+    if (firstLine) return `the same URL as in line ${firstLine}: read each tag separately`
     firstLines.set(address.toUpperCase(), line)
     if (chip_id === null || bytes === null) return null
     const uid = upperHex(bytes)
     const chip = chips.get(chip_id)
     if (chip && chip.uid !== uid)
-      return `another tag than in line ${chip.line} says that it is this chip: two were encoded with one line of the manifest`
+      return `the tag in line ${chip.line} is another one with the same chip id: two tags were encoded with one line of the manifest`
     const tag = tags.get(uid)
     if (tag && tag.chip_id !== chip_id)
-      return `the tag of chip ${tag.chip_id} in line ${tag.line}: it was encoded twice`
+      return `the same tag as chip ${tag.chip_id} in line ${tag.line}: it was encoded twice`
     chips.set(chip_id, { line, uid })
     tags.set(uid, { line, chip_id })
     return null

@@ -13,16 +13,16 @@ import { showProgress } from "./progress.ts"
 export const chipCommands: Command[] = [
   {
     name: "chips import",
-    does: "stores chips that were encoded elsewhere, with their keys",
+    does: "imports chips that were encoded elsewhere, with their keys",
     takes: "--organization ID --file F.json|F.csv",
-    about: `The file has one chip per line or entry: chip_id, uid, meta_key and file_key in hexadecimal, and optionally
-counter, the last one seen, and how the tag is set up: mac and tamper, true or false, and mac_input, the part of the
-address that c covers, with {e} and {enc} for the values; it is empty by default, or {enc}&c= with tamper.
+    about: `The file has one chip per line or entry: chip_id, uid, meta_key and file_key in hexadecimal. Optional are counter,
+the last counter seen, and how the tag is configured: mac and tamper, true or false, and mac_input, the part of the URL that
+c covers, with {e} and {enc} for the values; it is empty by default, or {enc}&c= with tamper.
 The whole file is checked first: if one line is wrong, nothing is imported.
 A long file is stored in parts. If that is interrupted, run the same command again: it goes on where it stopped.
-Chips stored with the same values are left as they are and counted as already_imported. If a chip was never paired or
-tapped, its keys, mac, tamper and mac_input are changed to those of the file. Any other chip stored with other values
-refuses the file, except that keys which no longer open are replaced.`,
+Chips already imported with the same values are counted as already_imported and stay as they are. For chips that were
+never paired or tapped, other keys, mac, tamper and mac_input replace the stored ones. Other values for any other chip are
+an error, but keys that can no longer be decrypted are replaced.`,
     options: { organization: true, file: true },
     plan(values) {
       const organization_id = values.required("organization")
@@ -37,19 +37,20 @@ refuses the file, except that keys which no longer open are replaced.`,
           lines,
           (step, done, total) => showProgress(step, done, total, "chips"),
         )
-        const before = already_imported === 0 ? "" : `, ${already_imported} were imported before`
-        const anew = replaced === 0 ? "" : `, the keys of ${replaced} did not open and are replaced`
-        const otherwise = changed === 0 ? "" : `, ${changed} that were never used are changed`
+        const before = already_imported === 0 ? "" : `, ${already_imported} had been imported before`
+        const anew =
+          replaced === 0 ? "" : `, the keys of ${replaced} could not be decrypted and were replaced`
+        const otherwise = changed === 0 ? "" : `, ${changed} that were never used were changed`
         return {
           document: { organization_id, imported, replaced, changed, already_imported },
-          text: `${imported} chips are imported${anew}${otherwise}${before}`,
+          text: `${imported} chips were imported${anew}${otherwise}${before}`,
         }
       }
     },
   },
   {
     name: "chips list",
-    does: "an organization's chips, without keys",
+    does: "lists an organization's chips, without keys",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -61,7 +62,7 @@ refuses the file, except that keys which no longer open are replaced.`,
   },
   {
     name: "chips retire",
-    does: "takes a chip that no unit uses out of service",
+    does: "retires an unpaired chip for good",
     takes: "CHIP_ID --organization ID",
     argument: "CHIP_ID",
     options: { organization: true },
@@ -71,15 +72,15 @@ refuses the file, except that keys which no longer open are replaced.`,
         const input = { organization_id: values.required("organization"), chip_id: values.argument }
         const row = await inTurn(context, null, (turn) => retireChip(turn, input))
         const chip = presentStockChip({ ...row, ...(await signalsOf(context.db.read, row.chip_id)) })
-        return { document: chip, text: `chip ${chip.chip_id} is retired since ${chip.retired_at}` }
+        return { document: chip, text: `chip ${chip.chip_id} was retired at ${chip.retired_at}` }
       },
   },
   {
     name: "chips move",
-    does: "gives free chips to another organization",
+    does: "moves unpaired chips to another organization",
     takes: "--from ORGANIZATION --to ORGANIZATION (--chip CHIP_ID | --file F)",
-    about: `Moves free chips that were never paired to another organization, with their keys and counters. The file has one
-chip id per line. All of them are moved or none; those already there stay.`,
+    about: `Moves chips that were never paired to another organization, with their keys and counters. The file has one chip id
+per line. Either all are moved or none; chips that are already there stay.`,
     options: { from: true, to: true, chip: false, file: false },
     plan(values) {
       const chipIds = chipIdsIn(values)
@@ -87,10 +88,10 @@ chip id per line. All of them are moved or none; those already there stay.`,
         const input = { from: values.required("from"), to: values.required("to"), chip_ids: chipIds }
         const moved = await inTurn(context, null, (turn) => moveChips(turn, input))
         const there = chipIds.length - moved
-        const before = there === 0 ? "" : `, ${there} were there before`
+        const before = there === 0 ? "" : `, ${there} were already there`
         return {
           document: { from: input.from, to: input.to, moved, already_moved: there },
-          text: `${moved} chips are moved${before}`,
+          text: `${moved} chips were moved${before}`,
         }
       }
     },

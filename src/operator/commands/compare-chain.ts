@@ -9,12 +9,12 @@ import { showProgress } from "./progress.ts"
 
 export const compareChain: Command = {
   name: "chain compare",
-  does: "what collections have on chain that nobody asked for here, as after a signer's key was leaked",
+  does: "finds what is on chain that nobody asked for here, for example after a signer's key leaked",
   takes: "[--collection ID]",
-  about: `Serials, chips that units have on chain only, and owners without a claim. Ends with 1 where there are any. Claims of a
-unit that has another chip on chain fail until the chain has its own again: a claim binds the one on chain for good. A claimed
-unit with a chip from before its replacement lost that to a reorganization. Where a chain does not answer, its collections are
-left out, the others are compared all the same, and it ends with 1, too.`,
+  about: `Finds serials, chips that units have only on chain, and owners without a claim; exits with 1 if there are any. Claims of
+a unit that has another chip on chain fail until the chain has the unit's own chip again, because a claim locks the chip on
+chain. If a claimed unit has the chip from before a replacement on chain, a reorganization undid the replacement. If a chain
+does not answer, its collections are left out, the others are compared all the same, and the exit code is 1 too.`,
   options: { collection: false },
   plan(values) {
     const name = values.option("collection")
@@ -26,7 +26,7 @@ left out, the others are compared all the same, and it ends with 1, too.`,
       return {
         document: { compared: compared.length, not_connected: unreached, unanswered, collections: unlike },
         text: [
-          `${compared.length} collections compared${unreached > 0 ? `, ${unreached} on chains that are not in CHAINS left out` : ""}`,
+          `${compared.length} collections compared${unreached > 0 ? `, ${unreached} left out because their chains are not in CHAINS` : ""}`,
           ...unansweredLines(unanswered),
           ...unlike.flatMap(linesOf),
         ].join("\n"),
@@ -89,9 +89,7 @@ async function isSilent({ rpc }: ConnectedChain): Promise<boolean> {
 /** A line for each chain and what it said. */
 function unansweredLines(unanswered: Unanswered[]): string[] {
   const alike = Map.groupBy(unanswered, ({ chain_id, because }) => `chain ${chain_id}: ${because}`)
-  return [...alike].map(
-    ([said, all]) => `${all.length} collections not compared, for want of an answer of ${said}`,
-  )
+  return [...alike].map(([said, all]) => `${all.length} collections not compared: no answer from ${said}`)
 }
 
 function isUnlike({ unasked_serials, other_chips, unasked_claims }: Comparison): boolean {
@@ -108,7 +106,7 @@ function linesOf({ collection_id, unasked_serials, other_chips, unasked_claims }
     ),
     ...unasked_claims.map(
       ({ unit_id, serial, owner }) =>
-        `  unit ${unit_id}, serial ${serial}: ${owner ?? "somebody"} has it, by no claim of this service`,
+        `  unit ${unit_id}, serial ${serial}: ${owner ?? "somebody"} has it, without a claim of this service`,
     ),
   ]
 }

@@ -16,11 +16,11 @@ export const encodeChips: Command = {
   takes:
     '--organization ID --key-set ID (--count N | --uids F.csv) --url "https://tap.example/t/{chip_id}" [--mac] [--tamper] --out DIR [--seal-to PUBLIC_KEY_FILE]',
   about: `Registers chips and writes DIR/manifest.jsonl: for each chip what the encoding station writes, the keys of its
-five slots, and an order of writing that cannot brick a tag. If it is interrupted, run the same command again.
---mac adds c to the address; --tamper adds enc, the status of a TagTamper's wire, and also c.
---uids names the tags at hand: one UID per line, or a CSV with columns uid, chip_id or both. Known chips are encoded again
-with the newest keys of their set; a chip that was never paired has revealed no UID, so name it by chip_id.
---seal-to encrypts the manifest to public keys of age (age1…), as manifest.jsonl.age.`,
+five slots, and a write order that cannot brick a tag. If it is interrupted, run the same command again.
+--mac adds c to the URL; --tamper adds enc, the status of the TagTamper wire, and also c.
+--uids names the tags at hand: one UID per line, or a CSV with the columns uid, chip_id or both. Known chips get the newest
+keys of their set; the UID of a chip that was never paired is not known, so name it by chip_id.
+--seal-to encrypts the manifest to the age public keys (age1…) in the file, as manifest.jsonl.age.`,
   options: {
     organization: true,
     "key-set": true,
@@ -62,7 +62,7 @@ with the newest keys of their set; a chip that was never paired has revealed no 
           chips: size,
           manifest: path,
         },
-        text: `${size} chips are registered with version ${key_version} of the key set; the station gets ${path}`,
+        text: `${size} chips are registered with version ${key_version} of the key set; give ${path} to the station`,
       }
     }
   },
@@ -92,7 +92,7 @@ function orderIdOf(folder: string, order: object): string {
   if (existsSync(path)) {
     const known = JSON.parse(readFileSync(path, "utf8")) as { id: string; digest: string }
     if (known.digest === digest) return known.id
-    throw new UsageError(`${folder} has the manifest of another order: give --out another folder`)
+    throw new UsageError(`${folder} has the manifest of another order: name another folder with --out`)
   }
   const id = newId()
   writeWholeAtOnce(path, `${JSON.stringify({ id, digest })}\n`)
@@ -112,7 +112,7 @@ async function requireKnownManifest(
   const isThere = [manifestName, sealedName].some((name) => existsSync(join(folder, name)))
   if (isThere && (await countRegistered(db.read, id)) < size)
     throw new UsageError(
-      `${folder} has a manifest whose order the database does not know, or not all of, as after a back-up was restored: keep it, and give --out another folder`,
+      `${folder} has a manifest whose order the database does not know, or not completely, as after a backup was restored: keep it, and name another folder with --out`,
     )
 }
 

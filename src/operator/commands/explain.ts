@@ -7,7 +7,7 @@ import { fields, table } from "./text.ts"
 
 export const explain: Command = {
   name: "explain",
-  does: "the whole story of one thing, and what it waits for",
+  does: "tells the whole story of one thing, and what it waits for",
   takes: "WHAT  (an id, a chip, a name, an external id, a serial, a wallet, a transaction, a req_…)",
   argument: "WHAT",
   options: {},

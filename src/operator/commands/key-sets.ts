@@ -18,11 +18,11 @@ import { table } from "./text.ts"
 export const keySetCommands: Command[] = [
   {
     name: "key-sets create",
-    does: "makes a set of keys for tags",
+    does: "creates a set of keys for tags",
     takes: "--organization ID --name N --scheme S [--master-key-file F]",
-    about: `SCHEME is an10922 (AN10922 AES-128 diversification), sdm-backend, boltcard, or
-explicit for chips that bring their own keys. The file has a master key of 32 hexadecimal digits; without one the
-service makes a master, which nobody ever sees.`,
+    about: `S is an10922 (AN10922 AES-128 diversification), sdm-backend, boltcard, or explicit for chips that bring their own
+keys. The file has a master key of 32 hexadecimal digits; without one the service generates a master key, which nobody
+ever sees.`,
     options: { organization: true, name: true, scheme: true, "master-key-file": false },
     plan(values) {
       const scheme = values.required("scheme")
@@ -44,7 +44,7 @@ service makes a master, which nobody ever sees.`,
   },
   {
     name: "key-sets list",
-    does: "an organization's key sets and their versions",
+    does: "lists an organization's key sets and their versions",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -71,11 +71,11 @@ service makes a master, which nobody ever sees.`,
   },
   {
     name: "key-sets rotate",
-    does: "gives a key set another version, for new tags",
+    does: "adds a version to a key set, for new tags",
     takes: "ID [--master-key-file F]",
     argument: "ID",
-    about: `Adds a version with another master to the set. New orders get it; placed orders keep theirs, and tags in use keep
-working. chips encode --uids encodes known tags again.`,
+    about: `Adds a version with another master key to the set. New orders use it; orders already placed keep theirs, and tags in
+use keep working. chips encode --uids gives known tags the new keys.`,
     options: { "master-key-file": false },
     plan(values) {
       const given = givenMaster(values)
@@ -95,13 +95,13 @@ working. chips encode --uids encodes known tags again.`,
     does: "retires a key set: no new tags get its keys",
     takes: "ID",
     argument: "ID",
-    about: "No new tags are encoded with a retired set; tags that have its keys keep working.",
+    about: "No new tags are encoded with a retired set; tags that already have its keys keep working.",
     options: {},
     plan:
       (values) =>
       async ({ context }) => {
         const view = await inTurn(context, null, (turn) => retireKeySet(turn, values.argument))
-        return { document: presentKeySet(view), text: `key set ${view.id} is retired` }
+        return { document: presentKeySet(view), text: `key set ${view.id} was retired` }
       },
   },
 ]

@@ -14,23 +14,22 @@ export const exportMetadata: Command = {
   name: "metadata export",
   does: "writes the metadata of a collection's tokens as files",
   takes: "--collection ID --out DIR [--base URL]",
-  about: `For a content-addressed store or a web host: DIR/CHAIN_ID/ADDRESS/SERIAL is a token's document, SERIAL.svg beside it
-its picture if the unit has none, and DIR/CHAIN_ID/ADDRESS.json the collection's document. contractURI points to the folder
-DIR/CHAIN_ID/ADDRESS, for which stores and hosts serve its index.html: the collection's document again. If it is
-interrupted, run it again.
+  about: `For IPFS or a web host: DIR/CHAIN_ID/ADDRESS/SERIAL is a token's document, SERIAL.svg beside it its picture if the unit
+has none, and DIR/CHAIN_ID/ADDRESS.json the collection's document. contractURI points to the folder DIR/CHAIN_ID/ADDRESS,
+for which gateways and web hosts serve its index.html: the collection's document again. If it is interrupted, run it again.
 
-With --base, documents name pictures under that address, such as ipfs://…, and leave out the service's own pages; without
-it, they name both at this service. A folder's content address depends on what is in it, so it takes two exports: store
-the first, then export again with its address as --base, and store the second.
+With --base, documents link to pictures under that URL, such as ipfs://…, and have no links to pages of this service;
+without it, they link to both at this service. On IPFS the address of a folder depends on its content, so it takes two
+exports: store the first one, then export again with its address as --base, and store the second one.
 
 A factory has one metadata base for the collections of all brands. Export every collection of all organizations into the
-same DIR before "chain call set-metadata-base" and "freeze-metadata-base": what is not in that folder, such as tokens
-issued later, can no longer be read, and never again once the base is frozen.`,
+same DIR before "chain call set-metadata-base" and "freeze-metadata-base": tokens that are not in that folder, such as
+those issued later, have no metadata from then on, and never will once the base is frozen.`,
   options: { collection: true, out: true, base: false },
   plan(values) {
     const base = values.option("base")
     if (base !== null && !/^[a-z][a-z0-9+.-]*:\/\/\S+$/i.test(base))
-      throw new UsageError(`metadata export takes an address such as ipfs://… as --base, not "${base}"`)
+      throw new UsageError(`metadata export takes a URL such as ipfs://… as --base, not "${base}"`)
     return async ({ context: { db, config } }) => {
       const id = values.required("collection")
       const found = await exportedCollection(db.read, id)
@@ -58,7 +57,7 @@ issued later, can no longer be read, and never again once the base is frozen.`,
       }
       for (const file of [`${folder}.json`, join(folder, "index.html")])
         writeFileSync(file, fileOf(document, base))
-      return { document: { tokens, folder }, text: `what ${tokens} tokens show is in ${folder}` }
+      return { document: { tokens, folder }, text: `the metadata of ${tokens} tokens is in ${folder}` }
     }
   },
 }

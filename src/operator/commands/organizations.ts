@@ -26,7 +26,7 @@ import { fields, table } from "./text.ts"
 export const organizationCommands: Command[] = [
   {
     name: "organizations create",
-    does: "makes an organization",
+    does: "creates an organization",
     takes: "--name N [--default-chain ID] [--allowed-chains ID,ID]",
     options: { name: true, "default-chain": false, "allowed-chains": false },
     plan(values) {
@@ -43,7 +43,7 @@ export const organizationCommands: Command[] = [
   },
   {
     name: "organizations update",
-    does: "changes its name and chains",
+    does: "changes an organization's name or chains",
     takes: "ID [--name N] [--default-chain ID] [--allowed-chains ID,ID]",
     argument: "ID",
     options: { name: false, "default-chain": false, "allowed-chains": false },
@@ -67,10 +67,10 @@ export const organizationCommands: Command[] = [
   },
   {
     name: "organizations suspend",
-    does: "refuses all its credentials",
+    does: "suspends an organization: its credentials are refused",
     takes: "ID",
-    about: `All its credentials get 403 auth.forbidden within 5 seconds. Work on its way to a chain continues, and so do the
-redirects of its chips.`,
+    about: `All its credentials get 403 auth.forbidden within 5 seconds. Work that is already in progress continues, taps are still
+redirected, and events are still sent to its webhook endpoints.`,
     argument: "ID",
     options: {},
     plan:
@@ -84,7 +84,7 @@ redirects of its chips.`,
   },
   {
     name: "organizations resume",
-    does: "lets a suspended organization in again",
+    does: "resumes a suspended organization",
     takes: "ID",
     argument: "ID",
     options: {},
@@ -99,7 +99,7 @@ redirects of its chips.`,
   },
   {
     name: "organizations list",
-    does: "all organizations, oldest first",
+    does: "lists all organizations, oldest first",
     takes: "",
     options: {},
     plan:
@@ -124,7 +124,7 @@ redirects of its chips.`,
   },
   {
     name: "keys issue",
-    does: "makes an API key and shows it once",
+    does: "issues an API key, which is shown only once",
     takes: "--organization ID [--name N] [--expires TIME]  (such as 2027-01-31T00:00:00Z)",
     options: { organization: true, name: false, expires: false },
     plan(values) {
@@ -142,7 +142,7 @@ redirects of its chips.`,
   },
   {
     name: "keys list",
-    does: "an organization's API keys, without their secrets",
+    does: "lists an organization's API keys, without the keys themselves",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -160,7 +160,7 @@ redirects of its chips.`,
   },
   {
     name: "keys revoke",
-    does: "ends an API key within 5 seconds",
+    does: "revokes an API key, within 5 seconds",
     takes: "ID",
     argument: "ID",
     options: {},
@@ -172,12 +172,12 @@ redirects of its chips.`,
             revokeApiKey(turn, argument),
           ),
         )
-        return { document: key, text: `key ${key.id} (${key.hint}) is revoked since ${key.revoked_at}` }
+        return { document: key, text: `key ${key.id} (${key.hint}) was revoked at ${key.revoked_at}` }
       },
   },
   {
     name: "products create",
-    does: "makes a product, which units name as their product_id",
+    does: "creates a product, which units refer to by product_id",
     takes: "--organization ID --name N [--external-id X] [--redirect-url U]",
     options: { organization: true, name: true, "external-id": false, "redirect-url": false },
     plan:
@@ -196,7 +196,7 @@ redirects of its chips.`,
   },
   {
     name: "products list",
-    does: "an organization's products",
+    does: "lists an organization's products",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -222,7 +222,7 @@ redirects of its chips.`,
   },
   {
     name: "quotas set",
-    does: "sets an organization's limits",
+    does: "sets an organization's quotas",
     takes:
       "--organization ID [--units N] [--collections N] [--chips N] [--taps-per-month N]  (N or unlimited)",
     options: { organization: true, units: false, collections: false, chips: false, "taps-per-month": false },
@@ -247,7 +247,7 @@ redirects of its chips.`,
   },
   {
     name: "identity set",
-    does: "registers the sign-in whose identity tokens an organization may send",
+    does: "registers the sign-in that issues an organization's identity tokens",
     takes: "--organization ID --issuer I --audience A (--jwks-url U | --public-key-file F)",
     options: {
       organization: true,

@@ -15,7 +15,7 @@ import { fields, table } from "./text.ts"
 export const publishableKeyCommands: Command[] = [
   {
     name: "publishable-keys list",
-    does: "an organization's publishable keys",
+    does: "lists an organization's publishable keys",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -34,7 +34,7 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys issue",
-    does: "makes a publishable key",
+    does: "issues a publishable key",
     takes: "--organization ID [--name N]",
     options: { organization: true, name: false },
     plan(values) {
@@ -51,9 +51,9 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys rotate",
-    does: "makes another one; the old one stays valid for a while",
+    does: "issues a new key; the old one stays valid for a while",
     takes: "ID [--overlap 24h]",
-    about: "Issues a new key; the old one stays valid for --overlap: a number and s, m, h or d.",
+    about: "The old key stays valid for --overlap: a number and s, m, h or d; 24h by default.",
     argument: "ID",
     options: { overlap: false },
     plan(values) {
@@ -72,7 +72,7 @@ export const publishableKeyCommands: Command[] = [
   },
   {
     name: "publishable-keys revoke",
-    does: "ends a publishable key within 5 seconds",
+    does: "revokes a publishable key, within 5 seconds",
     takes: "ID",
     argument: "ID",
     options: {},
@@ -84,7 +84,7 @@ export const publishableKeyCommands: Command[] = [
             revokePublishableKey(turn, argument),
           ),
         )
-        return { document: key, text: `key ${key.id} is revoked since ${key.revoked_at}` }
+        return { document: key, text: `key ${key.id} was revoked at ${key.revoked_at}` }
       },
   },
 ]
@@ -108,6 +108,6 @@ function secondsIn(values: Values, name: string): number | null {
   const text = values.option(name)
   if (text === null) return null
   const [, number = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (number === "") throw new UsageError(`--${name} takes a length of time such as 24h or 0s, not "${text}"`)
+  if (number === "") throw new UsageError(`--${name} takes a duration such as 24h or 0s, not "${text}"`)
   return Number(number) * (unitSeconds[unit] ?? 1)
 }

@@ -7,9 +7,9 @@ import { table } from "./text.ts"
 export const receiptKeyCommands: Command[] = [
   {
     name: "receipt-keys list",
-    does: "the keys of tap receipts, newest first",
+    does: "lists the keys of tap receipts, newest first",
     takes: "",
-    about: "The first one is made with the first receipt.",
+    about: "The first key is created with the first receipt.",
     options: {},
     plan:
       () =>
@@ -26,10 +26,10 @@ export const receiptKeyCommands: Command[] = [
   },
   {
     name: "receipt-keys rotate",
-    does: "gives tap receipts another key",
+    does: "rotates the key of tap receipts",
     takes: "",
-    about: `Makes a new key, which signs receipts from now on. The previous key's private half is deleted; its public half
-stays at /.well-known/jwks.json, so receipts that it signed stay valid. No restart is needed.`,
+    about: `Creates a new key, which signs receipts from now on. The previous private key is deleted; its public key stays at
+/.well-known/jwks.json, so receipts that it signed stay valid. No restart is needed.`,
     options: {},
     plan:
       () =>
@@ -40,8 +40,8 @@ stays at /.well-known/jwks.json, so receipts that it signed stay valid. No resta
         const { key, is_mine } = await inAct(context, act, (turn) =>
           rotateReceiptKey(turn, config.service_secret, current),
         )
-        const whose = is_mine ? "" : "; somebody else made it at the same time"
-        return { document: presentReceiptKey(key), text: `receipts are signed by ${key.kid} now${whose}` }
+        const whose = is_mine ? "" : "; somebody else created it at the same time"
+        return { document: presentReceiptKey(key), text: `receipts are now signed by ${key.kid}${whose}` }
       },
   },
 ]

@@ -4,14 +4,14 @@ import type { Command } from "./command.ts"
 
 export const restored: Command = {
   name: "restored",
-  does: "after restoring a back-up: sends nothing new until forgotten transactions are done or impossible",
+  does: "after restoring a backup: sends nothing new until earlier transactions are final or impossible",
   takes: "",
   options: {},
   plan:
     () =>
     async ({ context }) => {
       const done = await inAct(context, { act: "restored", subject: "database" }, noteRestored)
-      const text = `${done.lane_ids.length} lanes send nothing new before all that they may have sent since the back-up is mined, or used up by nothing, and final: chain status shows them`
+      const text = `${done.lane_ids.length} lanes send nothing new until every nonce that they may have used since the backup is final on chain, if need be by an empty transaction: chain status shows them`
       return { document: done, text }
     },
 }

@@ -75,7 +75,8 @@ function startsWith(words: string[], command: Command): boolean {
 function unknownCommand(words: string[]): string {
   const [topic, ...rest] = words
   if (topic === undefined) return "a command is needed"
-  if (rest.length === 0 && topicOf(words).length > 0) return `"${topic}" goes on with one of these words`
+  if (rest.length === 0 && topicOf(words).length > 0)
+    return `"${topic}" must be followed by one of these words`
   return `there is no command "${words.slice(0, 2).join(" ")}"`
 }
 
@@ -98,7 +99,7 @@ function callOf({ name, takes, does }: Command): string {
 function overview(): string {
   const width = Math.max(...commands.map(({ name }) => name.length))
   const lines = commands.map(({ name, does }) => `  operator ${name.padEnd(width)}  ${does}`)
-  return `${lines.join("\n")}\n\n  operator COMMAND --help says what it takes`
+  return `${lines.join("\n")}\n\n  operator COMMAND --help shows its arguments`
 }
 
 type Failure = { lines: string[]; document: { code: string; message: string; details?: ErrorDetails } }
@@ -107,7 +108,7 @@ function failureOf(error: unknown): Failure {
   if (error instanceof ApiError) return refusal(error)
   if (error instanceof ChipFileError) return fileRefusal(error.outcome, error.problems)
   if (error instanceof TagConflicts)
-    return fileRefusal("Nothing was registered: the file has tags that cannot be.", error.problems)
+    return fileRefusal("Nothing was registered: the file has errors.", error.problems)
   if (error instanceof DatabaseUnavailable) return inOneLine("database", withPlace(error))
   if (error instanceof ChainUnreachable)
     return inOneLine(

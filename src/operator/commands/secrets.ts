@@ -6,11 +6,12 @@ import type { Command } from "./command.ts"
 export const secretCommands: Command[] = [
   {
     name: "secrets rewrap",
-    does: "reseals everything after a rotation of SERVICE_SECRET",
+    does: "encrypts everything again after a rotation of SERVICE_SECRET",
     takes: "",
     about: `To rotate SERVICE_SECRET: give all processes the new one as SERVICE_SECRET_PREVIOUS, then swap the two, then run
-this, then remove SERVICE_SECRET_PREVIOUS. Chip keys, masters of key sets, kept answers, webhook secrets and the key of
-receipts are resealed while the service runs. If it is interrupted, run it again: it continues where it stopped.`,
+this, then remove SERVICE_SECRET_PREVIOUS. Chip keys, master keys, kept responses, webhook secrets and the key of tap
+receipts are encrypted with the new secret while the service runs. If it is interrupted, run it again: it continues where it
+stopped.`,
     options: {},
     plan:
       () =>
@@ -19,7 +20,9 @@ receipts are resealed while the service runs. If it is interrupted, run it again
         const rows = Object.values(done)
         const rewrapped = rows.reduce((sum, each) => sum + each.rewrapped, 0)
         const before = rows.reduce((sum, each) => sum + each.sealed_before, 0)
-        const lines = [`${rewrapped} are sealed anew, ${before} were so before: SERVICE_SECRET is enough now`]
+        const lines = [
+          `${rewrapped} were encrypted again, ${before} already had the new secret: SERVICE_SECRET is enough now`,
+        ]
         for (const [kind, lost] of Object.entries(lostThings) as [SealedKindName, LostThing][])
           if (done[kind].unreadable.length > 0) lines.push(adviceOn(lost, done[kind].unreadable))
         return { document: done, text: lines.join("\n") }
@@ -27,11 +30,11 @@ receipts are resealed while the service runs. If it is interrupted, run it again
   },
   {
     name: "secrets adopt",
-    does: "gives up a lost SERVICE_SECRET and what it sealed",
+    does: "gives up a lost SERVICE_SECRET and what it encrypted",
     takes: "",
-    about: `Only if an earlier SERVICE_SECRET is lost for good: from now on a start needs only the present one. Chip keys,
-masters of key sets, kept answers, webhook secrets and the key of receipts that the lost one sealed can never be opened
-again. Then run secrets rewrap, which names them, and what to do about each.`,
+    about: `Only if an earlier SERVICE_SECRET is lost for good: from now on the service starts with only the present one. Chip keys,
+master keys, kept responses, webhook secrets and the key of tap receipts that were encrypted with the lost one can never be
+decrypted again. Then run secrets rewrap, which lists them and says what to do about each.`,
     options: {},
     needs: "unchecked world",
     plan:
@@ -39,7 +42,7 @@ again. Then run secrets rewrap, which names them, and what to do about each.`,
       async ({ context }) => {
         await inTurn(context, null, (turn) => adoptSecret(turn, context.config.service_secret))
         const text =
-          "SERVICE_SECRET is adopted: run secrets rewrap, which names the chips, key sets, webhook endpoints and receipt key whose secrets are lost, and what to do about each"
+          "SERVICE_SECRET is adopted: run secrets rewrap, which lists the chips, key sets, webhook endpoints and receipt key whose secrets are lost, and says what to do about each"
         return { document: { adopted: true }, text }
       },
   },
@@ -53,22 +56,22 @@ type LostThing = { name: string; advice: string }
 const lostThings: Record<SealedKindName, LostThing> = {
   chip_keys: { name: "keys of chips", advice: "import these chips again" },
   key_set_masters: {
-    name: "masters of key sets",
-    advice: "run key-sets rotate for new tags; those that are out there cannot be verified any more",
+    name: "master keys of key sets",
+    advice: "run key-sets rotate for new tags; tags with the lost keys can no longer be verified",
   },
   kept_answers: {
-    name: "kept answers",
-    advice: "their requests are answered 500 when they are sent again, for a day",
+    name: "kept responses",
+    advice: "for a day, a retry of their requests with the same Idempotency-Key gets 500",
   },
   webhook_secrets: {
-    name: "webhook endpoints' secrets",
-    advice: "have the organizations give these endpoints new ones (createWebhookSecret)",
+    name: "secrets of webhook endpoints",
+    advice: "have the organizations create new ones for these endpoints (createWebhookSecret)",
   },
   receipt_keys: { name: "keys of receipts", advice: "run receipt-keys rotate" },
 }
 
 function adviceOn({ name, advice }: LostThing, places: string[]): string {
-  return `${places.length} ${name} open under neither secret: ${advice} (${places.slice(0, 20).join(", ")})`
+  return `${places.length} ${name} can be decrypted with neither secret: ${advice} (${places.slice(0, 20).join(", ")})`
 }
 
 /** On a terminal only: one line that is overwritten. */

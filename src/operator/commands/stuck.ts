@@ -4,7 +4,7 @@ import { table } from "./text.ts"
 
 export const stuck: Command = {
   name: "stuck",
-  does: "all work that is stuck, and why",
+  does: "lists all work that is stuck, and why",
   takes: "",
   options: {},
   plan:

@@ -5,7 +5,7 @@ import { table } from "./text.ts"
 
 export const webhooks: Command = {
   name: "webhooks",
-  does: "each webhook endpoint and what waits for it",
+  does: "lists webhook endpoints and what waits for each",
   takes: "[--organization ID]",
   options: { organization: false },
   plan(values) {

@@ -16,7 +16,7 @@ export async function issueApiKey(
   const organization = await requireOrganization(turn.tx, input.organization_id)
   if (input.name !== null) requireName("name", input.name)
   const expires_at = input.expires_at ?? null
-  if (expires_at && expires_at <= turn.at) throw fieldError("expires", "must be a time to come")
+  if (expires_at && expires_at <= turn.at) throw fieldError("expires", "must be in the future")
   const { token, hash, hint } = newCredential("api_key")
   const [row] = await turn.tx
     .insert(apiKeys)
@@ -58,5 +58,5 @@ export async function revokeApiKey(turn: Turn, apiKeyId: string): Promise<ApiKey
 }
 
 function noApiKey(apiKeyId: string): ApiError {
-  return new ApiError("not_found.resource", `There is no API key ${apiKeyId}: revoke by the id of keys list.`)
+  return new ApiError("not_found.resource", `There is no API key ${apiKeyId}: keys list shows the ids.`)
 }

@@ -154,7 +154,7 @@ async function requireReplaceable(
 
 function requireTestChipOn({ is_test }: IssuedUnit): void {
   if (!is_test)
-    throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and takes another one")
+    throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and needs another one")
 }
 
 /** The new chip must be free, and of the same kind as the unit's. */
@@ -165,8 +165,8 @@ async function requireFitting(queries: Queries, unit: IssuedUnit, chip: ChipRow)
     throw fieldError(
       "chip_id",
       unit.is_test
-        ? "is an encoded chip: this unit has a test chip and takes another one, with is_test true"
-        : "is a test chip: this unit has an encoded chip and takes another one",
+        ? "is an encoded chip: this unit has a test chip and needs another one, with is_test true"
+        : "is a test chip: this unit has an encoded chip and needs another one",
     )
 }
 

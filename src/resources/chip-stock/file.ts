@@ -61,7 +61,7 @@ const columns = [...shownColumns, "mac", "tamper", "mac_input"]
 const maxCounter = 0xffffff
 
 function wrongHeader(header: string, names: string[]): string[] {
-  if (header.includes('"')) return ["has quotation marks: leave them out"]
+  if (header.includes('"')) return ["has quotation marks: remove them"]
   if (header.includes(";") || header.includes("\t")) return ["separate the columns with commas"]
   if (!names.some((name) => required.includes(name))) return [`is not the header ${shownColumns.join(",")}`]
   return [
@@ -73,7 +73,7 @@ function wrongHeader(header: string, names: string[]): string[] {
     ),
     ...columns
       .filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
-      .map((name) => `the column ${name} is there twice`),
+      .map((name) => `the column ${name} occurs twice`),
   ]
 }
 
@@ -84,7 +84,7 @@ function wrongFields(fields: Record<string, unknown>): string[] {
     if (typeof value === "string" && value.length === digits && /^[0-9a-fA-F]+$/.test(value)) return []
     return [`${name} must be ${digits} hexadecimal digits`]
   })
-  if (/^0+$/.test(String(fields.chip_id))) wrong.push("chip_id must not be zero, which the contracts refuse")
+  if (/^0+$/.test(String(fields.chip_id))) wrong.push("chip_id must not be zero, which the contracts reject")
   if (fields.counter !== undefined && counterOf(fields.counter) === null)
     wrong.push(`counter must be a whole number from 0 to ${maxCounter}`)
   wrong.push(...wrongProfile(fields))
@@ -114,11 +114,13 @@ function wrongProfile({ mac, tamper, mac_input }: Record<string, unknown>): stri
   if (!isText || /[{}]/.test(mac_input.replace("{enc}", "").replace("{e}", "")))
     return [
       ...wrong,
-      "mac_input must be the text of the address that c covers, with {e} and {enc} for the values",
+      "mac_input must be the text of the URL that c covers, with {e} and {enc} for the values",
     ]
-  if (flagOf(mac) === false) wrong.push("mac_input is not taken where mac is false")
+  if (flagOf(mac) === false) wrong.push("mac_input is not allowed if mac is false")
   if (flagOf(tamper) && !mac_input.includes("{enc}"))
-    wrong.push("mac_input must have {enc} where tamper is true: no other MAC vouches for the status")
+    wrong.push(
+      "mac_input must contain {enc} if tamper is true: otherwise the MAC does not protect the status",
+    )
   return wrong
 }
 

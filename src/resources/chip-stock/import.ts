@@ -57,7 +57,7 @@ function* unlessChanged(
     const stored = done.imported + done.replaced + done.changed
     throw new ChipFileError(
       error.problems,
-      `The file was changed after it was checked; ${stored} of its chips are imported: run this again once it is whole.`,
+      `The file was changed after it was checked; ${stored} of its chips were imported: run this again once the file is complete.`,
     )
   }
 }

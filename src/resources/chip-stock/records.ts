@@ -6,7 +6,7 @@ export class ChipFileError extends Error {
   override name = "ChipFileError"
   constructor(
     readonly problems: string[],
-    readonly outcome = "Nothing was imported: the file has lines that cannot be.",
+    readonly outcome = "Nothing was imported: the file has errors.",
   ) {
     super(problems.join("\n"))
   }
@@ -42,7 +42,7 @@ export function* csvRecords(
 }
 
 function csvRecord(place: string, row: string, names: string[]): ChipRecord {
-  if (row.includes('"')) return { place, fields: {}, problem: "has quotation marks: leave them out" }
+  if (row.includes('"')) return { place, fields: {}, problem: "has quotation marks: remove them" }
   const values = row.split(",").map((value) => value.trim())
   if (values.length !== names.length)
     return { place, fields: {}, problem: `has ${values.length} values for ${names.length} columns` }

@@ -58,12 +58,12 @@ export async function retireChip(
   if (chip.unit_id)
     throw new ApiError(
       "chip.already_paired",
-      `The chip is paired with unit ${chip.unit_id}: give that unit another chip with a chip replacement.`,
+      `The chip is paired to unit ${chip.unit_id}: give that unit another chip with a chip replacement.`,
     )
   if (chip.reserved_for)
     throw new ApiError(
       "chip_replacement.in_progress",
-      `Chip replacement ${chip.reserved_for} has reserved the chip.`,
+      `The chip is reserved for chip replacement ${chip.reserved_for}.`,
     )
   return chip
 }
@@ -106,7 +106,7 @@ export async function moveChips(
     )
     if (rows.length < part.length) problems.push(...(await unmoved(turn, part, { from: from.id, to: to.id })))
   }
-  if (problems.length > 0) throw new ChipFileError(problems, "Nothing was moved: some chips cannot be.")
+  if (problems.length > 0) throw new ChipFileError(problems, "Nothing was moved: some chips cannot be moved.")
   return moved
 }
 
@@ -123,7 +123,7 @@ async function unmoved(
   return part.flatMap((chip_id) => {
     const row = known.get(chip_id)
     if (row?.organization_id === to) return []
-    if (row?.organization_id !== from) return [`chip ${chip_id}: the first organization has no such chip`]
+    if (row?.organization_id !== from) return [`chip ${chip_id}: the organization of --from has no such chip`]
     if (row.is_test) return [`chip ${chip_id}: is a test chip, which has no hardware to move`]
     if (row.retired_at) return [`chip ${chip_id}: is retired`]
     if (row.reserved_for) return [`chip ${chip_id}: is reserved for a chip replacement`]

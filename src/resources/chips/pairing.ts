@@ -52,7 +52,7 @@ function wrongFields(body: Omit<PairChipBody, "unit_id">): WrongField[] {
     const mixed = ofEncodedChips.filter((field) => body[field] !== undefined)
     if (mixed.length === 0) return []
     return [
-      ...mixed.map((field) => ({ field, message: "is not taken when is_test is true" })),
+      ...mixed.map((field) => ({ field, message: "is not allowed if is_test is true" })),
       { field: "is_test", message: "must be false or absent for an encoded chip" },
     ]
   }

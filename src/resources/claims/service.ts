@@ -57,7 +57,7 @@ export async function prepareClaim(
   if (chip_id !== unit.chip_id)
     throw new LastingRefusal(
       "claim.owner_unknown",
-      "The unit has another chip on chain. Where it still has later, only the operator of the service can mend that.",
+      "The unit has another chip on chain. If this does not change, only the operator of the service can fix it.",
     )
   const wanted = { table: claims, unit, ownership, recipient }
   const authorization = await authorizeFrom(context, wanted, (token) =>

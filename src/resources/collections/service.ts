@@ -135,7 +135,7 @@ function chainFor(
   chosenId: number | undefined,
 ): Chain {
   const chainId = chosenId ?? default_chain_id
-  if (chainId === null) throw fieldError("chain_id", "is needed: this organization has no default network")
+  if (chainId === null) throw fieldError("chain_id", "is required: this organization has no default network")
   if (chosenId !== undefined && !allowed_chain_ids.includes(chosenId))
     throw fieldError(
       "chain_id",

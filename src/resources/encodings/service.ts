@@ -118,17 +118,20 @@ async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestR
       known.mac === order.mirrors.mac &&
       known.tamper === order.mirrors.tamper &&
       known.size === size
-    if (!isSame) throw fieldError("id", "is that of another order")
+    if (!isSame) throw fieldError("id", "is the id of another order")
     return known
   }
-  if (keySet.retired_at) throw fieldError("key_set_id", "is retired: take another key set for new tags")
+  if (keySet.retired_at) throw fieldError("key_set_id", "is retired: use another key set for new tags")
   if (keySet.scheme === "explicit")
     throw fieldError(
       "key_set_id",
       "has scheme explicit, whose chips bring their keys: chips import takes them",
     )
   if (keySet.scheme !== "an10922" && "count" in order.tags)
-    throw fieldError("uids", `are needed: keys of scheme ${keySet.scheme} follow from the UIDs of the tags`)
+    throw fieldError(
+      "uids",
+      `are required: keys of the scheme ${keySet.scheme} depend on the UIDs of the tags`,
+    )
   const [newest] = await turn.tx
     .select({ version: max(keySetVersions.version) })
     .from(keySetVersions)
@@ -231,6 +234,6 @@ async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedT
 
 function busyElsewhere(): Error {
   return new Error(
-    "some of these chips were stored by somebody else at the same time: run this again, it goes on where it stopped",
+    "some of these chips were stored by somebody else at the same time: run this again, and it continues where it stopped",
   )
 }

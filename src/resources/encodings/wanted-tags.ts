@@ -143,9 +143,9 @@ function refusal(
   manifest: typeof manifests.$inferSelect,
 ): string | null {
   const isOurs = row?.organization_id === manifest.organization_id
-  if (tag.chip_id !== null && !isOurs) return "is none of this organization's"
+  if (tag.chip_id !== null && !isOurs) return "is not a chip of this organization"
   if (!row || row.number !== null) return null
-  if (!isOurs) return "is known already"
+  if (!isOurs) return "is already known"
   const chip = tag.chip_id === null ? `is that of chip ${row.chip_id}, which ` : ""
   const uid = knownUid(row)
   if (tag.uid !== null && uid !== null && uid !== tag.uid) return `has another UID: ${uid}`

@@ -99,7 +99,7 @@ export async function positionAfterLast(
   if (!event?.position)
     throw fieldError(
       "after",
-      "the header Last-Event-ID names no event that is kept: start again with 0 there and skip what you know",
+      "the header Last-Event-ID names an event that is not kept: start again with 0 and skip the events that you know",
     )
   return event.position
 }
@@ -121,7 +121,10 @@ export async function newestPlace(queries: Queries, caller: Caller): Promise<Pla
 async function positionOfEvent(queries: Queries, caller: Caller, id: string, field: string): Promise<number> {
   const [event] = await placeOf(queries, { id, organization_id: caller.organization_id })
   if (!event?.position)
-    throw fieldError(field, "names no event that is kept: start again with after=0 and skip what you know")
+    throw fieldError(
+      field,
+      "names an event that is not kept: start again with after=0 and skip the events that you know",
+    )
   return event.position
 }
 

@@ -37,7 +37,7 @@ export async function checkIdentityToken(
     .where(eq(organizations.id, caller.organization_id))
   if (!organization?.identity)
     throw refused(
-      "the organization has no sign-in configured: leave it out, or ask the operator to configure one",
+      "the organization has no sign-in configured: leave this field out, or ask the operator to configure one",
     )
   return proofOf(await verified(organization.identity, token, context.clock()), context.clock())
 }
@@ -68,7 +68,7 @@ export function requireIdentitySettings(settings: {
   if (jwks_url !== undefined) {
     return { issuer, audience, jwks_url: requireKeysAddress(jwks_url) }
   }
-  if (public_key === undefined) throw fieldError("jwks_url", "is needed, or else public_key")
+  if (public_key === undefined) throw fieldError("jwks_url", "is required, unless there is a public_key")
   algorithmsOf(publicKeyOf(public_key))
   return { issuer, audience, public_key }
 }
@@ -78,7 +78,7 @@ function requireKeysAddress(text: string): string {
   const url = URL.parse(text)
   const isHere = url?.protocol === "http:" && ["localhost", "127.0.0.1"].includes(url.hostname)
   if (!url || !(isHere || url.protocol === "https:") || /\s/.test(text))
-    throw fieldError("jwks_url", "must be an https address; http is for localhost only")
+    throw fieldError("jwks_url", "must be an https URL; http is for localhost only")
   if (url.username || url.password) throw fieldError("jwks_url", "must not contain a user name or password")
   return url.href
 }
@@ -278,7 +278,7 @@ function refusalOf(error: unknown): Error {
   if (error instanceof ApiError || error instanceof Unavailable) return error
   if (error instanceof errors.JWTExpired) return refused("it has expired")
   if (error instanceof errors.JWTClaimValidationFailed)
-    return refused(`its ${error.claim} is missing or not the expected one`)
+    return refused(`its ${error.claim} is missing or not the expected value`)
   const isUnsigned =
     isOfNoKey(error) || error instanceof errors.JOSEAlgNotAllowed || error instanceof errors.JOSENotSupported
   if (isUnsigned) return refused("it is not signed with a key of the organization's sign-in")

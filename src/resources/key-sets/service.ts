@@ -43,7 +43,8 @@ export async function createKeySet(
     .values({ id: newId(), organization_id: organization.id, name: input.name, scheme, created_at: turn.at })
     .onConflictDoNothing()
     .returning()
-  if (!row) throw fieldError("name", `is that of another key set of the organization: ${input.name}`)
+  if (!row)
+    throw fieldError("name", `is already the name of another key set of the organization: ${input.name}`)
   await addVersion(turn, secret, row, 1, input.master)
   return { ...row, versions: [1] }
 }
@@ -83,7 +84,7 @@ export async function rotateKeySet(
     .where(eq(keySetVersions.key_set_id, row.id))
   const version = (last?.version ?? 0) + 1
   if (version > MAX_KEY_VERSION)
-    throw fieldError("key_set_id", `has had all its ${MAX_KEY_VERSION} versions: create another key set`)
+    throw fieldError("key_set_id", `has used all its ${MAX_KEY_VERSION} versions: create another key set`)
   await addVersion(turn, secret, row, version, input.master)
   return await viewOf(turn.tx, row)
 }
@@ -145,7 +146,7 @@ async function requireOtherValues(
   if (same)
     throw fieldError(
       "master_key",
-      `is that of version ${same.version}, whose tags' values it would make good again: make another one`,
+      `is that of version ${same.version}, whose old values it would make valid again: use another one`,
     )
 }
 
@@ -168,7 +169,7 @@ async function addVersion(
     .onConflictDoNothing()
     .returning({ version: keySetVersions.version })
   if (!added)
-    throw fieldError("key_set_id", "was rotated at the same time by somebody else: see key-sets list")
+    throw fieldError("key_set_id", "was rotated by somebody else at the same time: see key-sets list")
 }
 
 function schemeOf(text: string): KeyScheme {
@@ -179,12 +180,9 @@ function schemeOf(text: string): KeyScheme {
 
 function requireMaster(scheme: KeyScheme, master: Master, zeroIsAllowed: boolean): void {
   if (scheme === "explicit" && master)
-    throw fieldError("master_key", "is not taken: chips of scheme explicit bring their keys")
+    throw fieldError("master_key", "is not allowed: chips of the scheme explicit bring their own keys")
   if (scheme === "explicit") return
   if (master?.length !== KEY_BYTES) throw fieldError("master_key", "must have 32 hexadecimal digits")
   if (isZeroKey(master) && !zeroIsAllowed)
-    throw fieldError(
-      "master_key",
-      "is all zeros, which every tag has when it leaves the factory: make another one",
-    )
+    throw fieldError("master_key", "is all zeros, the factory key of every tag: use another one")
 }

@@ -56,7 +56,7 @@ export async function createMetadataRefresh(
     const since = turn.at.getTime() - (metadata_refreshed_at ?? turn.at).getTime()
     throw new TooSoon(
       "rate_limit.exceeded",
-      "A collection's metadata is refreshed once a minute at most.",
+      "The metadata of a collection can be refreshed at most once a minute.",
       pauseMilliseconds - since,
     )
   }

@@ -45,7 +45,7 @@ export function requireRecipient(text: string): Address {
   const digits = text.slice(2)
   const isOneCase = digits === digits.toLowerCase() || digits === digits.toUpperCase()
   if (!isOneCase && !isAddress(text))
-    throw fieldError("recipient", "has a wrong checksum: check it for a typing error")
+    throw fieldError("recipient", "has a wrong checksum: check it for typos")
   const address = getAddress(`0x${digits.toLowerCase()}`)
   if (address === zeroAddress) throw fieldError("recipient", "must not be the zero address")
   return address
@@ -181,7 +181,7 @@ async function askOfToken<Said>(
 ): Promise<{ chain: Chain; said: Said }> {
   const chain = chains.get(unit.collection.chain_id)
   if (!chain) throw new LastingRefusal(unknownCode, "The service is not configured for the unit's network.")
-  const silent = () => new ApiError(unknownCode, "The chain did not answer in time: ask again.")
+  const silent = () => new ApiError(unknownCode, "The chain did not answer in time: try again.")
   try {
     const asked = ask(chain, getAddress(unit.collection.address))
     return { chain, said: await within(asked, chainPatienceMilliseconds, silent) }

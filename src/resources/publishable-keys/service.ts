@@ -84,7 +84,10 @@ export async function rotatePublishableKey(
 ): Promise<{ issued: PublishableKeyRow; rotated: PublishableKeyRow }> {
   const key = await requirePublishableKey(turn, keyId)
   if (key.revoked_at || isOver(key, turn.at))
-    throw new ApiError("not_found.resource", `Publishable key ${key.id} is over: issue a new one.`)
+    throw new ApiError(
+      "not_found.resource",
+      `Publishable key ${key.id} is expired or revoked: issue a new one.`,
+    )
   const end = new Date(turn.at.getTime() + overlap_seconds * 1_000)
   // A second rotation must not extend what the first one ended.
   const expires_at = key.expires_at && key.expires_at < end ? key.expires_at : end

@@ -55,7 +55,7 @@ async function hold(
   if (mayFit && (await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
   throw new ApiError(
     "quota.exceeded",
-    `This organization has used its ${quota.replaceAll("_", " ")}: ${limit}. Ask the operator for more.`,
+    `This organization has reached its quota of ${quota.replaceAll("_", " ")}: ${limit}. Ask the operator for more.`,
   )
 }
 

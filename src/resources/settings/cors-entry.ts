@@ -39,9 +39,10 @@ function readEntry(text: string): Read {
   if (/[^!-~]/.test(text))
     return { refused: "must be ASCII without spaces; write an international name as punycode" }
   const parts = /^(https?):\/\/(\[[0-9a-f:.]+\]|[^/?#@\\%:[\]]+)(?::(\*|\d{1,5}))?\/?$/i.exec(text)
-  if (!parts) return { refused: "must be an origin such as https://shop.example.com, without path or user" }
+  if (!parts)
+    return { refused: "must be an origin such as https://shop.example.com, without path or user name" }
   const [, scheme = "", host = "", port] = parts.map((part) => part?.toLowerCase())
-  if ((text.match(/\*/g) ?? []).length > 1) return { refused: "must have one * at most" }
+  if ((text.match(/\*/g) ?? []).length > 1) return { refused: "must have at most one *" }
   const [first, ...rest] = host.split(".")
   if (first === "*") return subdomains(`${scheme}://`, rest.join("."), port)
   if (host.includes("*")) return { refused: "may have * only as the whole first label or as the whole port" }
@@ -53,7 +54,7 @@ function readEntry(text: string): Read {
   return origin ? { entry: origin } : notAnOrigin
 }
 
-const notAnOrigin: Read = { refused: "must name a host as browsers write it, and a port up to 65535" }
+const notAnOrigin: Read = { refused: "must have a host as browsers write it, and a port up to 65535" }
 
 function subdomains(scheme: string, domain: string, port: string | undefined): Read {
   const origin = originOf(`${scheme}${domain}${port === undefined ? "" : `:${port}`}`)
@@ -61,9 +62,11 @@ function subdomains(scheme: string, domain: string, port: string | undefined): R
   if (!domain.includes(".") || isIP(domain))
     return { refused: "must have a domain of two labels or more after *." }
   if (getPublicSuffix(domain, { allowPrivateDomains: true }) === domain)
-    return { refused: "must not open a public suffix, under which anybody can register a name" }
+    return { refused: "must not allow a public suffix, under which anybody can register a name" }
   if (isShared(domain))
-    return { refused: "must not open a domain whose owner gives names below it to strangers; name yours" }
+    return {
+      refused: "must not allow a domain under which others can have names too; name your own subdomain",
+    }
   return { entry: origin.replace("://", "://*.") }
 }
 

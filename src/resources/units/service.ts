@@ -297,7 +297,7 @@ async function requireProduct(
     .select({ id: products.id })
     .from(products)
     .where(and(eq(products.id, productId), eq(products.organization_id, caller.organization_id)))
-  if (!product) throw fieldError("product_id", "there is no such product")
+  if (!product) throw fieldError("product_id", "is not a product of the organization")
 }
 
 /** False for every row if another unit of the organization has the external id. */
