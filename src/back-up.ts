@@ -13,14 +13,15 @@ import { makeWhole } from "./platform/whole-file.ts"
  */
 function backUp(databaseUrl: string, file: string): void {
   const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1]
-  if (!path) throw new StartError("DATABASE_URL names a Postgres: back it up with pg_dump --format custom")
+  if (!path)
+    throw new StartError("DATABASE_URL is that of a Postgres: back it up with pg_dump --format custom")
   if (!existsSync(path)) throw new StartError(`there is no database at ${path}; is DATA_DIR right?`)
-  if (existsSync(file)) throw new StartError(`${file} exists; name a file that does not`)
+  if (existsSync(file)) throw new StartError(`${file} already exists; name a new file`)
   try {
     makeWhole(file, (draft) => copySqlite(path, draft))
   } catch (error) {
     throw new StartError(
-      `the copy failed (${(error as Error).message}), and ${file} is not there; is its disk full?`,
+      `the copy failed (${(error as Error).message}), and ${file} was not written; is the disk full?`,
     )
   }
 }
@@ -31,7 +32,7 @@ try {
   if (!file) throw new StartError("usage: bun src/back-up.ts FILE")
   backUp(loadConfig(withDevEnvironment(processEnvironment)).database_url, file)
   say(
-    `The database is copied to ${file}. Keep SERVICE_SECRET, apart from it: without, chip keys cannot be read. Once it is restored, run: operator restored`,
+    `The database was copied to ${file}. Keep SERVICE_SECRET too, but apart from it: without it chip keys cannot be decrypted. After restoring the copy, run: operator restored`,
   )
 } catch (error) {
   if (!(error instanceof StartError || error instanceof ConfigError)) throw error

@@ -28,7 +28,7 @@ function openInBrowser(url: string): void {
   try {
     Bun.spawn([...command, url], { stdio: ["ignore", "ignore", "ignore"] }).unref()
   } catch {
-    complain("chip: there is no browser to open; the address is above")
+    complain("chip: there is no browser to open; the URL is above")
   }
 }
 

@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   const unlock = await untilAlone(folder, progress)
   const own = (await isServed(folder, progress))
     ? null
-    : await progress.step(`service started for this demo: none runs in ${folder}`, () =>
+    : await progress.step(`service started for this demo, as none runs in ${folder}`, () =>
         startOwnService(folder),
       )
   if (own === null) unlock()
@@ -69,7 +69,7 @@ function createProgress(isQuiet: boolean) {
 async function untilAlone(folder: string, progress: Progress): Promise<() => void> {
   const unlock = lockForDemo(folder)
   if (unlock) return unlock
-  return await progress.step(`waited for another demo that has ${folder}`, async () => {
+  return await progress.step(`waited for another demo that uses ${folder}`, async () => {
     for (;;) {
       await Bun.sleep(200)
       const unlocked = lockForDemo(folder)
@@ -82,7 +82,7 @@ async function untilAlone(folder: string, progress: Progress): Promise<() => voi
 async function isServed(folder: string, progress: Progress): Promise<boolean> {
   if (await runningService(folder)) return true
   if (!(await isTaken(folder))) return false
-  return await progress.step(`waited for the service that has ${folder}`, () => comesToRun(folder))
+  return await progress.step(`waited for the service that uses ${folder}`, () => comesToRun(folder))
 }
 
 /** A service that was started just now locks its folder within a second. */
@@ -103,7 +103,7 @@ async function comesToRun(folder: string): Promise<boolean> {
     await Bun.sleep(200)
   }
   throw new Error(
-    `the service that has ${folder} does not answer: stop it, or set DATA_DIR to another folder`,
+    `the service that uses ${folder} does not respond: stop it, or set DATA_DIR to another folder`,
   )
 }
 

@@ -28,12 +28,12 @@ import { StartError } from "./platform/start-error.ts"
 const usage = `bun src/deploy-factory.ts --rpc-url URL --key-file FILE --authorizer ADDRESS --operators ADDRESS,ADDRESS
        [--guardian ADDRESS] [--metadata-base-url URL]
 
-Deploys the factory of collections and its desk on a chain and prints a file for CHAINS, which a service starts with as
-it is. The key in the file pays and becomes the admin, who can change the rest; the service need not know it. It must have
-sent nothing before: the deployment is its first two transactions, which makes a second run harmless and the addresses
-the same on every chain. The authorizer is the address of AUTHORIZER_KEY, the operators those of
-SIGNER_KEYS in the same order, which says what each may do. A guardian can pause, and cancel a release. Tokens say that
-their metadata is below --metadata-base-url, METADATA_BASE_URL where it is not given, or /metadata of API_BASE_URL.`
+Deploys the factory of collections and its desk on a chain and prints a CHAINS file with which a service can start. The key
+in the file pays and becomes the admin, who can change everything else; the service need not know it. It must not have sent
+a transaction before: the deployment is its first two, so that a second run is harmless and the addresses are the same on
+every chain. The authorizer is the address of AUTHORIZER_KEY; the operators are the addresses of SIGNER_KEYS in the same
+order, which decides what each may do. A guardian can pause, and cancel a release. The metadata of tokens is under
+--metadata-base-url, by default METADATA_BASE_URL, or else /metadata of API_BASE_URL.`
 
 async function runDeployment(words: string[]): Promise<void> {
   if (words.includes("--help") || words.includes("-h")) return say(usage)
@@ -76,13 +76,13 @@ async function deployContracts(client: Client, parties: Parties): Promise<Deploy
   if (!wasThere) await deployOne(client, { ...factory, what: "factory" })
   if (await isOfFirstGeneration(client, factory_address)) {
     complain(
-      "It is of the first generation, which works on without a desk; for the contracts of today take a key that has sent nothing.",
+      "This factory is of the first generation, which keeps working without a desk; for today's contracts use a key that has not sent a transaction.",
     )
     return { factory_address }
   }
   // The factory may be from another run, with other settings.
   await checkSettings(client, factory_address, parties)
-  if (wasThere) complain(`The factory is at ${factory_address} already.`)
+  if (wasThere) complain(`The factory is already at ${factory_address}.`)
   const desk = { account: client.account, address: desk_address, data: desk_data, nonce: 1 }
   if (!(await reach(client.getCode({ address: desk_address }))))
     await deployOne(client, { ...desk, what: "desk" })
@@ -115,10 +115,10 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   }
   if (await isUsedForOther())
     throw new StartError(
-      `${account.address} has sent transactions on this chain, of which number ${nonce + 1} deployed no ${what}; take a key that has sent none`,
+      `${account.address} has sent transactions on this chain, and number ${nonce + 1} did not deploy the ${what}; use a key that has not sent any`,
     )
   if ((await reach(unlessUnknown(pending(), count))) <= nonce) await sendDeployment(client, wanted)
-  complain(`Waiting for the block with the ${what} at ${address} …`)
+  complain(`Waiting until the ${what} at ${address} is in a block …`)
   const deadline = performance.now() + patienceMilliseconds
   while (!(await hasCode())) {
     if (await isUsedForOther())
@@ -126,7 +126,9 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
         `transaction number ${nonce + 1} of ${account.address} deployed nothing; repeat with another key`,
       )
     if (performance.now() > deadline)
-      throw new StartError("the transaction is in no block after five minutes; run this again to wait on")
+      throw new StartError(
+        "the transaction is in no block after five minutes; run this again to keep waiting",
+      )
     await Bun.sleep(pollMilliseconds)
   }
 }
@@ -144,7 +146,7 @@ async function sendDeployment(client: Client, { account, data, nonce }: Wanted):
   const cost = gas * fees.maxFeePerGas
   if (balance < cost)
     throw new StartError(
-      `${account.address} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for the gas; send it some`,
+      `${account.address} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for gas; fund it`,
     )
   const hash = await reach(client.sendTransaction({ chain: null, data, gas, nonce, ...fees }))
   complain(`Sent ${hash}.`)
@@ -160,7 +162,7 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
   const known = await reach(client.readContract({ ...factory, functionName: "authorizer" }))
   if (!isAddressEqual(known, parties.authorizer))
     throw new StartError(
-      `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with what operator chain call set-authorizer --account ${parties.authorizer} prints`,
+      `the factory at ${address} has the authorizer ${known}, not ${parties.authorizer}; its admin changes that with the call that operator chain call set-authorizer --account ${parties.authorizer} prints`,
     )
   const named = await reach(client.readContract({ ...factory, functionName: "guardian" }))
   if (parties.guardian && !isAddressEqual(named, parties.guardian))
@@ -172,7 +174,7 @@ async function checkSettings(client: Client, address: Address, parties: Parties)
     const lacking = rolesIn(Number(needed & ~roles))
     if (lacking.length > 0)
       throw new StartError(
-        `the factory at ${address} gives ${account} no role to ${lacking.join(", ")}; its admin changes that with what operator chain call grant --account ${account} --roles ${lacking.join(",")} prints`,
+        `the factory at ${address} gives ${account} no role to ${lacking.join(", ")}; its admin changes that with the call that operator chain call grant --account ${account} --roles ${lacking.join(",")} prints`,
       )
   }
 }
@@ -189,11 +191,9 @@ async function checkBase(client: Client, address: Address, { wanted, isBaseNamed
   const tell = async (why: string, url: string) => {
     const isFrozen = await reach(client.readContract({ ...factory, functionName: "baseURIFrozen" }))
     const change = isFrozen
-      ? "it is frozen, so nobody changes that"
-      : `its admin changes that with what operator chain call set-metadata-base --url ${url} prints`
-    complain(
-      `The factory at ${address} says that metadata is below ${known || "no address yet"}, ${why}; ${change}.`,
-    )
+      ? "it is frozen, so nobody can change that"
+      : `its admin changes that with the call that operator chain call set-metadata-base --url ${url} prints`
+    complain(`The metadata base of the factory at ${address} is ${known || "not set"}, ${why}; ${change}.`)
   }
   if (isBaseNamed && known !== wanted) return await tell(`not ${wanted}`, wanted)
   if (!isBaseNamed && known === wanted)
@@ -206,7 +206,7 @@ async function reach<T>(answer: Promise<T>): Promise<T> {
     return await answer
   } catch (error) {
     throw new StartError(
-      `the chain at --rpc-url does not do it: ${rawMessage(error).replaceAll(/\s+/g, " ")}; see that the address is right and the node runs`,
+      `the chain at --rpc-url failed: ${rawMessage(error).replaceAll(/\s+/g, " ")}; check that the URL is right and the node runs`,
     )
   }
 }
@@ -217,12 +217,12 @@ function parse(words: string[]): Asked {
   const values = readOptions(words)
   const option = (name: keyof typeof values) => {
     const value = values[name]
-    if (!value) throw new StartError(`--${name} is missing; --help says what each takes`)
+    if (!value) throw new StartError(`--${name} is missing; --help shows the options`)
     return value
   }
   const rpcUrl = option("rpc-url")
   if (!/^https?:\/\//.test(rpcUrl) || !URL.canParse(rpcUrl))
-    throw new StartError("--rpc-url takes an http or https address")
+    throw new StartError("--rpc-url takes an http or https URL")
   const environment: Environment = {
     ...processEnvironment,
     ...(values["metadata-base-url"] && { METADATA_BASE_URL: values["metadata-base-url"] }),
@@ -250,7 +250,7 @@ function readOptions(words: string[]) {
   try {
     return parseArgs({ args: words, options }).values
   } catch (error) {
-    throw new StartError(`${(error as Error).message.split(/[.\n]/)[0]}; --help says what it takes`)
+    throw new StartError(`${(error as Error).message.split(/[.\n]/)[0]}; --help shows the options`)
   }
 }
 

@@ -14,7 +14,7 @@ async function inspect(words: string[]): Promise<() => Promise<void>> {
   const world = await openWorld(loadConfig(withDevEnvironment(processEnvironment)), tell)
   const feed = startInspectionFeed(world.context, { port, ids, every_milliseconds: 500 })
   say(
-    `The actors are told at ${feed.feed_url}; open ${feed.url} to see them in the inspector. Ctrl-C ends it.`,
+    `The feed of actors is at ${feed.feed_url}; open ${feed.url} to see them in the inspector. Ctrl-C stops it.`,
   )
   return async () => {
     await feed.stop()

@@ -11,7 +11,7 @@ async function install(): Promise<number> {
   const isOtherBun = Bun.version !== engines.bun
   if (isOtherBun)
     complain(
-      `this is Bun ${Bun.version}, and all of this was tested with ${engines.bun}: npx -y bun@${engines.bun} run … has that`,
+      `this is Bun ${Bun.version}, but the service was tested with ${engines.bun}: use npx -y bun@${engines.bun} run …`,
     )
   const unlock = waitForOthers()
   const saying = setTimeout(complain, 1_000, "installing the packages …")
@@ -36,8 +36,8 @@ async function install(): Promise<number> {
 }
 
 const otherBun = `Try it with Bun ${engines.bun}`
-const changed = "Run bun install where package.json was changed on purpose, else put it and bun.lock back"
-const unreached = "Where the registry is reached and the disk has room, delete node_modules and try again"
+const changed = "If package.json was changed on purpose, run bun install; else restore it and bun.lock"
+const unreached = "If the registry can be reached and the disk is not full, delete node_modules and try again"
 
 const root = join(import.meta.dir, "..")
 

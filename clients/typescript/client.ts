@@ -4,7 +4,7 @@ import { createEvents, type Events } from "./events.ts"
 import { pause } from "./pause.ts"
 
 /**
- * A typed client of the API. It retries after a connection failure, a 5xx, or a refusal with `Retry-After` that may
+ * A typed client of the API. It retries after a connection failure, a 5xx, or an error with `Retry-After` that may
  * pass, and gives each POST its own `Idempotency-Key` unless you pass one.
  */
 export function createClient(options: ClientOptions): ServiceClient {
@@ -36,7 +36,7 @@ export function createClient(options: ClientOptions): ServiceClient {
 export type ServiceClient = Client<paths> & { events: Events }
 
 export type ClientOptions = {
-  /** The API's address without a path, or a function that returns it, called before each attempt. */
+  /** The base URL of the API, or a function that returns it, called before each attempt. */
   base_url: string | (() => string | Promise<string>)
   /** An API key, session token or publishable key, or a function that returns it. */
   token: string | (() => string | Promise<string>)
@@ -49,10 +49,10 @@ export type ClientOptions = {
 /** The resources by name, such as `Schemas["Unit"]`. */
 export type Schemas = components["schemas"]
 
-/** The codes known when this client was made; the service may answer newer ones. */
+/** The codes known when this client was made; the service may return newer ones. */
 export type ErrorCode = Schemas["KnownErrorCode"] | (string & {})
 
-/** A refusal by the API. Branch on `code`; `message` is for people and may change. */
+/** An error returned by the API. Branch on `code`; `message` is for people and may change. */
 export class ServiceError extends Error {
   override name = "ServiceError"
   readonly code: ErrorCode
@@ -61,7 +61,7 @@ export class ServiceError extends Error {
   readonly doc_url: string
   /** Only for `validation.failed`: what is wrong with the request as a whole, and with its top-level fields. */
   readonly details: Schemas["ApiError"]["error"]["details"]
-  /** After how many seconds to retry the same request; null if that is pointless. */
+  /** After how many seconds to retry the same request; null if a retry is pointless. */
   readonly retry_after_seconds: number | null
   constructor(response: Pick<Response, "status" | "headers">, { error }: Schemas["ApiError"]) {
     super(`${error.code}: ${error.message} (${error.request_id})`)
@@ -74,17 +74,17 @@ export class ServiceError extends Error {
   }
 }
 
-/** An answer that did not come from the service: a proxy's page, or a body cut short. */
+/** A response that did not come from the service, such as a proxy's page or a truncated body. */
 export class UnexpectedAnswer extends Error {
   override name = "UnexpectedAnswer"
   readonly status: number
   constructor({ url, status }: Pick<Response, "url" | "status">) {
-    super(`${url} answered ${status} and not as the service does: is base_url the address of the API?`)
+    super(`${url} returned ${status}, but not as the service does: is base_url the URL of the API?`)
     this.status = status
   }
 }
 
-/** The body of a success. Throws `ServiceError` for a refusal, `UnexpectedAnswer` for anything else. */
+/** The body of a successful response. Throws `ServiceError` for an error of the API, `UnexpectedAnswer` for anything else. */
 export async function dataOf<Data>(answer: Promise<Answered<Data>>): Promise<Data> {
   const { data, error, response } = await answer
   if (response.ok) return data as Data
@@ -103,7 +103,7 @@ function isApiError(body: unknown): body is Schemas["ApiError"] {
   return typeof error === "object" && typeof error?.code === "string"
 }
 
-/** A placeholder, replaced by the API's address before each attempt. */
+/** A placeholder, replaced by the base URL before each attempt. */
 const unresolved = "http://service.invalid"
 
 const defaultPatienceMilliseconds = 30_000

@@ -9,13 +9,13 @@ export type Events = {
   /** Everything after an event, or from the oldest kept, oldest first, up to now. */
   list(query?: Query): AsyncGenerator<Event>
   /**
-   * Events as they happen, after `after` or from now on, until `signal`. Reconnects and continues where it was.
+   * Events as they happen, after `after` or from now on, until `signal`. Reconnects and continues where it stopped.
    * Throws if the first connection is refused, or a later one for good.
    */
   stream(query?: Query, options?: { signal?: AbortSignal }): AsyncGenerator<Event>
 }
 
-/** How the feed asks the service; `ask` throws for a refusal. */
+/** How the feed asks the service; `ask` throws for an error. */
 export type Ask = (path: string, init: RequestInit) => Promise<Response>
 
 export function createEvents(ask: Ask): Events {
@@ -56,12 +56,12 @@ export function createEvents(ask: Ask): Events {
   }
 }
 
-/** A refusal, or an answer that is not the service's. */
+/** An error of the API, or a response that is not the service's. */
 function isAnswer(error: unknown): error is Error & { status: number } {
   return error instanceof Error && "status" in error
 }
 
-/** Whether an answer means that the service is only temporarily unavailable. */
+/** Whether a response means that the service is only temporarily unavailable. */
 function passes({ status }: { status: number }): boolean {
   return status === 429 || status >= 500
 }

@@ -35,11 +35,11 @@ export async function verifyReceipt(receipt: string, jwks: Jwks, issuer?: string
   const parts = receipt.split(".")
   const [header = "", payload = "", signature = ""] = parts
   if (parts.length !== 3)
-    throw new ReceiptInvalid("it is not a compact JWS: three parts with points between them")
+    throw new ReceiptInvalid("it is not a compact JWS: three parts with dots between them")
   const { alg, typ, kid, crit } = documentIn(header, "header")
   if (alg !== "ES256") throw new ReceiptInvalid("its algorithm is not ES256")
   if (typ !== "tap-receipt+jwt") throw new ReceiptInvalid("it is not a tap receipt")
-  if (crit !== undefined) throw new ReceiptInvalid("it asks for extensions that are not known here")
+  if (crit !== undefined) throw new ReceiptInvalid("it requires extensions that are not supported")
   const jwk = jwks.keys.find((each) => each.kid === kid)
   if (!jwk) throw new ReceiptInvalid("the key that signed it is not among the service's keys")
   const key = await importKey(jwk)
@@ -49,14 +49,15 @@ export async function verifyReceipt(receipt: string, jwks: Jwks, issuer?: string
     bytesIn(signature, "signature"),
     new TextEncoder().encode(`${header}.${payload}`),
   )
-  if (!isRight) throw new ReceiptInvalid("its signature is wrong: it was changed, or made by somebody else")
+  if (!isRight)
+    throw new ReceiptInvalid("its signature is wrong: the receipt was changed, or made by somebody else")
   const claims = documentIn(payload, "payload") as TapReceipt
   if (issuer !== undefined && claims.iss !== issuer)
     throw new ReceiptInvalid(`it was issued by ${claims.iss}, not by ${issuer}`)
   return claims
 }
 
-/** Whether the receipt is about the chip with this id, which is in the address that the chip opens. */
+/** Whether the receipt is about the chip with this id, which is in the URL that the chip opens. */
 export async function isOfChip({ chip_salt, chip_digest }: TapReceipt, chipId: string): Promise<boolean> {
   const text = new TextEncoder().encode(`${chip_salt}.${chipId.toUpperCase()}`)
   return base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", text))) === chip_digest

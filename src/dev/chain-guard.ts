@@ -13,7 +13,7 @@ export function startChainGuard(
     idleTimeout: 60,
     async fetch(request) {
       if (/^(https?:|null)/.test(request.headers.get("origin") ?? ""))
-        return new Response("No page may ask this chain.\n", { status: 403 })
+        return new Response("Web pages may not use this chain.\n", { status: 403 })
       const { method, headers } = request
       const body = await request.text()
       const type = { "content-type": headers.get("content-type") ?? "application/json" }

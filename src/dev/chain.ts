@@ -156,7 +156,7 @@ async function untilItAnswers(client: DevClient, anvil: Bun.Subprocess, stateFil
     }
   }
   throw new StartError(
-    `the local chain does not answer; start this again, and where it stays so, remove ${stateFile}, with which the chain begins anew`,
+    `the local chain does not respond; try again, and if that does not help, remove ${stateFile} to start with a new chain`,
   )
 }
 

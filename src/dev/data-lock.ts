@@ -26,7 +26,7 @@ function take(folder: string, patienceMilliseconds: number, name = "lock.db"): (
     return takeFile(join(folder, name), patienceMilliseconds)
   } catch (error) {
     throw new StartError(
-      `cannot write in ${folder}: ${(error as Error).message}; set DATA_DIR to a folder that can be written`,
+      `cannot write in ${folder}: ${(error as Error).message}; set DATA_DIR to a writable folder`,
     )
   }
 }

@@ -16,7 +16,7 @@ export function readDevEnvironment(dataDir: string): Environment {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return {}
     throw new ConfigError(
-      `${path} cannot be read as JSON: start the dev service again, it writes the file anew`,
+      `${path} cannot be read as JSON: start the dev service again, and it rewrites the file`,
     )
   }
   const isEnvironment =
@@ -26,7 +26,7 @@ export function readDevEnvironment(dataDir: string): Environment {
     Object.values(document).every((value) => typeof value === "string")
   if (!isEnvironment)
     throw new ConfigError(
-      `${path} must be an object of texts: start the dev service again, it writes the file anew`,
+      `${path} must be an object of strings: start the dev service again, and it rewrites the file`,
     )
   return document as Environment
 }

@@ -22,7 +22,7 @@ const blocks = (fallback: number) =>
 const amount = (options: { default?: number } = {}) =>
   Type.Number({ exclusiveMinimum: 0, ...options, ...wording("a number above 0") })
 const webUrl = (text: string) => Type.String({ pattern: "^https?://\\S+$", ...wording(text) })
-const someUrls = "a list of http or https addresses"
+const someUrls = "a list of http or https URLs"
 
 const chainSettings = Type.Object(
   {
@@ -30,7 +30,7 @@ const chainSettings = Type.Object(
     /** For people: JSON has no comments. */
     reason: Type.Optional(Type.String(wording("a text"))),
     rpc_urls: Type.Array(webUrl(someUrls), { minItems: 1, ...wording(someUrls) }),
-    send_url: Type.Optional(webUrl("an http or https address")),
+    send_url: Type.Optional(webUrl("an http or https URL")),
     factory_address: Type.String({
       pattern: "^0x[0-9a-fA-F]{40}$",
       ...wording("the address of the deployed factory"),
@@ -102,10 +102,10 @@ function readChain(path: string, id: string, given: unknown): ChainConfig {
   const { reason: _forPeople, ...settings } = parse(chainSettings, given, wrong)
   const { rpc_urls, send_url = null, factory_address, desk_address, max_fee_per_gas_gwei } = settings
   if (!rpc_urls.every((url) => URL.canParse(url))) throw wrong(`needs rpc_urls, ${someUrls}`)
-  if (send_url !== null && !URL.canParse(send_url)) throw wrong("needs send_url, an http or https address")
-  if (!isAddress(factory_address)) throw wrong("needs a factory_address whose checksum is right")
+  if (send_url !== null && !URL.canParse(send_url)) throw wrong("needs send_url, an http or https URL")
+  if (!isAddress(factory_address)) throw wrong("needs a factory_address with the right checksum")
   if (desk_address !== undefined && !isAddress(desk_address))
-    throw wrong("needs a desk_address whose checksum is right")
+    throw wrong("needs a desk_address with the right checksum")
   if (settings.finality_depth < settings.confirmation_depth)
     throw wrong("needs a finality_depth that is not below its confirmation_depth")
   const max_priority_fee_per_gas_gwei =

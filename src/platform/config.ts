@@ -140,7 +140,7 @@ function webAddress(environment: Environment, name: string): string | null {
   const text = environment[name]
   if (!text) return null
   if (!/^https?:\/\/[^\s?#@]+$/.test(text) || !URL.canParse(text))
-    throw new ConfigError(`${name} takes an http or https address without user name, query or fragment`)
+    throw new ConfigError(`${name} takes an http or https URL without user name, query or fragment`)
   return text.replace(/\/+$/, "")
 }
 
@@ -166,7 +166,7 @@ function redisUrl(environment: Environment): string | null {
   throw new ConfigError(`REDIS_URL takes redis://host:port or rediss://…, ${signsOfPasswords}`)
 }
 
-const signsOfPasswords = "with % # / ? and spaces in a password as %25 %23 %2F %3F and %20"
+const signsOfPasswords = "with % # / ? and spaces in a password written as %25 %23 %2F %3F and %20"
 
 /** Whether a sign in the password ends its address: then user and password are read as host and port. */
 function endsInPassword(text: string): boolean {
@@ -188,7 +188,7 @@ function serviceSecret(environment: Environment): Secret {
   if (!environment.SERVICE_SECRET_PREVIOUS) return { current, previous: null }
   const previous = secretIn(environment, "SERVICE_SECRET_PREVIOUS")
   if (previous !== current) return { current, previous }
-  throw new ConfigError("SERVICE_SECRET_PREVIOUS is the same as SERVICE_SECRET: set it to the one before")
+  throw new ConfigError("SERVICE_SECRET_PREVIOUS is the same as SERVICE_SECRET: set it to the previous one")
 }
 
 function secretIn(environment: Environment, name: string): string {
@@ -204,7 +204,7 @@ function operatorToken(environment: Environment, operatorHost: string): string |
   if (!token && isLoopback(operatorHost)) return null
   if (!token)
     throw new ConfigError(
-      "OPERATOR_TOKEN is needed where OPERATOR_HOST is not 127.0.0.1; make one with: openssl rand -hex 32",
+      "OPERATOR_TOKEN is needed because OPERATOR_HOST is not 127.0.0.1; make one with: openssl rand -hex 32",
     )
   if (/^[\x21-\x7e]{32,}$/.test(token) && new Set(token).size >= 8) return token
   throw new ConfigError(

@@ -11,7 +11,7 @@ export function signerKeys(setting: string): SignerKey[] {
   for (const [index, text] of texts.filter((text) => text !== "").entries()) {
     const wrong = (what: string) => new ConfigError(`SIGNER_KEYS: key number ${index + 1} ${what}`)
     if (!isSignerKey(text)) throw wrong(takes(text))
-    if (keys.some((key) => isSame(key, text))) throw wrong("is there already; every lane needs its own")
+    if (keys.some((key) => isSame(key, text))) throw wrong("is a duplicate; every lane needs its own key")
     keys.push(text)
   }
   return keys

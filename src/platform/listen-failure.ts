@@ -18,7 +18,7 @@ export function listenFailure(error: unknown, { port, another, host }: Place): u
     return new StartError(`${port} is closed to this process; grant it CAP_NET_BIND_SERVICE, or ${another}`)
   if (!host || !wrongHost.includes(code)) return error
   return new StartError(
-    `${host.variable} takes an address of this machine or a name of it, not ${JSON.stringify(host.value)}; 0.0.0.0 is all of them`,
+    `${host.variable} takes an IP address or name of this machine, not ${JSON.stringify(host.value)}; 0.0.0.0 means all addresses`,
   )
 }
 

@@ -23,9 +23,9 @@ export async function holdToKnownSecrets({ tx, at }: Turn, { current, previous }
 }
 
 const wrongSecret =
-  "SERVICE_SECRET is not the one that this database was written with: set the right one, or, to rotate it, the one before as SERVICE_SECRET_PREVIOUS"
+  "SERVICE_SECRET is not the one that this database was written with: set the right one, or, to rotate it, set the previous one as SERVICE_SECRET_PREVIOUS"
 const stillNeeded =
-  "an earlier secret is still needed: set it as SERVICE_SECRET_PREVIOUS until operator secrets rewrap has sealed all anew; if it is lost, see operator secrets adopt --help"
+  "an earlier secret is still needed: set it as SERVICE_SECRET_PREVIOUS until operator secrets rewrap has encrypted everything again; if it is lost, see operator secrets adopt --help"
 
 /** From now on a start needs only the current secret: nothing is sealed under another, or it is lost. */
 export async function adoptSecret({ tx, at }: Turn, { current }: Secret): Promise<void> {

@@ -57,7 +57,7 @@ test("a command whose packages cannot be had says in one line why, and what to d
   const { stderr, exited } = install(folder)
   expect(await exited).toBe(1)
   expect(await stderr.text()).toMatch(
-    /the packages could not be installed: ConnectionRefused .+\. Where .+ delete node_modules and try again\n$/,
+    /the packages could not be installed: ConnectionRefused .+\. If .+ delete node_modules and try again\n$/,
   )
 }, 20_000)
 
@@ -66,7 +66,7 @@ test("a command of another Bun says so and goes on", async () => {
   const { stderr, exited } = install(folder)
   expect(await exited).toBe(0)
   expect(await stderr.text()).toStartWith(
-    `this is Bun ${Bun.version}, and all of this was tested with 1.0.0: npx -y bun@1.0.0`,
+    `this is Bun ${Bun.version}, but the service was tested with 1.0.0: use npx -y bun@1.0.0`,
   )
 }, 20_000)
 

@@ -80,7 +80,7 @@ describe("the demo", () => {
   test.concurrent("says that no service runs in its folder before it uses one of its own", async () => {
     const folder = newFolder()
     expect(await stepsOfDemo(folder, 1)).toEqual([
-      `  ✓ service started for this demo: none runs in ${folder}`,
+      `  ✓ service started for this demo, as none runs in ${folder}`,
     ])
   }, 60_000)
 
@@ -97,7 +97,7 @@ describe("the demo", () => {
     const folder = newFolder()
     const unlock = lockFolder(folder)
     const starting = serveHealth(folder, (asked) => (asked === 1 ? 503 : 200))
-    expect(await stepsOfDemo(folder, 1)).toEqual([`  ✓ waited for the service that has ${folder}`])
+    expect(await stepsOfDemo(folder, 1)).toEqual([`  ✓ waited for the service that uses ${folder}`])
     await starting.stop(true)
     unlock()
   }, 60_000)
@@ -110,8 +110,8 @@ describe("the demo", () => {
       return 503
     })
     expect(await stepsOfDemo(folder, 2)).toEqual([
-      `  ✓ waited for the service that has ${folder}`,
-      `  ✓ service started for this demo: none runs in ${folder}`,
+      `  ✓ waited for the service that uses ${folder}`,
+      `  ✓ service started for this demo, as none runs in ${folder}`,
     ])
     await ending.stop(true)
   }, 60_000)

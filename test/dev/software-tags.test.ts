@@ -69,7 +69,7 @@ describe("bun run chip", () => {
     expect([status(), status("--tampered"), status()]).toEqual(["sealed", "opened", "opened"])
     const other = newFolder()
     made(other, "--mac")
-    expect(run(other, "tap", "--tampered").stderr.toString()).toContain("has no wire")
+    expect(run(other, "tap", "--tampered").stderr.toString()).toContain("has no tamper wire")
   })
 
   test("reads the tags of a box that an earlier release made", () => {
@@ -144,14 +144,14 @@ describe("bun run chip", () => {
       return run(folder, "new", "--manifest", manifest)
     }
     const anew = lineOf(second, [first])
-    expect(play(anew).stderr.toString()).toContain("is not here")
+    expect(play(anew).stderr.toString()).toContain("there is no tag 04A0B1C2D3")
     expect(play(lineOf(first)).stdout.toString()).toContain("tags encoded: 1;")
     output(folder, "tap")
-    expect(play(lineOf(first)).stdout.toString()).toContain("already so: 1")
+    expect(play(lineOf(first)).stdout.toString()).toContain("unchanged: 1")
     expect(play(lineOf(second)).stderr.toString()).toContain(
-      "its key in slot 0 is none that the manifest names",
+      "its key in slot 0 is not one of those in the manifest",
     )
-    expect(play(anew).stdout.toString()).toContain("encoded anew: 1;")
+    expect(play(anew).stdout.toString()).toContain("encoded again: 1;")
     const uid = output(folder, "list").match(/uid ([0-9A-F]{14})/)?.[1] ?? ""
     const chip = { uid: hex(uid), metaKey: second.keyAt(2, tag), fileKey: second.keyAt(1, tag) }
     expect(verifySun(chip, messageIn(output(folder, "tap")))).toEqual({ counter: 1 })
@@ -178,7 +178,7 @@ describe("bun run chip", () => {
     play(lineOf("04A0B1C2D3", second, [first]))
     const { exitCode, stderr } = play(...order)
     expect(exitCode).toBe(1)
-    expect(stderr.toString()).toContain("tags encoded: 1; encoded anew: 0; already so: 0; refused: 1.")
+    expect(stderr.toString()).toContain("tags encoded: 1; encoded again: 0; unchanged: 0; refused: 1.")
     expect(stderr.toString()).toContain("tag 04A0B1C2D3 refuses")
     expect(output(folder, "list")).toContain("04A0B1C2D4")
   })
@@ -215,7 +215,7 @@ describe("bun run chip", () => {
       [["tap", "--colour"], 2, "--colour"],
       [["tap", "--mac"], 2, "chip tap does not take --mac"],
       [["list", "--skip", "1"], 2, "chip list does not take --skip"],
-      [["new", "--manifest", "m.jsonl", "--mac"], 2, "chip new --manifest takes nothing else"],
+      [["new", "--manifest", "m.jsonl", "--mac"], 2, "chip new --manifest takes no other option"],
     ] as [string[], number, string][]) {
       const { exitCode, stderr } = run(folder, ...words)
       expect([exitCode, stderr.toString()]).toEqual([code, expect.stringContaining(said)])

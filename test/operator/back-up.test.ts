@@ -66,7 +66,7 @@ test("a copy that fails leaves nothing under its name, and says so in one line",
     DATABASE_URL: `sqlite:${path}`,
     SERVICE_SECRET: "a secret of tests that is long enough",
   })
-  await expect(copying).rejects.toThrow(/^.*the copy failed \(.*\), and .*copy\.db is not there.*\n$/)
+  await expect(copying).rejects.toThrow(/^.*the copy failed \(.*\), and .*copy\.db was not written.*\n$/)
   expect(readdirSync(folder)).toEqual(["service.db"])
 })
 

@@ -113,7 +113,7 @@ test("the authorizer is named again only to end the one before sooner, so that n
   const previous = async () => (await operator("chain", "roles")).document.previous_authorizer
   const leaked = await factory("authorizer")
   await sign(await name(newcomer, ...overlap(0)))
-  const said = `${newcomer} is the authorizer already, and what ${leaked} signed has ended`
+  const said = `${newcomer} is already the authorizer, and what ${leaked} signed has ended`
   expect(await refusal(name(newcomer))).toStartWith(said)
   expect(await refusal(name(newcomer, ...overlap(1)))).toStartWith(said)
   await sign(await name(newcomer, ...overlap(0)))
@@ -122,7 +122,7 @@ test("the authorizer is named again only to end the one before sooner, so that n
   await sign(await name(leaked, ...overlap(3)))
   const { until } = await previous()
   expect(await refusal(name(leaked))).toStartWith(
-    `${leaked} is the authorizer already, and what ${newcomer} signed holds until ${until}`,
+    `${leaked} is already the authorizer, and what ${newcomer} signed holds until ${until}`,
   )
   await sign(await name(leaked, ...overlap(1)))
   const sooner = await previous()

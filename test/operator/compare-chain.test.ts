@@ -124,7 +124,7 @@ test("of a collection's units only those are read that have another chip than th
 test("a collection is named in either case, and one that is not there is refused", async () => {
   const { collection_id } = await issuedUnit(running)
   expect(await compare(collection_id.toUpperCase())).toMatchObject({ compared: 1 })
-  await expect(compare("nonsense")).rejects.toThrow("there is no active collection nonsense")
+  await expect(compare("nonsense")).rejects.toThrow("There is no active collection nonsense.")
 }, 60_000)
 
 function compare(collection_id: string) {

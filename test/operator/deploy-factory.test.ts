@@ -98,9 +98,7 @@ test("a factory that has other metadata than is asked for is left as it is, and 
   await deploy(deployer, { "metadata-base-url": "https://api.test/metadata" })
   const again = await deploy(deployer, { "metadata-base-url": "https://tokens.test" })
   expect(again.exitCode).toBe(0)
-  expect(again.complaint).toMatch(
-    "metadata is below https://api.test/metadata, not https://tokens.test; its admin",
-  )
+  expect(again.complaint).toMatch(" is https://api.test/metadata, not https://tokens.test; its admin")
   expect(again.complaint).toMatch("operator chain call set-metadata-base --url https://tokens.test prints")
   const same = await deploy(deployer, { "metadata-base-url": "https://api.test/metadata/" })
   expect(same.complaint).not.toMatch("metadata")
@@ -116,7 +114,7 @@ test("a factory of the first generation, which names no metadata, is left as it 
   const { exitCode, printed, complaint } = await deploy(deployer, {
     "metadata-base-url": "https://api.test/metadata",
   })
-  expect(complaint).toStartWith("It is of the first generation")
+  expect(complaint).toStartWith("This factory is of the first generation")
   expect(exitCode).toBe(0)
   expect(chainIn(printed).desk_address).toBeNull()
 }, 20_000)
@@ -127,7 +125,7 @@ test("where nobody said where the metadata of a public chain's tokens is, that i
   const { exitCode, complaint } = await deploy(deployer, { "rpc-url": node.url })
   expect(exitCode).toBe(0)
   expect(complaint).toMatch(
-    "below http://localhost:3000/metadata, as neither METADATA_BASE_URL nor API_BASE_URL is set",
+    " is http://localhost:3000/metadata, as neither METADATA_BASE_URL nor API_BASE_URL is set",
   )
   expect(complaint).toMatch("operator chain call set-metadata-base --url URL prints")
   await node.stop()
@@ -138,7 +136,7 @@ describe("the deployment ends with one line", () => {
     const deployer = await newDeployer({ ether: "10" })
     const url = `http://127.0.0.1:${await freePort()}/with-a-key`
     const line = await failure(deployer, { "rpc-url": url })
-    expect(line).toMatch("the chain at --rpc-url does not do it")
+    expect(line).toMatch("the chain at --rpc-url failed")
     expect(line).not.toMatch("with-a-key")
   }, 20_000)
 
@@ -148,14 +146,14 @@ describe("the deployment ends with one line", () => {
     const node = startLesserNode(chain.rpc_url, failsToCall)
     const line = await failure(deployer, { "rpc-url": `${node.url}/with-a-key` })
     await node.stop()
-    expect(line).toMatch("the chain at --rpc-url does not do it: the node is tired; see")
+    expect(line).toMatch("the chain at --rpc-url failed: the node is tired; check")
     expect(line).not.toMatch("with-a-key")
   }, 20_000)
 
   test("when the account has no money, with what it needs", async () => {
     const deployer = await newDeployer({ ether: "0" })
     const line = await failure(deployer)
-    expect(line).toMatch(new RegExp(`^${deployer.address} has 0 ether and needs 0\\.\\d+ for the gas`))
+    expect(line).toMatch(new RegExp(`^${deployer.address} has 0 ether and needs 0\\.\\d+ for gas`))
   })
 
   test("when the account has too little money", async () => {
@@ -165,7 +163,7 @@ describe("the deployment ends with one line", () => {
   test("when the key has sent something else before", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await sendSomething(deployer)
-    expect(await failure(deployer)).toMatch("take a key that has sent none")
+    expect(await failure(deployer)).toMatch("use a key that has not sent any")
   }, 40_000)
 
   test("when the factory is there with another authorizer", async () => {
@@ -220,7 +218,7 @@ describe("the deployment ends with one line", () => {
   test.each([
     ["authorizer", "0x12", '"0x12" is not an address'],
     ["operators", "", "--operators is missing"],
-    ["rpc-url", "chain", "--rpc-url takes an http or https address"],
+    ["rpc-url", "chain", "--rpc-url takes an http or https URL"],
     ["wrong", "1", "--wrong"],
   ])("when --%s is %s", async (name, value, complaint) => {
     expect(await failure({ file: keyFile(generatePrivateKey()) }, { [name]: value })).toMatch(complaint)

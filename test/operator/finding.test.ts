@@ -44,7 +44,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     expect(await found(request)).toEqual([id])
     expect(await findStory(service.context, request)).toMatchObject({ id, machine: "unit-token" })
     const refused = findStory(service.context, `req_${crypto.randomUUID()}`)
-    await expect(refused).rejects.toThrow("has set nothing off: where it was refused, its line in the log")
+    await expect(refused).rejects.toThrow("has started nothing: if it was refused, its line in the log")
   })
 
   test("finds claims and transfers by a wallet, in either case of its letters", async () => {

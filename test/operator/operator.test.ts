@@ -869,12 +869,12 @@ describe("work", () => {
 
   test("whose transaction is not mined is not retried, and can be given up, which its reason says from then on", async () => {
     const id = await pairedUnit()
-    expect((await operator("cancel", id)).document.error.message).toContain("has a transaction on its way")
+    expect((await operator("cancel", id)).document.error.message).toContain("has a transaction in progress")
     const transactionId = await signedTransaction(id)
     for (const retried of [id, String((await openEffect(id))?.id)])
       expect((await operator("retry", retried)).document.error).toEqual({
         code: "transaction.on_its_way",
-        message: `Transaction ${transactionId} is on its way for ${retried}, and its lane sends it again by itself: see explain ${retried}; cancel ${retried} gives up its nonce.`,
+        message: `Transaction ${transactionId} is in progress for ${retried}, and its lane sends it again by itself: see explain ${retried}; cancel ${retried} gives up its nonce.`,
       })
     expect((await stuckEntry(id)).reason).toContain("with nonce 7 is signed and not mined")
     for (const given of [id, transactionId])
@@ -889,7 +889,7 @@ describe("work", () => {
     expect([late.code, late.document.error.code, late.document.error.message]).toEqual([
       1,
       "transaction.is_settled",
-      `Transaction ${transactionId} is in a block, or has given its results: there is nothing to give up.`,
+      `Transaction ${transactionId} is mined or finished: there is nothing to give up.`,
     ])
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })

@@ -238,7 +238,7 @@ test("a sign of a password that ends it in an address is named, with what to wri
         [`${variable}`]: `${scheme}://user:${password}@db:5432/1`,
       })
       expect(complaint).toStartWith(`${variable} takes`)
-      expect(complaint).toContain("% # / ? and spaces in a password as %25 %23 %2F %3F and %20")
+      expect(complaint).toContain("% # / ? and spaces in a password written as %25 %23 %2F %3F and %20")
     }
 })
 
@@ -334,8 +334,8 @@ describe("the file of CHAINS", () => {
     const complaints: [settings: object, end: string][] = [
       [{ bump_after_blocks: "4" }, "needs bump_after_blocks, a whole number of blocks above 0"],
       [{ block_time_seconds: -1 }, "needs block_time_seconds, a number above 0"],
-      [{ rpc_urls: [7] }, "needs rpc_urls, a list of http or https addresses"],
-      [{ rpc_urls: undefined }, "needs rpc_urls, a list of http or https addresses"],
+      [{ rpc_urls: [7] }, "needs rpc_urls, a list of http or https URLs"],
+      [{ rpc_urls: undefined }, "needs rpc_urls, a list of http or https URLs"],
       [{ factory_address: "0x12" }, "needs factory_address, the address of the deployed factory"],
       [{ desk_address: "none" }, "needs desk_address, the address of the deployed desk"],
       [{ chips_as_code_from: 0 }, "needs chips_as_code_from, a whole number above 0"],

@@ -25,7 +25,7 @@ test.each([
 ])("%s names its variable", (_what, code) => {
   expect(listenFailure(failure(code), place)).toEqual(
     new StartError(
-      'HOST takes an address of this machine or a name of it, not "::1"; 0.0.0.0 is all of them',
+      'HOST takes an IP address or name of this machine, not "::1"; 0.0.0.0 means all addresses',
     ),
   )
 })

@@ -83,7 +83,7 @@ test("the API ends with one line when its port is taken", async () => {
 test.each(notOurs)("the API ends with one line when HOST is %s", async (host) => {
   const { line, exitCode } = await failedStart("src/main.ts", { HOST: host })
   expect(line).toBe(
-    `HOST takes an address of this machine or a name of it, not "${host}"; 0.0.0.0 is all of them`,
+    `HOST takes an IP address or name of this machine, not "${host}"; 0.0.0.0 means all addresses`,
   )
   expect(exitCode).toBe(1)
 })

@@ -101,7 +101,7 @@ describe("the profile of a tag", () => {
     expect(said({ tamper: "perhaps" })).toEqual(["entry 1: tamper must be true or false"])
     expect(said({ mac_input: "{x}" })[0]).toContain("mac_input must be the text of the URL that c covers")
     expect(said({ tamper: true, mac_input: "{e}&c=" })[0]).toContain("mac_input must contain {enc}")
-    expect(said({ mac: false, mac_input: "{e}&c=" })[0]).toContain("is not taken where mac is false")
+    expect(said({ mac: false, mac_input: "{e}&c=" })[0]).toContain("is not allowed if mac is false")
   })
 })
 

@@ -205,7 +205,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     }
     expect(() =>
       encodeTag({ ...blank, keys: played(third).keys.map(() => "9".repeat(32)) }, third as ManifestLine),
-    ).toThrow("its key in slot 0 is none that the manifest names")
+    ).toThrow("its key in slot 0 is not one of those in the manifest")
   })
 
   test("lets a tag tap with the keys of each order that it may have seen, the latest too, and never again with earlier ones", async () => {

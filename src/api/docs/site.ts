@@ -74,7 +74,7 @@ export function llmsText(pages: readonly DocsPage[], config: Pick<Config, "docs_
   const base = config.docs_url.replace(/\/docs$/, "")
   return `# Chip Verification and Ownership API
 
-> Brands register units, pair a chip to each, and hand ownership to whoever taps it, on chain.
+> Brands register products as units, pair a chip to each, and let whoever taps it become its owner, on chain.
 
 ${groups
   .map((group) => {

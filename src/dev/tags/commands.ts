@@ -18,14 +18,14 @@ export class ChipUsageError extends Error {
 
 export const chipUsage = `NTAG 424 DNA tags in software, kept in DATA_DIR/tags.db.
 
-  chip new  [--count N] [--url TEMPLATE] [--mac] [--tamper]     makes tags; import them as the answer says
-  chip new  --manifest FILE                                     does what a station does with a manifest of chips encode
-  chip tap  [CHIP_ID] [how it goes wrong]                       prints the address that a phone reads
-  chip open [CHIP_ID] [how it goes wrong]                       opens it in the browser
-  chip list
+  chip new  [--count N] [--url TEMPLATE] [--mac] [--tamper]     makes tags, and prints how to import them
+  chip new  --manifest FILE                                     encodes tags like a station, from a manifest of chips encode
+  chip tap  [CHIP_ID] [FAULTS]                                  prints the URL that a phone would read
+  chip open [CHIP_ID] [FAULTS]                                  opens that URL in the browser
+  chip list                                                     lists the tags
 
-How it goes wrong: --lower-case  --replay N  --skip N  --uid-only  --wrong-key  --truncate  --tampered
-CHIP_ID may be left out while there is one tag. TEMPLATE is like https://tap.example/t/{chip_id}.
+FAULTS: --lower-case  --replay N  --skip N  --uid-only  --wrong-key  --truncate  --tampered
+CHIP_ID may be left out if there is only one tag. TEMPLATE is like https://tap.example/t/{chip_id}.
 `
 
 /** Runs one command over the tags of a folder. Throws `ChipUsageError`, `TemplateError`, `EncodingRefused`, `TapRefused`. */
@@ -89,7 +89,7 @@ function parsed(words: string[]) {
 async function makeTags(box: TagBox, folder: string, values: Values): Promise<ChipOutput> {
   if (values.manifest !== undefined) {
     if (Object.keys(values).length > 1)
-      throw new ChipUsageError("chip new --manifest takes nothing else: the manifest says how the tags are")
+      throw new ChipUsageError("chip new --manifest takes no other option: the manifest describes the tags")
     return { text: await encodeTags(box, values.manifest), opens: null }
   }
   const count = wholeNumber(values.count ?? "1", "count", 1)
@@ -130,7 +130,7 @@ async function encodeTags(box: TagBox, manifest: string): Promise<string> {
   } finally {
     box.put(part)
   }
-  const done = `tags encoded: ${tally.made}; encoded anew: ${tally.anew}; already so: ${tally.known}`
+  const done = `tags encoded: ${tally.made}; encoded again: ${tally.anew}; unchanged: ${tally.known}`
   const [first] = refusals
   if (first) throw new EncodingRefused(`${done}; refused: ${refusals.length}. ${first.message}`)
   return done
@@ -164,7 +164,7 @@ function chosen(box: TagBox, named: string | undefined): string {
   if (named !== undefined) return named.toUpperCase()
   const [first, second] = box.list()
   if (!first) throw new TapRefused("there are no tags yet: chip new makes one")
-  if (second) throw new ChipUsageError("there are several tags: name one; chip list shows them")
+  if (second) throw new ChipUsageError("there are several tags: name one of those that chip list shows")
   return first.chip_id
 }
 

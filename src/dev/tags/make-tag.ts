@@ -38,7 +38,7 @@ export function encodeTag(present: BoxedTag | null, line: ManifestLine): BoxedTa
   const { chip_id, ndef_hex, file_settings_hex } = line
   const earlier = line.previous_keys ?? null
   if (!present && earlier)
-    throw new EncodingRefused(`tag ${chip_id} is not here: play the manifest that it was made with first`)
+    throw new EncodingRefused(`there is no tag ${chip_id}: first use the manifest that it was made with`)
   if (!present) return newTag(line)
   const keys = ownKeys(line)
   const isDone =
@@ -51,7 +51,7 @@ export function encodeTag(present: BoxedTag | null, line: ManifestLine): BoxedTa
     const now = present.keys[slot]
     if (now !== keys[slot] && !knownKeys.some((known) => known.slot === slot && known.key === now))
       throw new EncodingRefused(
-        `tag ${chip_id} refuses: its key in slot ${slot} is none that the manifest names`,
+        `tag ${chip_id} refuses: its key in slot ${slot} is not one of those in the manifest`,
       )
   }
   return { ...present, ndef_hex, file_settings_hex, keys, counter: 0 }
@@ -65,7 +65,9 @@ function lineIn(text: string, number: number): ManifestLine {
   } catch {
     // Said below.
   }
-  throw new Error(`line ${number} is not one of a manifest: give manifest.jsonl, opened where it was sealed`)
+  throw new Error(
+    `line ${number} is not that of a manifest: name manifest.jsonl, decrypted if it was encrypted`,
+  )
 }
 
 function newTag(line: ManifestLine): BoxedTag {

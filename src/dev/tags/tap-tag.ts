@@ -31,7 +31,7 @@ export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { ur
       box.find(chipId) ? `tag ${chipId} has used up its reads` : `there is no tag ${chipId}`,
     )
   const counter = replay > 0 ? tag.counter - replay + 1 : tag.counter
-  if (counter < 1) throw new TapRefused(`tag ${chipId} has been read ${tag.counter} times only`)
+  if (counter < 1) throw new TapRefused(`tag ${chipId} has been read only ${tag.counter} times`)
   const wireAtRead = tag.broken_since !== null && counter < tag.broken_since ? "CC" : tag.tamper
   const keys = mistakes.wrong_key ? tag.keys.map(otherKey) : tag.keys
   const played = { ...tag, keys, tamper: wireAtRead } as const
@@ -44,7 +44,7 @@ export function tapTag(box: TagBox, chipId: string, mistakes: TapMistakes): { ur
 function breakWire(box: TagBox, chipId: string): void {
   const tag = box.find(chipId)
   if (tag && !/[?&]enc=/.test(readAddress(tag, 1)))
-    throw new TapRefused(`tag ${chipId} has no wire: make one with chip new --tamper`)
+    throw new TapRefused(`tag ${chipId} has no tamper wire: make a tag with chip new --tamper`)
   box.breakWire(chipId)
 }
 

@@ -17,13 +17,13 @@ export async function cancelById(turn: Turn, text: string) {
   if (!transactionId)
     throw new OperatorRefusal(
       "not_found.resource",
-      `Nothing with the id ${text} has a transaction on its way.`,
+      `Nothing with the id ${text} has a transaction in progress.`,
     )
   const given = await requestCancel(turn, transactionId)
   if (!given)
     throw new OperatorRefusal(
       "transaction.is_settled",
-      `Transaction ${transactionId} is in a block, or has given its results: there is nothing to give up.`,
+      `Transaction ${transactionId} is mined or finished: there is nothing to give up.`,
     )
   turn.wake(laneQueue(given.lane_id))
   return given

@@ -93,7 +93,7 @@ export async function requireRoles({ chain_id, config, generations }: ConnectedC
   if (generation === 1)
     throw new OperatorRefusal(
       "factory.first_generation",
-      `factory ${address} of chain ${chain_id} is of the first generation, which has no roles, no pause and no overlap: its admin names operators with setOperator, and the authorizer with setAuthorizer, which takes the address alone`,
+      `factory ${address} of chain ${chain_id} is of the first generation, which has no roles, no pause and no overlap: its admin sets operators with setOperator, and the authorizer with setAuthorizer, which takes only the address`,
     )
 }
 
@@ -107,8 +107,8 @@ export async function rolesOf({ rpc, config }: ConnectedChain, account: Address)
 export function setRoles(chain: ConnectedChain, account: Address, roles: number): FactoryCall {
   const does =
     roles === 0
-      ? `takes all roles from ${account}`
-      : `gives ${account} the roles to ${rolesIn(roles).join(", ")}, and no others`
+      ? `removes all roles of ${account}`
+      : `gives ${account} exactly these roles: ${rolesIn(roles).join(", ")}`
   const data = encodeFunctionData({
     abi: factoryAbi,
     functionName: "setRoles",
@@ -133,7 +133,7 @@ export async function setAuthorizer(
     const end = previous.until === 0n ? "has ended" : `holds until ${timeOf(previous.until)}`
     throw new OperatorRefusal(
       "authorizer.is_named",
-      `${account} is the authorizer already, and what ${previous.account} signed ${end}: to name it again may only end that sooner, as --overlap-hours 0 does`,
+      `${account} is already the authorizer, and what ${previous.account} signed ${end}: setting it again may only end that sooner, as --overlap-hours 0 does`,
     )
   }
   const data = encodeFunctionData({
@@ -142,7 +142,7 @@ export async function setAuthorizer(
     args: [account, seconds],
   })
   const before = until === null ? "ends at once" : `holds until ${timeOf(seconds)}`
-  const does = `names ${account} the authorizer; what the one before signed ${before}`
+  const does = `makes ${account} the authorizer; what the previous one signed ${before}`
   return callOf(chain, data, does)
 }
 
@@ -157,18 +157,18 @@ export const mostOverlapHours = 168
 
 export function setMetadataBase(chain: ConnectedChain, base: string): FactoryCall {
   const data = encodeFunctionData({ abi: factoryAbi, functionName: "setBaseURI", args: [base] })
-  return callOf(chain, data, `says that the metadata of all brands is below ${base}`)
+  return callOf(chain, data, `sets the base URL of the metadata of all brands to ${base}`)
 }
 
 const plainCalls = {
   freezeBaseURI: [
     "admin",
-    "keeps the base of the metadata of all brands for good: what is not there can never be read",
+    "freezes the metadata base of all brands: metadata that is not there can never be read",
   ],
   pause: ["guardian or admin", "stops all keys and authorizers in all collections"],
-  resume: ["admin", "lets all keys and authorizers go on"],
-  announceRelease: ["admin", "frees plain transfers in all collections, for good, in seven days"],
-  cancelRelease: ["guardian or admin", "takes an announced release back"],
+  resume: ["admin", "lets all keys and authorizers continue"],
+  announceRelease: ["admin", "allows plain transfers in all collections, for good, in seven days"],
+  cancelRelease: ["guardian or admin", "cancels an announced release"],
 } as const
 
 export type PlainCall = keyof typeof plainCalls

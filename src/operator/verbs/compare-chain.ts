@@ -35,7 +35,7 @@ export async function comparableCollections(queries: Queries, name: string | nul
         .where(and(isActive, eq(collections.id, id)))
     : []
   if (rows.length === 0)
-    throw new OperatorRefusal("not_found.resource", `there is no active collection ${name}`)
+    throw new OperatorRefusal("not_found.resource", `There is no active collection ${name}.`)
   return rows
 }
 

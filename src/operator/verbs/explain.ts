@@ -28,8 +28,8 @@ export async function findStory(context: Context, text: string): Promise<Story |
   throw new OperatorRefusal(
     "not_found.resource",
     isRequest
-      ? `Request ${text} has set nothing off: where it was refused, its line in the log says why.`
-      : `Nothing has the id ${text}, and nothing else is known by it.`,
+      ? `Request ${text} has started nothing: if it was refused, its line in the log says why.`
+      : `Nothing has the id ${text}, or is otherwise known by it.`,
   )
 }
 

@@ -60,6 +60,6 @@ export function describeDoubled(doubled: DoubledSerial): string {
   const next =
     owner === null
       ? `leave ${serial} in custody, where nobody can claim it`
-      : `${serial} belongs to ${owner}: have unit ${unit_id} claimed for the same owner, if it still can be`
+      : `${serial} belongs to ${owner}: have unit ${unit_id} claimed for the same owner, if it can still be claimed`
   return `chip ${chip_id} is bound to serials ${unit_serial} and ${serial} of collection ${collection_id}, and its unit has ${unit_serial}: ${next}`
 }

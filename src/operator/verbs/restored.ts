@@ -16,7 +16,7 @@ export async function noteRestored(turn: Turn): Promise<{ lane_ids: string[] }> 
   if (rows.length === 0 || !organization)
     throw new OperatorRefusal(
       "not_found.resource",
-      `this database has no ${organization ? "lane" : "organization"}, so nothing was ever sent with it: see that DATABASE_URL leads to the one that was restored`,
+      `this database has no ${organization ? "lane" : "organization"}, so nothing was ever sent with it: check that DATABASE_URL is that of the restored one`,
     )
   for (const { id } of rows) turn.wake(laneQueue(id))
   return { lane_ids: rows.map(({ id }) => id) }

@@ -21,7 +21,7 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   const actor = id && (await findActor(turn.tx, id))
   if (actor) {
     const { accepted, state } = await sendEvent(turn, actor.id, { type: "RETRY" })
-    if (accepted) return { id: actor.id, done: `${actor.machine} ${actor.id} is tried again: ${state}` }
+    if (accepted) return { id: actor.id, done: `${actor.machine} ${actor.id} is being retried: ${state}` }
   }
   const due = id ? await makeDue(turn, id) : 0
   if (id && due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
@@ -29,12 +29,12 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   if (transactionId)
     throw new OperatorRefusal(
       "transaction.on_its_way",
-      `Transaction ${transactionId} is on its way for ${id}, and its lane sends it again by itself: see explain ${id}; cancel ${id} gives up its nonce.`,
+      `Transaction ${transactionId} is in progress for ${id}, and its lane sends it again by itself: see explain ${id}; cancel ${id} gives up its nonce.`,
     )
   if (actor)
     throw new OperatorRefusal(
       "not_found.resource",
-      `${actor.machine} ${actor.id} is ${actor.state}, where there is nothing to retry: see explain ${actor.id}.`,
+      `${actor.machine} ${actor.id} is ${actor.state}, so there is nothing to retry: see explain ${actor.id}.`,
     )
   throw new OperatorRefusal(
     "not_found.resource",
