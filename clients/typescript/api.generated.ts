@@ -9,7 +9,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the entry point
+         * Get the service's name and links
          * @description The name of the service, its documentation and the versions of the API. Needs no credential.
          */
         get: operations["getWelcome"];
@@ -271,7 +271,7 @@ export interface paths {
         get: operations["listCollections"];
         put?: never;
         /**
-         * Register a collection and deploy its contract
+         * Create a collection and deploy its contract
          * @description The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before you pair chips to its units.
          */
         post: operations["createCollection"];
@@ -1164,7 +1164,7 @@ export interface components {
             c?: string;
             /** @description The encrypted file content in the tap URL, if it has one: the status of the tamper wire. */
             enc?: string;
-            /** @description The lifetime of the session in seconds, by default 600. Only with an API key. */
+            /** @description The lifetime of the session in seconds, by default 600. Ignored with a publishable key. */
             ttl?: number;
             /** @description Returns what a tap would return, but records nothing. Only with an API key. */
             dry_run?: boolean;
@@ -1242,7 +1242,7 @@ export interface components {
             created_after?: string;
             /**
              * Format: uuid
-             * @description This one event.
+             * @description Only this event.
              */
             event_id?: string;
         };
@@ -2163,7 +2163,7 @@ export interface operations {
                 created_after?: string;
                 /** @description Only taps recorded before this time (exclusive): ISO 8601 in UTC. */
                 created_before?: string;
-                /** @description Whether this is a test chip, which has no hardware. */
+                /** @description `true`: only taps of test chips; `false`, the default: only others. */
                 is_test?: boolean;
                 /** @description The maximum number of entries per page. */
                 limit?: number;
@@ -2880,7 +2880,7 @@ export interface operations {
     listChips: {
         parameters: {
             query?: {
-                /** @description Whether this is a test chip, which has no hardware. */
+                /** @description `true`: only test chips; `false`: only others. */
                 is_test?: boolean;
                 /** @description The maximum number of entries per page. */
                 limit?: number;

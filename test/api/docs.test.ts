@@ -332,7 +332,7 @@ describe("in a browser", () => {
     expect(await verdictOn(receiptBy(createReceiptKey()))).toContain("is not among")
     await page.locator("summary", { hasText: "Keys of this service" }).click()
     await page.locator("#keys").fill("no keys")
-    expect(await verdictOn(receipt)).toContain("the keys are no JWKS")
+    expect(await verdictOn(receipt)).toContain("the keys are not a JWKS")
     expect(requested.length).toBe(before)
     await page.context().setOffline(false)
     await page.goto(`${baseUrl}/docs`)

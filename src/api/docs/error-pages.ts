@@ -20,8 +20,8 @@ ${Object.entries(errorCatalogue)
 
 ## What failed on chain
 
-A claim, transfer, chip replacement, metadata refresh or collection that is \`failed\` says why in \`failure.code\`, and its
-\`failure.message\` says what to do.
+A claim, transfer, chip replacement, metadata refresh or collection that is \`failed\` says why in \`failure.code\`. The page
+of the code says what to do.
 
 ${Object.entries(failures)
   .map(([code, message]) => `- [\`${code}\`](/docs/errors/${code}): ${message}`)

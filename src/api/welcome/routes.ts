@@ -9,7 +9,7 @@ const serviceName = Type.Literal(service, { description: "Always `service-api`."
 export const welcomeRoutes: Route[] = [
   openRoute({
     operation: "getWelcome",
-    summary: "Get the entry point",
+    summary: "Get the service's name and links",
     description:
       "The name of the service, its documentation and the versions of the API. Needs no credential.",
     path: "/",

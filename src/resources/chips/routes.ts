@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox"
 import { flag, flagOf, listRoute } from "../../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../../http/route.ts"
 import { checkOf, formThen } from "../../http/validate.ts"
-import { isTest, pathChipId } from "../../platform/fields.ts"
+import { pathChipId } from "../../platform/fields.ts"
 import {
   chipListItem,
   chipsInOrder,
@@ -90,7 +90,7 @@ export const chipRoutes: Route[] = [
     plural: "chips",
     entries: chipsInOrder,
     item: chipListItem,
-    filters: { is_test: Type.Optional(flag(String(isTest.description))) },
+    filters: { is_test: Type.Optional(flag("`true`: only test chips; `false`: only others.")) },
     read: (context, caller, { is_test }, page) =>
       listChips(context.db.read, caller, { is_test: flagOf(is_test), page }),
     present: presentListedChip,

@@ -16,7 +16,7 @@ import {
 export const collectionRoutes: Route[] = [
   writeRoute({
     operation: "createCollection",
-    summary: "Register a collection and deploy its contract",
+    summary: "Create a collection and deploy its contract",
     description:
       "The contract's address is known at once and never changes. Poll the collection until `contract.status` is `active` before you pair chips to its units.",
     method: "POST",

@@ -14,7 +14,8 @@ export const createTapBody = Type.Object(
       Type.Integer({
         minimum: 60,
         maximum: 3_600,
-        description: "The lifetime of the session in seconds, by default 600. Only with an API key.",
+        description:
+          "The lifetime of the session in seconds, by default 600. Ignored with a publishable key.",
       }),
     ),
     dry_run: Type.Optional(

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox"
 import { bound, flag, flagOf, instantOf, listRoute } from "../../http/list.ts"
 import { type Route, readRoute, writeRoute } from "../../http/route.ts"
 import { checkOf } from "../../http/validate.ts"
-import { chipId, isTest, pathId, unitId } from "../../platform/fields.ts"
+import { chipId, pathId, unitId } from "../../platform/fields.ts"
 import { refusedValues } from "../chips/refused-values.ts"
 import { currentKey, ensureReceiptKey, signingKey } from "../receipts/keys.ts"
 import { receiptOf } from "../receipts/service.ts"
@@ -83,7 +83,7 @@ export const tapRoutes: Route[] = [
       created_before: Type.Optional(
         bound("Only taps recorded before this time (exclusive): ISO 8601 in UTC."),
       ),
-      is_test: Type.Optional(flag(String(isTest.description))),
+      is_test: Type.Optional(flag("`true`: only taps of test chips; `false`, the default: only others.")),
     },
     read: (context, caller, filters, page) =>
       listTaps(context.db.read, caller, {

@@ -119,7 +119,7 @@ export const createReplayBody = Type.Object(
         "x-shown": { format: "date-time" },
       }),
     ),
-    event_id: Type.Optional(described(id, "This one event.")),
+    event_id: Type.Optional(described(id, "Only this event.")),
   },
   { title: "CreateWebhookReplay", additionalProperties: false, minProperties: 1, maxProperties: 1 },
 )
