@@ -1,3 +1,4 @@
+import { failure } from "../../../machines/failures.ts"
 import { type EventType, eventTypes } from "../../engine/events/types.ts"
 import { examples } from "../openapi/examples.ts"
 
@@ -32,7 +33,6 @@ const pairedChip = { ...examples.getChip.response, ...examples.pairChip.response
 const claim = examples.getClaim.response
 const transfer = examples.getTransfer.response
 const replacement = examples.getChipReplacement.response
-const superseded = (code: string) => ({ code, message: "It was handed over in another way before." })
 
 const told: Record<EventType, Told> = {
   "collection.active": {
@@ -68,7 +68,7 @@ const told: Record<EventType, Told> = {
   },
   "claim.failed": {
     when: "A claim can no longer succeed.",
-    data: { ...claim, status: "failed", failure: superseded("claim.superseded") },
+    data: { ...claim, status: "failed", failure: failure("claim.superseded") },
   },
   "transfer.created": {
     when: "A transfer was created, for the owner's wallet to send.",
@@ -81,7 +81,7 @@ const told: Record<EventType, Told> = {
   },
   "transfer.failed": {
     when: "A transfer can no longer succeed.",
-    data: { ...transfer, status: "failed", failure: superseded("transfer.superseded") },
+    data: { ...transfer, status: "failed", failure: failure("transfer.superseded") },
   },
   "chip_replacement.created": {
     when: "A chip replacement of a unit was created.",
@@ -93,7 +93,7 @@ const told: Record<EventType, Told> = {
   },
   "chip_replacement.failed": {
     when: "A chip replacement failed: the unit keeps its chip.",
-    data: { ...replacement, status: "failed", failure: superseded("chip_replacement.locked") },
+    data: { ...replacement, status: "failed", failure: failure("chip_replacement.locked") },
   },
   "ownership.changed": {
     when: "The owner of a unit changed on chain: by a claim, a transfer, or anything else that moved its token.",
