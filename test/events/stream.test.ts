@@ -120,7 +120,7 @@ test("a stream that cannot be opened is refused as any request", async () => {
     const headers = { "last-event-id": id }
     const refused = await ask(service, "GET /v1/events/stream", { as: customer.key, headers })
     expect([refused.status, refused.fields]).toEqual([400, ["after"]])
-    expect(refused.text).toContain("the header Last-Event-ID names no event")
+    expect(refused.text).toContain("the header Last-Event-ID names an event that is not kept")
   }
   const { token } = await createVisitor(service, customer)
   expect((await ask(service, "GET /v1/events/stream", { as: token })).status).toBe(401)
