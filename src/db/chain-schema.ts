@@ -3,35 +3,38 @@ import { absent, count, instant } from "./columns.ts"
 import type { Failure } from "./schema.ts"
 import { metadataRefreshStatuses } from "./statuses.ts"
 
-// What is kept of chains beside lanes and transactions: how far they were read, and what they had that we had not.
+// Tables about chains other than lanes and transactions: read positions, and what the chain had but the database
+// lacked.
 
 export const chainCursors = pgTable("chain_cursors", {
   chain_id: count().primaryKey(),
   block_number: count().notNull(),
   block_hash: text().notNull(),
-  /** How far owners were followed; null where only a release that did not follow them has read the chain. */
+  /**
+   * How far transfers of ownership were followed; null if only a release that did not follow them has read the chain.
+   */
   owners_block_number: count().$defaultFn(absent),
   owners_block_hash: text().$defaultFn(absent),
-  /** By which block owners were asked for anew; null where they never were. */
+  /** The block as of which owners were last queried again after a reorganization; null if they never were. */
   asked_block_number: count().$defaultFn(absent),
   asked_block_hash: text().$defaultFn(absent),
   updated_at: instant().notNull(),
 })
 
-/** Blocks up to which a chain was read, ever further apart the older they are. */
+/** Checkpoints of a chain's reading position, sparser the older they are. */
 export const chainMarks = pgTable(
   "chain_marks",
   {
     chain_id: count().notNull(),
     block_number: count().notNull(),
     block_hash: text().notNull(),
-    /** The number of the block that has it forgotten. */
+    /** The mark is dropped once the chain is read beyond this block number. */
     kept_until: count().notNull(),
   },
   (table) => [primaryKey({ columns: [table.chain_id, table.block_number] })],
 )
 
-/** Serials that the chain had and the database had not, with the chips they are bound to. */
+/** Serials found on chain but not in the database, with the chips bound to them. */
 export const foundSerials = pgTable(
   "found_serials",
   {
@@ -44,7 +47,7 @@ export const foundSerials = pgTable(
   (table) => [primaryKey({ columns: [table.collection_id, table.serial] })],
 )
 
-/** Owners of serials that no unit has yet, as after an older back-up was restored. */
+/** Owners of serials that no unit in the database has yet, for example after an older backup was restored. */
 export const foundOwners = pgTable(
   "found_owners",
   {

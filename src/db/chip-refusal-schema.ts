@@ -2,8 +2,8 @@ import { pgTable, text } from "drizzle-orm/pg-core"
 import { count, instant } from "./columns.ts"
 
 /**
- * How many values that are not from the chip were refused. A table of its own: guessing must not hold up the chip's
- * taps.
+ * How many tap values per chip were rejected as not genuine. Separate from `chips`, so that guesses do not lock the row
+ * that the chip's taps update.
  */
 export const chipRefusals = pgTable("chip_refusals", {
   chip_id: text().primaryKey(),

@@ -1,6 +1,6 @@
 import { Database as Connection } from "bun:sqlite"
 
-/** Copies a database as it is at this moment into a new file, while others go on writing. */
+/** Copies a consistent snapshot of a database into a new file while other processes keep writing. */
 export function copySqlite(path: string, file: string): void {
   const db = new Connection(path, { readonly: true })
   try {

@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { drizzle, type PgRemoteDatabase } from "drizzle-orm/pg-proxy"
 
-/** Writes queries with drizzle. */
+/** Builds queries with drizzle. */
 export type Builder = PgRemoteDatabase
 
-/** Everything that can be asked of the database, inside a database transaction (`tx`) or for committed reads. */
+/** A database to query: inside a database transaction (`tx`), or outside one for committed rows. */
 export type Queries = Builder & { readonly ask: RunStatement }
 
 /**
- * A statement's text. A `name` lets the database keep it prepared. A statement that takes long, as in migrations, says
- * how long a remote database may be silent over it.
+ * A statement's text. With a `name`, the database keeps it prepared. Slow statements, such as migrations, say how long
+ * a remote database may take to respond.
  */
 export type Statement = {
   readonly text: string
@@ -17,17 +17,17 @@ export type Statement = {
   readonly patience_milliseconds?: number
 }
 
-/** Runs one statement, at once where the engine can: rows as arrays of column values. */
+/** Runs one statement, synchronously where the engine can, and returns rows as arrays of column values. */
 export type RunStatement = (statement: Statement, params: unknown[]) => unknown[][] | Promise<unknown[][]>
 
 export type Database = {
   readonly engine: "sqlite" | "postgres"
-  /** Committed rows. Throws inside a database transaction: only its `tx` may be used there. */
+  /** Reads committed rows. Throws inside a database transaction, where only its `tx` may be used. */
   readonly read: Queries
   /**
-   * Runs `work` in one database transaction and answers after it is durable.
-   * `work` may run more than once, so it does nothing but ask `tx`; no network, no files.
-   * Throws what `work` throws, after rolling back; `DatabaseUnavailable` when the database cannot answer.
+   * Runs `work` in one database transaction and resolves once it is durable. `work` may run more than once, so it must
+   * do nothing but query `tx`: no network, no files. Throws whatever `work` throws, after a rollback, and
+   * `DatabaseUnavailable` when the database cannot be used.
    */
   transaction<T>(work: Work<T>, isolation?: Isolation): Promise<T>
   close(): Promise<void>
@@ -36,29 +36,32 @@ export type Database = {
 export type Work<T> = (tx: Queries) => Promise<T>
 
 /**
- * `serializable`, the default: as if works ran one after the other. `read committed`: for works in which single
- * statements decide, a compare-and-set or an insert that a constraint refuses. They may see what others commit
- * meanwhile, and Postgres commits them in groups. `read committed alone`: the same in a database transaction of its
- * own, for a work that locks a row others wait for, its own group included.
+ * `serializable` (the default): as if transactions ran one after another. `read committed`: for work whose single
+ * statements decide, such as a compare-and-set or an insert guarded by a constraint. It may see what others commit
+ * meanwhile, and Postgres commits several such works as a group. `read committed alone`: the same, but in a database
+ * transaction of its own, for work that locks a row others wait for, including works of its own group.
  */
 export type Isolation = "serializable" | "read committed" | "read committed alone"
 
-/** The database cannot answer now; the same request may succeed later. */
+/** The database is unavailable for now; the same request may succeed later. */
 export class DatabaseUnavailable extends Error {
   override name = "DatabaseUnavailable"
 }
 
-/** The message for whoever starts a process or runs a command. */
+/** Returns the message for a person who starts a process or runs a command. */
 export function withPlace({ message }: DatabaseUnavailable): string {
   return `${message}; DATABASE_URL says where it is, or DATA_DIR where that is unset`
 }
 
-/** A row was changed by somebody else between a read and a write: the database transaction runs again. */
+/** Another transaction changed a row between this one's read and its write, so this one must run again. */
 export class Outrun extends Error {
   override name = "Outrun"
 }
 
-/** Runs `callback`, a hint that may be lost, once the open database transaction is durable; never after a rollback. */
+/**
+ * Runs `callback` once the open database transaction is durable, and never after a rollback. The callback is a hint and
+ * may be lost.
+ */
 export function afterCommit(callback: () => void): void {
   const scope = openScope.getStore()
   if (!scope?.open) throw new Error("afterCommit is called outside a database transaction")
@@ -70,7 +73,7 @@ export function queriesOver(run: RunStatement): Queries {
   return Object.assign(builder, { ask: run })
 }
 
-/** The same, refusing to run while a database transaction is open in this call chain. */
+/** Returns queries that throw while a database transaction is open in this call chain. */
 export function committedQueriesOver(run: RunStatement): Queries {
   return queriesOver((statement, params) => {
     if (openScope.getStore()?.open) throw new Error("inside a database transaction only its tx may be used")
@@ -78,7 +81,10 @@ export function committedQueriesOver(run: RunStatement): Queries {
   })
 }
 
-/** The same for a `tx`: a statement that nobody awaited must not run in the next database transaction. */
+/**
+ * Returns queries for a `tx` that throw once its database transaction has ended: a statement that was not awaited must
+ * not run in the next one.
+ */
 export function transactionQueriesOver(run: RunStatement): Queries {
   return queriesOver((statement, params) => {
     const scope = openScope.getStore()
@@ -88,7 +94,7 @@ export function transactionQueriesOver(run: RunStatement): Queries {
   })
 }
 
-/** What one work has done in its database transaction. */
+/** The state of one work in its database transaction. */
 type Scope = { open: boolean; wrote: boolean; callbacks: (() => void)[] }
 const openScope = new AsyncLocalStorage<Scope>()
 
@@ -96,17 +102,17 @@ function isRead(text: string): boolean {
   return text.startsWith("select ")
 }
 
-/** How a work ended before its commit, and what follows the commit. */
+/** The outcome of a work before the commit, with the callbacks to run after it. */
 export type Ended<T> =
   | { value: T; callbacks: (() => void)[] }
-  /** `wrote` when there is something to undo. */
+  /** `wrote`: there is something to undo. */
   | { error: unknown; wrote: boolean }
 
-/** Runs `work` on `tx` with a scope of its own. */
+/** Runs `work` on `tx` in a scope of its own. Never throws: errors are part of the result. */
 export async function runInScope<T>(work: Work<T>, tx: Queries): Promise<Ended<T>> {
   const scope: Scope = { open: true, wrote: false, callbacks: [] }
   try {
-    // The inner await starts drizzle's lazy queries inside the scope.
+    // Drizzle queries are lazy; the inner await starts them inside the scope.
     const value = await openScope.run(scope, async () => await work(tx))
     return { value, callbacks: scope.callbacks }
   } catch (error) {
@@ -116,7 +122,7 @@ export async function runInScope<T>(work: Work<T>, tx: Queries): Promise<Ended<T
   }
 }
 
-/** Runs callbacks, which are hints: one that throws stops neither the others nor the answer. */
+/** Runs callbacks. Since they are hints, errors are ignored. */
 export function runCallbacks(callbacks: (() => void)[]): void {
   for (const callback of callbacks) {
     try {
@@ -125,14 +131,14 @@ export function runCallbacks(callbacks: (() => void)[]): void {
   }
 }
 
-/** A work that waits for its commit, and its caller. */
+/** A work that waits to be committed, and the promise functions of its caller. */
 export type WaitingWork = {
   run: Work<unknown>
   resolve: (value: unknown) => void
   reject: (error: unknown) => void
 }
 
-/** Answers a work's caller after the commit; `refusalOf` translates an error. */
+/** Resolves or rejects a work's promise after the commit; `refusalOf` translates the error. */
 export function settleWork(
   work: WaitingWork,
   ended: Ended<unknown>,
@@ -146,20 +152,20 @@ export function settleWork(
   work.resolve(ended.value)
 }
 
-/** Refuses a database transaction inside another one. */
+/** Throws if a database transaction is open in this call chain. */
 export function assertNoOpenScope(): void {
   if (openScope.getStore()?.open)
     throw new Error("a database transaction cannot be opened inside another one")
 }
 
-/** The driver's own error; drizzle's wrapper quotes parameters, which may be secret. */
+/** Returns the driver's own error: drizzle's wrapper quotes parameters, which may be secret. */
 export function driverError(error: unknown): unknown {
   return error instanceof Error && error.name !== "DatabaseUnavailable" && "query" in error && error.cause
     ? error.cause
     : error
 }
 
-/** The code of a driver's error; empty where it has none. */
+/** Returns a driver error's code, or an empty string. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : ""
 }

@@ -9,11 +9,11 @@ export const events = pgTable("events", {
   unit_id: uuid().$defaultFn(absent),
   collection_id: uuid().$defaultFn(absent),
   is_test: flag().notNull(),
-  /** The resource as its GET showed it at that moment. */
+  /** The resource as its GET returned it at that moment. */
   data: jsonb().$type<Record<string, unknown>>().notNull(),
-  /** The one webhook endpoint that it is for; null where it is for all that ask for its type. */
+  /** The only webhook endpoint to deliver to; null delivers to every endpoint that subscribes to the type. */
   endpoint_id: uuid().$defaultFn(absent),
-  /** Where it stands in the feed; null until it is numbered, which happens after its commit. */
+  /** Position in the feed; null until numbered, which happens after the event is committed. */
   position: count().$defaultFn(absent),
   created_at: instant().notNull(),
 })
@@ -28,35 +28,35 @@ export const webhookEndpoints = pgTable("webhook_endpoints", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   url: text().notNull(),
-  /** The types that it asks for; null for all. */
+  /** The event types it subscribes to; null for all. */
   event_types: jsonb().$type<string[]>().$defaultFn(absent),
   description: text().$defaultFn(absent),
   status: text({ enum: webhookEndpointStatuses }).notNull(),
-  /** Why it was paused, where its organization did not do so itself. */
+  /** Why the service paused it; null if the organization did. */
   failure: jsonb().$type<{ code: string; message: string }>().$defaultFn(absent),
-  /** The newest first. */
+  /** Newest first. */
   secrets: jsonb().$type<SealedSecret[]>().notNull(),
-  /** What is queued again: between these positions, the first exclusive, and since then. Null while nothing is. */
+  /** The replay in progress: positions after `replay_from` up to `replay_until`, created since `replay_since`. */
   replay_from: count().$defaultFn(absent),
   replay_until: count().$defaultFn(absent),
   replay_since: instant().$defaultFn(absent),
-  /** What waits is to be tried at once: all after this event, in the order of their ids. Null once that is done. */
+  /** The progress of "retry all": queued events with a greater id are still to be made due. Null when done. */
   retry_from: uuid().$defaultFn(absent),
   lease_owner: text().$defaultFn(absent),
   leased_until: instant().$defaultFn(absent),
   created_at: instant().notNull(),
-  /** It is there for nobody any more, until what refers to it is purged. */
+  /** Deleted for every reader; the row stays until rows that reference it are purged. */
   deleted_at: instant().$defaultFn(absent),
 })
 export type WebhookEndpointRow = typeof webhookEndpoints.$inferSelect
 
-/** What is still to be delivered. */
+/** Events still to be delivered. */
 export const webhookQueue = pgTable(
   "webhook_queue",
   {
     endpoint_id: uuid().notNull(),
     event_id: uuid().notNull(),
-    /** Events of one line are delivered one after the other: those of a unit, else of a collection, else of one event. */
+    /** Events of one line are delivered in order. A line is a unit, else a collection, else a single event. */
     line: uuid().notNull(),
     position: count().notNull(),
     attempts: count().notNull(),
@@ -67,7 +67,7 @@ export const webhookQueue = pgTable(
   (table) => [primaryKey({ columns: [table.endpoint_id, table.event_id] })],
 )
 
-/** Every attempt to deliver, with what came of it. */
+/** Every delivery attempt and its result. */
 export const webhookDeliveries = pgTable("webhook_deliveries", {
   id: uuid().primaryKey(),
   endpoint_id: uuid().notNull(),
@@ -81,5 +81,5 @@ export const webhookDeliveries = pgTable("webhook_deliveries", {
 })
 export type WebhookDeliveryRow = typeof webhookDeliveries.$inferSelect
 
-/** A signing secret that only this service can read; `expires_at` once another one has taken its place. */
+/** A signing secret, encrypted by this service; `expires_at` is set once another secret has replaced it. */
 export type SealedSecret = { sealed: string; expires_at: string | null }

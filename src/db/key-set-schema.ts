@@ -15,14 +15,14 @@ export const keySetVersions = pgTable(
   {
     key_set_id: uuid().notNull(),
     version: count().notNull(),
-    /** Null for `explicit`, which has none. */
+    /** Null for `explicit`, which has no master key. */
     sealed_master: text().$defaultFn(absent),
     created_at: instant().notNull(),
   },
   (table) => [primaryKey({ columns: [table.key_set_id, table.version] })],
 )
 
-/** An order of tags, as `chips encode` was asked for it. */
+/** An order of tags, as given to `chips encode`. */
 export const manifests = pgTable("manifests", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
@@ -41,7 +41,7 @@ export const manifestChips = pgTable(
     manifest_id: uuid().notNull(),
     number: count().notNull(),
     chip_id: text().notNull(),
-    /** For a chip that is encoded anew: the version of the keys it had been tapped with; null for a new one. */
+    /** For a chip that is encoded again: the key version of its taps until then. Null for a new chip. */
     from_version: count().$defaultFn(absent),
   },
   (table) => [primaryKey({ columns: [table.manifest_id, table.number] })],

@@ -3,8 +3,8 @@ import { sql } from "drizzle-orm"
 import { codeOf, type Database, DatabaseUnavailable, driverError, type Queries } from "./database.ts"
 
 /**
- * Migrates the database to the newest version. Safe when several processes start at once. Waits for a table in use
- * without holding up its users. Tells `log`, unless the database was empty. Returns what it ran.
+ * Runs the pending migrations and returns their names. Safe when several processes start at once. Waits for tables in
+ * use without blocking their users. Logs to `log` unless the database was empty.
  */
 export async function migrate(db: Database, at: Date, log: Log = silent): Promise<string[]> {
   await createLedger(db)
@@ -19,7 +19,7 @@ export async function migrate(db: Database, at: Date, log: Log = silent): Promis
   return ran
 }
 
-/** Names may have any letter, and one that the encoding lacks would be refused once it comes. */
+/** Throws `DatabaseUnavailable` if the encoding lacks letters: names may contain any. */
 async function requireAllLetters({ engine, read }: Database): Promise<void> {
   if (engine === "sqlite") return
   const [[encoding = ""] = []] = (await read.ask({ text: "show server_encoding" }, [])) as string[][]
@@ -29,12 +29,11 @@ async function requireAllLetters({ engine, read }: Database): Promise<void> {
   )
 }
 
-/** Whoever watches the process that migrates. */
 type Log = Record<"info" | "warn", (fields: { migration: string }, message: string) => void>
 
 const silent: Log = { info() {}, warn() {} }
 
-/** Returns false where another process ran it. */
+/** Returns false if another process ran it. */
 async function runMigration(db: Database, name: string, at: Date, log: Log): Promise<boolean> {
   const fields = { migration: name }
   log.info(fields, "a migration is next; where another process runs it, that one is waited for")
@@ -51,7 +50,7 @@ async function runMigration(db: Database, name: string, at: Date, log: Log): Pro
     else await runWhenFree(tx, text, tellOfWait)
     return true
   }
-  // A long serializable transaction would use up the memory by which Postgres keeps those of requests apart.
+  // A long serializable transaction would exhaust the memory in which Postgres tracks conflicts with requests.
   const isNew = await db.transaction(work, "read committed alone")
   log.info(fields, isNew ? "the migration is done" : "another process has run the migration")
   return isNew
@@ -61,9 +60,8 @@ const inUse =
   "a table that the migration changes is in use, as by a back-up or a long report: it is tried again until the table is free"
 
 /**
- * Runs a migration with short waits for locks: behind a statement that waits for a table, everybody else who wants the
- * table waits, too. So it waits for a moment, lets them pass and tries again. It keeps its claim, so other processes
- * wait for it.
+ * Runs a migration with a short lock timeout: every other user of a table queues behind a statement that waits for it.
+ * So it waits briefly, lets the others pass and tries again. It keeps its claim, so that other processes wait for it.
  */
 async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): Promise<void> {
   await tx.ask({ text: `set local lock_timeout = ${lockMilliseconds}` }, [])
@@ -76,7 +74,7 @@ async function runWhenFree(tx: Queries, text: string, tellOfWait: () => void): P
     }
     await tx.ask({ text: "rollback to savepoint before_migration" }, [])
     tellOfWait()
-    // Postgres itself sleeps: it would end a session that is silent inside a database transaction.
+    // Sleeps in Postgres, which would end a session that is idle inside a database transaction.
     await tx.ask({ text: `select pg_sleep(${pause})`, patience_milliseconds }, [])
   }
 }
@@ -85,11 +83,11 @@ const lockMilliseconds = 3_000
 const longestPauseSeconds = 30
 const lockNotAvailable = "55P03"
 
-/** Waits for another process that has claimed it and is not done. */
+/** Blocks while another process that has claimed the migration is running it. */
 const claim =
   "insert into schema_migrations (name, applied_at) values ($1, $2) on conflict do nothing returning name"
 
-/** An index on many rows takes hours. */
+/** Building an index on many rows takes hours. */
 const patience_milliseconds = 24 * 60 * 60_000
 
 const migrationsFolder = new URL("../../migrations/", import.meta.url)
@@ -100,7 +98,7 @@ export function migrationNames(): string[] {
     .sort()
 }
 
-/** Postgres may refuse one of two simultaneous `create table if not exists`; then the table is there. */
+/** Postgres may reject one of two simultaneous `create table if not exists`; by then the table exists. */
 async function createLedger(db: Database): Promise<void> {
   const create = () =>
     db.transaction((tx) =>
@@ -116,7 +114,7 @@ async function createLedger(db: Database): Promise<void> {
   })
 }
 
-/** One statement at a time: no statement of a migration contains a semicolon of its own. */
+/** Runs one statement at a time. Splitting is safe because no statement of a migration contains a semicolon. */
 async function runStatements(tx: Queries, text: string): Promise<void> {
   const statements = text
     .replaceAll(/^--.*$/gm, "")

@@ -4,8 +4,8 @@ import { type Database, DatabaseUnavailable } from "./database.ts"
 import { openSqlite } from "./sqlite.ts"
 
 /**
- * Opens the database of a `DATABASE_URL`: `sqlite:<path>`, whose folder is made when it is missing, or
- * `postgres://…`, which is not asked anything yet. Throws `DatabaseUnavailable`.
+ * Opens the database of a `DATABASE_URL`: `sqlite:<path>`, whose folder is created if missing, or `postgres://…`, which
+ * is not contacted yet. Throws `DatabaseUnavailable`.
  */
 export function openDatabase(url: string): Database {
   const path = /^sqlite:(.+)$/.exec(url)?.[1]
@@ -14,7 +14,7 @@ export function openDatabase(url: string): Database {
   return openSqlite(path)
 }
 
-/** Its driver is loaded only for a Postgres. */
+/** Loads the driver, only if Postgres is used. */
 function loadPostgres() {
   return require("./postgres.ts") as typeof import("./postgres.ts")
 }

@@ -4,7 +4,7 @@ import type { ownershipStatuses } from "./statuses.ts"
 
 export type OwnershipStatus = (typeof ownershipStatuses)[number]
 
-/** Whether a unit has a token, and whether that is in the service's custody. */
+/** Returns whether a unit has a token and, if so, whether the token is in the service's custody. */
 export function ownershipStatusOf({
   token_status,
   owner,
@@ -13,7 +13,7 @@ export function ownershipStatusOf({
   return owner === null ? "custody" : "owned"
 }
 
-/** The same in SQL, word for word as in the indexes of migrations/0010_shown_tokens.sql. */
+/** Returns the same rule in SQL, word for word as in the indexes of migrations/0010_shown_tokens.sql. */
 export function ownershipStatusIs(status: SQL): SQL {
   const { token_status, owner } = units
   return sql`case when ${token_status} = 'pending' then 'unissued' when ${owner} is null then 'custody' else 'owned' end = ${status}`

@@ -3,22 +3,22 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core"
 import type { Queries } from "./database.ts"
 import { type Given, query } from "./query.ts"
 
-/** One page of a list: at most `limit` rows, those that follow `after`. */
+/** Which page of a list to read: at most `limit` rows after `after`. */
 export type Page = { limit: number; after: Position | null }
 
-/** Where a row stands in a list that shows the newest first. */
+/** A row's position in a list that is sorted newest first. */
 export type Position = { created_at: Date; id: string }
 
-/** The rows of a page; `next` is the last one's position when more rows follow, else null. */
+/** The rows of a page; `next` is the position of the last one if more rows follow, else null. */
 export type PageOf<Row> = { rows: Row[]; next: Position | null }
 
-/** The columns that order a list. */
+/** The columns that sort a list. */
 type Keyset = { created_at: PgColumn; id: PgColumn }
 
-/** What the query of a list is given of its page. */
+/** The values of a page in a list's query. */
 export type GivenPage = { after_created_at?: Date; after_id?: string; rows: number }
 
-/** Lists the rows of a table under a condition, a page at a time, newest first. */
+/** Returns a function that lists the rows of a table that meet a condition, newest first, one page at a time. */
 export function pagesOf<Table extends ListedTable, Values extends object>(
   table: Table,
   conditionOf: (given: Given<Values>) => SQL | undefined,
@@ -40,39 +40,39 @@ export function pagesOf<Table extends ListedTable, Values extends object>(
 
 type ListedTable = PgTable & Keyset & { $inferSelect: Position }
 
-/** Asks for one row more than the page, to know whether others follow. */
+/** Returns the query values of a page, with one row more than its limit to learn whether others follow. */
 export function givenPage({ limit, after }: Page): GivenPage {
   return { ...(after && { after_created_at: after.created_at, after_id: after.id }), rows: limit + 1 }
 }
 
-/** The rows after a position, compared as one pair, so that an index leads straight to it. */
+/** Returns the condition for rows after a position, compared as one pair so that the index can seek to it. */
 export function keysetAfter({ created_at, id }: Keyset, given: Given<GivenPage>): SQL | undefined {
   if (!given.after_created_at) return undefined
   const position = sql`(${sql.param(given.after_created_at, created_at)}, ${sql.param(given.after_id, id)})`
   return sql`(${created_at}, ${id}) < ${position}`
 }
 
-/** Equality that uses no index, where another condition leads to fewer rows. */
+/** Returns an equality that no index is used for, where another condition selects fewer rows. */
 export function equalUnindexed(column: PgColumn, value: SQLWrapper): SQL {
   return eq(unindexed(column), value)
 }
 
-/** The same for any comparison with the column. */
+/** Returns a column that no index is used for in comparisons. */
 export function unindexed(column: PgColumn): SQL {
   return sql`coalesce(${column}, ${column})`
 }
 
-/** The newest first; of one instant, the greater id. */
+/** Sorts newest first; rows of the same time by id, descending. */
 export function newestFirst(columns: Keyset): SQL[] {
   return [desc(columns.created_at), desc(columns.id)]
 }
 
-/** The page in rows that were asked for with `givenPage`. */
+/** Returns the page from rows that were queried with `givenPage`. */
 export function pageOf<Row extends Position>(rows: Row[], limit: number): PageOf<Row> {
   return pageBy(rows, limit, (row) => row.id)
 }
 
-/** The same for rows that another column than `id` names. */
+/** Returns the page of rows whose id is in another column than `id`. */
 export function pageBy<Row extends { created_at: Date }>(
   rows: Row[],
   limit: number,

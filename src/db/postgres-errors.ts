@@ -1,10 +1,12 @@
 import { codeOf, DatabaseUnavailable, Outrun } from "./database.ts"
 
 /**
- * 40001 serialization failure, 40P01 deadlock (PostgreSQL manual, appendix A). 23505 unique violation: where a row of
- * somebody else came between a look and a write, Postgres may say so instead of 40001 (manual, 13.2.3); the next
- * look finds that row. 23503 foreign key violation: the same of a row that came to refer to one that is to go.
- * 25P03: it had ended the session, and undone all of it, while this process stood still.
+ * Returns whether the database transaction must run again (codes: PostgreSQL manual, appendix A):
+ * - 40001 serialization failure and 40P01 deadlock.
+ * - 23505 unique violation, which Postgres may raise instead of 40001 when another transaction inserted the row between
+ *   a read and a write (manual, 13.2.3). The next read finds that row.
+ * - 23503 foreign key violation, likewise for a row that came to reference one being deleted.
+ * - 25P03 idle-in-transaction timeout: Postgres ended the session, and so rolled back, while this process hung.
  */
 export function mustRepeat(error: unknown): boolean {
   if (error instanceof Outrun) return true
@@ -14,7 +16,7 @@ export function mustRepeat(error: unknown): boolean {
 const endedSession = "25P03"
 const violations = ["23503", "23505"]
 
-/** Whether the database refused a statement, which ends the whole database transaction. */
+/** Returns whether Postgres itself raised the error, which aborts the whole database transaction. */
 export function isOfPostgres(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(codeOf(error))
 }
@@ -23,24 +25,26 @@ export function attemptsFor(error: unknown): number {
   return violations.includes(codeOf(error)) ? 3 : 30
 }
 
-/** 57014: somebody cancelled a statement. */
+/** 57014 query_canceled. */
 const cancelled = "57014"
 
-/** What refuses one statement, on a connection that is as good as before for others. */
+/** Errors of a single statement that leave the connection usable. */
 const ofOneStatement = [cancelled, "42501", "3F000"]
 
-/** Whether nothing more comes of a connection with such an error: not even a rollback, or not what it is there for. */
+/** Returns whether the connection must be closed: it cannot even roll back, or is not fit for its purpose. */
 export function isLost(error: unknown): boolean {
   if (ofOneStatement.includes(codeOf(error))) return false
   return unavailable(error) instanceof DatabaseUnavailable && !mustRepeat(error)
 }
 
 /**
- * Connection faults (class 08), conflicts without end (40), full disk and too many clients (53), shutdown and start-up
- * (57P0x), and a statement that somebody cancelled. A name, password or database that it does not know (28, 3D), rights
- * that the user lacks (42501, and 3F000 where it may use no schema), whatever a pooler refuses (08P01), and a server that
- * takes no writes (25006, and 0A000 where it is a standby), are for its operators to mend, not for callers. So is a
- * prepared statement that is lost (26000) or of somebody else (42P05), as behind a pooler in transaction mode.
+ * Returns a `DatabaseUnavailable` for what operators must fix rather than callers; any other error unchanged.
+ * - Connection faults (class 08), conflicts that persist (40), full disk and too many clients (53), shutdown and
+ *   start-up (57P0x), and cancelled statements.
+ * - Unknown user, password or database (28, 3D), missing rights (42501, or 3F000 without usage of any schema), anything
+ *   a pooler rejects (08P01), and a server that takes no writes (25006, or 0A000 on a standby).
+ * - A prepared statement that is lost (26000) or belongs to another session (42P05), as behind a pooler in transaction
+ *   mode.
  */
 export function unavailable(error: unknown): unknown {
   if (error instanceof DatabaseUnavailable) return error
@@ -69,7 +73,7 @@ export function refusalOf(error: unknown): DatabaseUnavailable | null {
 const refusals: [codes: RegExp, what: string][] = [
   [/^(28|3D|08P01)/, "lets nobody in"],
   [/^(42501|3F000)$/, "does not let its user do that"],
-  // What another server, or a new connection, may yet do.
+  // Another server, or a new connection, may still accept it.
   [/^(25006|0A000)$/, "cannot do that here"],
 ]
 

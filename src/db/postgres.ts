@@ -28,9 +28,8 @@ import {
 } from "./postgres-errors.ts"
 
 /**
- * Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; read committed ones
- * that arrive while others are under way share one commit. A connection that answers a statement too late is given up:
- * its server may be gone.
+ * Opens Postgres 15 or later. Serializable database transactions are repeated when Postgres asks for it; concurrent
+ * read committed ones share a commit. A connection that takes too long to respond is closed: its server may be gone.
  */
 export function openPostgres(url: string, patience_milliseconds = usualPatienceMilliseconds): Database {
   const pool = new pg.Pool({
@@ -38,12 +37,12 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
     max: 10,
     connectionTimeoutMillis: connectPatienceMilliseconds,
     query_timeout: patience_milliseconds,
-    // For statements that may take longer.
+    // For statements that may take longer than the query timeout.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     maxLifetimeSeconds: 600,
     onConnect: (client) => beginSession(client, patience_milliseconds),
-    // A statement is sent without waiting for the answer to the one before it.
+    // Sends a statement without waiting for the result of the one before it.
     pipeline: true,
   } as pg.PoolConfig)
   pool.on("error", ignoreBrokenConnection)
@@ -89,13 +88,15 @@ export function openPostgres(url: string, patience_milliseconds = usualPatienceM
 
 const connectPatienceMilliseconds = 5_000
 
-/** Longer than any statement of a request or a worker; a slower statement says so itself. */
+/** Longer than any statement of a request or worker takes; slower statements set their own. */
 const usualPatienceMilliseconds = 30_000
 
-/** A process that hangs inside a work keeps rows from the others no longer than this. */
+/** The longest that a process hanging inside a work can keep rows locked. */
 const silenceMilliseconds = 10_000
 
-/** Settings are statements, as poolers refuse start-up options. A standby is refused: it lags behind. */
+/**
+ * Prepares a new session with statements, since poolers reject start-up options. Rejects a standby, whose data lags.
+ */
 async function beginSession(client: pg.ClientBase, patience_milliseconds: number): Promise<void> {
   const ask = (text: string) => {
     const question = { text, query_timeout: connectPatienceMilliseconds }
@@ -105,15 +106,15 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
     ask("select pg_is_in_recovery() as is_standby"),
     ask("set timezone = 'UTC'"),
     ask("set datestyle = 'ISO'"),
-    // With serializable, a single read may be refused, and is asked once.
+    // Under serializable, a single read may be rejected, and reads are not repeated.
     ask("set default_transaction_isolation = 'read committed'"),
-    // Those of a role or database would cut short what waits for long on purpose, as a migration does.
+    // Defaults of the role or database would cut short deliberately long waits, such as a migration's.
     ask("set statement_timeout = 0"),
     ask("set lock_timeout = 0"),
-    // Postgres 17 brought it.
+    // Exists since Postgres 17.
     ask("select set_config(name, '0', false) from pg_settings where name = 'transaction_timeout'"),
     ask(`set idle_in_transaction_session_timeout = ${silenceMilliseconds}`),
-    // A statement that was given up must not go on waiting for rows.
+    // An abandoned statement must not keep waiting for row locks.
     ask(`set client_connection_check_interval = ${Math.ceil(patience_milliseconds / 3)}`).catch(
       unlessUnknownHere,
     ),
@@ -121,7 +122,7 @@ async function beginSession(client: pg.ClientBase, patience_milliseconds: number
   if (rows[0].is_standby) throw new DatabaseUnavailable("Postgres is a standby here and takes no writes")
 }
 
-/** 22023, invalid parameter value: a server on Windows cannot see that a client has gone. */
+/** Rethrows all but 22023 invalid_parameter_value: a server on Windows cannot detect that a client has gone. */
 function unlessUnknownHere(error: unknown): void {
   if (codeOf(error) !== "22023") throw error
 }
@@ -129,8 +130,8 @@ function unlessUnknownHere(error: unknown): void {
 type Turnstile = <T>(work: () => Promise<T>) => Promise<T>
 
 /**
- * Runs a work until it is committed. After two losses works run one at a time, so that those that want the same row do
- * not defeat each other for ever.
+ * Runs a work until it is committed. After two failed attempts, works run one at a time, so that those competing for
+ * the same row do not keep aborting each other.
  */
 async function runUntilCommitted<T>(
   pool: pg.Pool,
@@ -158,7 +159,7 @@ function createTurnstile(): Turnstile {
   }
 }
 
-/** Throws the driver's error; nothing was committed then, unless the connection was lost during the commit. */
+/** Throws the driver's error. Then nothing was committed, unless the connection was lost during the commit. */
 async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): Promise<T> {
   return await onConnection(pool, async (client, tx) => {
     const begun = sendAhead(client, `begin isolation level ${isolation.replace(" alone", "")}`)
@@ -173,8 +174,8 @@ async function runOnce<T>(pool: pg.Pool, work: Work<T>, isolation: Isolation): P
 
 /**
  * Runs up to 64 read committed works in one database transaction, interleaved, so that one round trip carries a
- * statement of each. If one throws after it wrote, or Postgres refuses a statement, the group is undone and each runs
- * by itself. One group at a time: two could wait for each other's rows.
+ * statement of each. If one throws after a write, or Postgres rejects a statement, the group is rolled back and each
+ * work runs by itself. One group at a time: two could deadlock on each other's rows.
  */
 function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promise<T>) {
   let waiting: WaitingWork[] = []
@@ -187,7 +188,7 @@ function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promis
       const group = waiting.slice(0, groupSize)
       waiting = waiting.slice(groupSize)
       const ends = await commitTogether(pool, group)
-      // Each has its own caller; the next group need not wait for them.
+      // Each work settles its own caller, so the next group need not wait.
       group.forEach((work, index) => {
         const ended = ends?.[index]
         if (ended) settleWork(work, ended, unavailable)
@@ -205,10 +206,10 @@ function createGroupCommit(pool: pg.Pool, runAlone: <T>(work: Work<T>) => Promis
 }
 
 const groupSize = 64
-/** A group holds rows of many works, so it is the one to give way in a deadlock with another process. */
+/** A group locks rows of many works, so it should be the one to give way in a deadlock with another process. */
 const groupPatienceMilliseconds = 200
 
-/** How the works ended, committed; null when all were undone and each must run by itself. */
+/** Returns the outcomes of the works once committed; null if all were rolled back and each must run by itself. */
 async function commitTogether(pool: pg.Pool, group: WaitingWork[]): Promise<Ended<unknown>[] | null> {
   try {
     return await onConnection(pool, async (client, tx) => {
@@ -223,13 +224,13 @@ async function commitTogether(pool: pg.Pool, group: WaitingWork[]): Promise<Ende
       return ends
     })
   } catch (error) {
-    // If the connection was lost during the commit, it may stand: then nothing is done again.
+    // A commit may have succeeded although its connection was lost, so nothing is repeated.
     if (isLost(error)) return group.map(() => ({ error, wrote: false }))
     return null
   }
 }
 
-/** Runs `work` on its own connection, and rolls back when it throws. A broken connection is closed. */
+/** Runs `work` on a connection of its own and rolls back if it throws. Closes a broken connection. */
 async function onConnection<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient, tx: Queries) => Promise<T>,
@@ -253,33 +254,37 @@ async function onConnection<T>(
   }
 }
 
-/** Whatever keeps a connection from coming about, be it the resolver of names or a certificate, is no fault of a request. */
+/**
+ * Throws `DatabaseUnavailable` whatever prevents a connection, including DNS and certificates: no request is at fault.
+ */
 async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
   try {
     return await pool.connect()
   } catch (error) {
     if (error instanceof DatabaseUnavailable) throw error
     const { message } = error as Error
-    // The driver says so of a password that nobody gave.
+    // The driver's message when no password was given.
     const why = /password must be/.test(message) ? "it asks for a password" : message || codeOf(error)
     throw refusalOf(error) ?? new DatabaseUnavailable(`Postgres cannot be reached: ${why}`)
   }
 }
 
-/** Sends a statement that others follow at once; whoever awaits it later learns how it went. */
+/**
+ * Sends a statement without waiting for it, so that others can follow at once. The promise reports the result later.
+ */
 function sendAhead(client: pg.PoolClient, text: string): Promise<unknown> {
   const answer = client.query(text)
   answer.catch(() => {})
   return answer
 }
 
-/** Postgres answers a commit with a rollback if a statement failed and the work hid its error. */
+/** Throws if Postgres answered with a rollback, as it does when a statement failed and the work hid its error. */
 async function commit(client: pg.PoolClient): Promise<void> {
   const ended = await client.query("commit")
   if (ended.command !== "COMMIT") throw new Error("a statement failed and its error was not passed on")
 }
 
-/** The one `tx` of a connection, for all its database transactions. */
+/** Returns a connection's `tx`, which all its database transactions share. */
 function transactionOn(client: pg.PoolClient): Queries {
   const known = transactions.get(client)
   if (known) return known
@@ -290,9 +295,7 @@ function transactionOn(client: pg.PoolClient): Queries {
 
 const transactions = new WeakMap<pg.PoolClient, Queries>()
 
-/**
- * The next statement fails and the pool replaces the connection; without a listener the error would end the process.
- */
+/** Ignores an error that would end the process without a listener: the next statement fails and the pool reconnects. */
 function ignoreBrokenConnection(): void {}
 
 function rowsOf(client: pg.PoolClient): RunStatement {
@@ -308,10 +311,10 @@ function rowsOf(client: pg.PoolClient): RunStatement {
   }
 }
 
-/** 25P02: an earlier statement of the database transaction had failed, and that error counts. */
+/** 25P02 in_failed_sql_transaction: an earlier statement failed, and its error is the one that matters. */
 const transactionAborted = "25P02"
 
-/** The last failed statement's error, by connection. */
+/** The error of the last failed statement, by connection. */
 const refusals = new WeakMap<object, unknown>()
 
 function causeOf(client: pg.PoolClient, error: unknown): unknown {

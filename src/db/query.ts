@@ -2,16 +2,14 @@ import { Column, getTableName, is, Param, Placeholder, SQL, sql } from "drizzle-
 import { drizzle } from "drizzle-orm/pg-proxy"
 import type { Builder, Queries, Statement } from "./database.ts"
 
-/**
- * A query's values by name: while it is built, placeholders stand for them. A list is for `inArray` and may be empty.
- */
+/** A query's values by name, as placeholders while it is built. A list is for `inArray` and may be empty. */
 export type Given<Values> = {
   [Name in keyof Values]: Placeholder<Name & string, Values[Name]> & SQL<Values[Name]>
 }
 
 /**
- * A query, written with drizzle and built once for each set of names given: a name that is left out is undefined in
- * `build`, which can omit its condition. Throws what the database throws.
+ * Returns a query, written with drizzle and built once per set of names given. A name that is omitted is undefined in
+ * `build`, which can then omit its condition. Throws what the database throws.
  */
 export function query<Values extends object, Row>(
   build: (db: Builder, given: Given<Values>) => PromiseLike<Row[]>,
@@ -38,13 +36,13 @@ type Build = (db: Builder, given: Given<AnyValues>) => PromiseLike<unknown[]>
 type Compiled = {
   statement: Statement
   fill: (values: AnyValues) => unknown[]
-  /** Null for a statement that answers no rows. */
+  /** Null for a statement that returns no rows. */
   map: RowMapper | null
 }
 
 type RowMapper = (row: unknown[]) => object
 
-/** What a query's text depends on: the names, and how many places a list takes. */
+/** Returns what a query's text depends on: the names, and how many parameters each list takes. */
 function shapeOf(values: AnyValues): string {
   let shape = ""
   for (const name in values) {
@@ -54,12 +52,14 @@ function shapeOf(values: AnyValues): string {
   return shape
 }
 
-/** Rounds up to a power of two, as each number of places is another statement; a list's last element is repeated. */
+/**
+ * Rounds up to a power of two, since each number of parameters is a separate statement. The last element is repeated.
+ */
 function placesOf(list: unknown[]): number {
   return 2 ** Math.ceil(Math.log2(Math.max(list.length, 1)))
 }
 
-/** Only writes statements: it has no database. */
+/** Only builds statements; it has no database. */
 const builder: Builder = drizzle(() => {
   throw new Error("a query is asked through the function that query() answers")
 })
@@ -82,23 +82,23 @@ function compile(build: Build, values: AnyValues): Compiled {
   }
 }
 
-/** What drizzle's prepared statement holds: the text, the parameters in order, and the columns of a row. */
+/** The parts used of drizzle's prepared statement: text, parameters in order, and the columns of a row. */
 type DrizzleStatement = {
   queryString: string
   params: unknown[]
   fields: Field[] | undefined
-  /** Of a query with joins: whether each table is there in every row. */
+  /** For a query with joins: whether each table is present in every row. */
   joinsNotNullableMap: Record<string, boolean> | undefined
 }
 
 type Field = { path: string[]; field: unknown }
 
-/** Where the value of a parameter comes from. */
+/** Reads a parameter's value from the query's values. */
 type Source = (values: AnyValues) => unknown
 
 /**
- * Writes constants into the text, and returns where the other values come from. So a status leads to the index of its
- * rows; on SQLite a parameter would not.
+ * Writes constants into the text and returns where the other values come from. With a status in the text, SQLite can
+ * use the partial index of its rows; with a parameter it would not.
  */
 function withConstants(
   queryString: string,
@@ -131,7 +131,7 @@ function sourceOf(param: unknown): Source {
   }
 }
 
-/** The elements of a list, one for each place; an empty list is a null, which nothing equals. */
+/** Returns the elements of a list, one per parameter. An empty list becomes a null, which equals nothing. */
 function elementsOf(name: string, list: unknown): Source[] | null {
   if (!Array.isArray(list)) return null
   return Array.from({ length: placesOf(list) }, (_place, index) => (values) => {
@@ -148,17 +148,19 @@ function fillerOf(sources: Source[]): Compiled["fill"] {
   }
 }
 
-/** As a column of times would store it. */
+/** Encodes a value as a timestamp column would. */
 function plain(value: unknown): unknown {
   return value instanceof Date ? value.toISOString() : value
 }
 
 type Decode = (value: unknown) => unknown
 type Place = { name: string; decode: Decode | null }
-/** The columns directly in a row (`name` null), or in one object of it. */
+/** Columns directly in a row (`name` null), or in one of its nested objects. */
 type Part = { name: string | null; first: number; places: Place[]; mayBeAbsent: boolean }
 
-/** Makes rows as drizzle would: a joined table without a row is null, not an object of nulls. */
+/**
+ * Returns a function that builds rows as drizzle would: a joined table without a row is null, not an object of nulls.
+ */
 function mapperOf(fields: Field[], present: Record<string, boolean> | undefined): RowMapper {
   const parts: Part[] = []
   fields.forEach(({ path, field }, index) => {
@@ -193,7 +195,7 @@ function isOfAbsentTable(field: unknown, present: Record<string, boolean> | unde
   return present !== undefined && is(field, Column) && !present[getTableName(field.table)]
 }
 
-/** Null where the driver's value needs no decoding. */
+/** Returns null if the driver's value needs no decoding. */
 function decoderOf(field: unknown): Decode | null {
   if (is(field, Column)) {
     if (field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null

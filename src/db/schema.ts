@@ -14,7 +14,7 @@ export const organizations = pgTable("organizations", {
   quota_chips: count().$defaultFn(absent),
   quota_taps_per_month: count().$defaultFn(absent),
   identity: jsonb().$type<IdentitySettings>().$defaultFn(absent),
-  /** Since when its credentials are refused. */
+  /** Its credentials are rejected from this time on. */
   suspended_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
@@ -39,7 +39,7 @@ export const publishableKeys = pgTable("publishable_keys", {
   name: text().notNull(),
   mode: text({ enum: statuses.publishableKeyModes }).notNull(),
   created_at: instant().notNull(),
-  /** When a rotation ends it. */
+  /** Set when a rotation replaces the key. */
   expires_at: instant().$defaultFn(absent),
   revoked_at: instant().$defaultFn(absent),
 })
@@ -66,10 +66,10 @@ export const lanes = pgTable("lanes", {
   lease_owner: text().$defaultFn(absent),
   lease_epoch: count().notNull(),
   leased_until: instant().$defaultFn(absent),
-  /** The newest block that was seen at the finality depth. */
+  /** The newest block seen at the finality depth. */
   final_block_number: count().$defaultFn(absent),
   final_block_hash: text().$defaultFn(absent),
-  /** When a back-up was restored; null once nothing that it has forgotten can be mined any more. */
+  /** When a backup was restored; null once no transaction that the backup lacks can still be mined. */
   restored_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
 })
@@ -83,13 +83,13 @@ export const collections = pgTable("collections", {
   symbol: text().notNull(),
   chain_id: count().notNull(),
   address: text().notNull(),
-  /** The factory that it was promised with; null for those of before this was kept. */
+  /** The factory that `address` was computed for; null for rows older than this column. */
   factory_address: text().$defaultFn(absent),
   lane_id: text().notNull(),
   next_serial: count().notNull(),
   status: text({ enum: statuses.collectionStatuses }).notNull(),
   redirect_url: text().$defaultFn(absent),
-  /** Where its contract's logs begin; null where that is not known. */
+  /** The block to read the contract's logs from; null if unknown. */
   deployed_block: count().$defaultFn(absent),
   description: text().$defaultFn(absent),
   image_url: text().$defaultFn(absent),
@@ -111,14 +111,14 @@ export const units = pgTable("units", {
   token_status: text({ enum: statuses.tokenStatuses }).notNull(),
   serial: count().$defaultFn(absent),
   claimed: flag().notNull(),
-  /** What the token shows in public, with the name. */
+  /** Public token metadata, together with `name`. */
   description: text().$defaultFn(absent),
   image_url: text().$defaultFn(absent),
   metadata: jsonb().$type<PublicMetadata>().$defaultFn(absent),
-  /** Who has the token as the chain says at the confirmation depth; null in the service's custody. */
+  /** The token's holder at the confirmation depth; null while it is in the service's custody. */
   owner: text().$defaultFn(absent),
   ownership_updated_at: instant().$defaultFn(absent),
-  /** The block that says so; null while only a claim's or transfer's result does. */
+  /** The block that `owner` was read from; null while it comes only from the result of a claim or transfer. */
   owner_block: count().$defaultFn(absent),
   created_at: instant().notNull(),
 })
@@ -134,26 +134,26 @@ export const chips = pgTable("chips", {
   counter: count().notNull(),
   emitted_counter: count().notNull(),
   scan_count: count().notNull(),
-  /** What its first `summed_scans` taps skipped: all, unless the release before has recorded another one since. */
+  /** Counters skipped in its first `summed_scans` taps: in all, unless the previous release recorded the latest. */
   summed_skips: count().notNull().$defaultFn(zero),
   summed_scans: count().notNull().$defaultFn(zero),
   unit_id: uuid().$defaultFn(absent),
   reserved_for: uuid().$defaultFn(absent),
   paired_at: instant().$defaultFn(absent),
   retired_at: instant().$defaultFn(absent),
-  /** Where its keys follow from; null when it brought its own, in `wrapped_keys`. */
+  /** The key set that its keys derive from; null if it came with its own, in `wrapped_keys`. */
   key_set_id: uuid().$defaultFn(absent),
-  /** The key version it was ordered to be encoded with anew; its first tap under that one makes it `key_version`. */
+  /** The key version it is being re-encoded with; the first tap under that version makes it `key_version`. */
   next_key_version: count().$defaultFn(absent),
-  /** The text of the URL that `c` covers, with `{e}` and `{enc}` for the values. */
+  /** The part of the URL that the MAC `c` covers, with `{e}` and `{enc}` in place of the values. */
   mac_input: text()
     .notNull()
     .$defaultFn(() => ""),
-  /** Whether it was ordered to give `c`. */
+  /** Whether its tag is expected to send the MAC `c`. */
   has_mac: flag()
     .notNull()
     .$defaultFn(() => false),
-  /** What its wire said last; null where it has none that is mirrored. */
+  /** The last status of its tamper wire, where opened is final; null if its tag mirrors none. */
   tamper: text({ enum: ["sealed", "opened", "unknown"] }).$defaultFn(absent),
   created_at: instant().notNull(),
 })
@@ -198,7 +198,7 @@ export const claims = pgTable("claims", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   unit_id: uuid().notNull(),
-  /** The session that asked for it; of earlier ones it is not known. */
+  /** The session that requested it; null if an API key did, and in claims older than this column. */
   session_token_id: uuid().$defaultFn(absent),
   status: text({ enum: statuses.claimStatuses }).notNull(),
   execution: text({ enum: statuses.claimExecutions }).notNull(),
@@ -218,7 +218,7 @@ export const transfers = pgTable("transfers", {
   id: uuid().primaryKey(),
   organization_id: uuid().notNull(),
   unit_id: uuid().notNull(),
-  /** The session that asked for it; of earlier ones it is not known. */
+  /** The session that requested it; null if an API key did, and in transfers older than this column. */
   session_token_id: uuid().$defaultFn(absent),
   status: text({ enum: statuses.transferStatuses }).notNull(),
   sender: text().notNull(),
@@ -279,9 +279,9 @@ export const actors = pgTable("actors", {
   machine_version: count().notNull(),
   organization_id: uuid().$defaultFn(absent),
   snapshot: jsonb().$type<unknown>().notNull(),
-  /** The top-level state, which is what the API shows. */
+  /** The top-level state, which the API shows. */
   status: text().notNull(),
-  /** The whole state, such as `pending.issuing`. */
+  /** The full state, such as `pending.issuing`. */
   state: text().notNull(),
   version: count().notNull(),
   created_at: instant().notNull(),
@@ -332,7 +332,7 @@ export const transactions = pgTable("transactions", {
   block_number: count().$defaultFn(absent),
   block_hash: text().$defaultFn(absent),
   sent_block: count().$defaultFn(absent),
-  /** When a person gave up its nonce. */
+  /** When an operator gave up its nonce. */
   cancel_requested_at: instant().$defaultFn(absent),
   created_at: instant().notNull(),
   updated_at: instant().notNull(),
@@ -346,15 +346,15 @@ export const transactionAttempts = pgTable("transaction_attempts", {
   raw: text().notNull(),
   max_fee_per_gas: text().notNull(),
   max_priority_fee_per_gas: text().notNull(),
-  /** Its place among the attempts of its transaction, from 1; null in rows that older releases wrote. */
+  /** Its number among the transaction's attempts, from 1; null in rows written by older releases. */
   number: count().$defaultFn(absent),
-  /** The block at which a pool first had it; null while none ever said so. */
+  /** The chain's head when a pool first reported having it; null if none has. */
   first_sent_block: count().$defaultFn(absent),
   send_count: count().notNull(),
   last_error: text().$defaultFn(absent),
-  /** What `last_error` was taken for; null before the first answer. */
+  /** How `last_error` was classified; null before the first response. */
   last_outcome: text({ enum: statuses.sendOutcomes }).$defaultFn(absent),
-  /** Uses up the nonce without doing anything. */
+  /** It uses up the nonce without any effect. */
   is_cancel: flag()
     .notNull()
     .$defaultFn(() => false),
@@ -365,7 +365,7 @@ export type AttemptRow = typeof transactionAttempts.$inferSelect
 export const effects = pgTable("effects", {
   id: uuid().primaryKey(),
   actor_id: uuid().notNull(),
-  /** For whom it is; null where the release before opened it. */
+  /** The organization it counts for; null if the previous release created it. */
   organization_id: uuid().$defaultFn(absent),
   invoke_id: text().notNull(),
   src: text().notNull(),
@@ -376,24 +376,24 @@ export const effects = pgTable("effects", {
   attempts: count().notNull(),
   due_at: instant().notNull(),
   last_error: text().$defaultFn(absent),
-  /** The request that caused it, through however many steps. */
+  /** The request that caused it, directly or through earlier steps. */
   request_id: text().$defaultFn(absent),
   created_at: instant().notNull(),
   closed_at: instant().$defaultFn(absent),
 })
 export type EffectRow = typeof effects.$inferSelect
 
-/** Ready for `eth_sendTransaction`; `from` is the only address that can submit it. */
+/** Ready for `eth_sendTransaction`; only `from` can submit it. */
 export type TransactionPayload = { chain_id: number; from: string; to: string; data: string; value: "0x0" }
 
-/** What a brand says of a unit in public: names with plain values. */
+/** What a brand publishes about a unit: names with plain values. */
 export type PublicMetadata = Record<string, string | number | boolean>
 
-/** Why something failed for good, in words an integrator can act on. */
+/** Why something failed permanently, in words an integrator can act on. */
 export type Failure = { code: string; message: string }
 
-/** An event as the journal keeps it. */
+/** An event as stored in the journal. */
 export type JournalEvent = { type: string; [key: string]: unknown }
 
-/** How an organization's customers are recognised by its own sign-in. */
+/** How the organization's own sign-in identifies its customers. */
 export type IdentitySettings = { issuer: string; audience: string; jwks_url?: string; public_key?: string }

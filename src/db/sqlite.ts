@@ -16,14 +16,14 @@ import {
 } from "./database.ts"
 
 /**
- * SQLite in write-ahead mode, each commit on disk before it is answered. There is one writer, so every database
- * transaction is serializable; those that arrive in the same turn share one commit.
+ * Opens SQLite in write-ahead mode; each commit is on disk before its caller is told. There is one writer, so every
+ * database transaction is serializable; those that arrive in the same turn of the event loop share one commit.
  */
 export function openSqlite(path: string): Database {
   const writer = connect(path)
   const reader = connect(path)
   reader.exec("pragma query_only = on")
-  // From here on, waiting for a busy file does not block the event loop.
+  // From here on, waiting for a locked file must not block the event loop.
   writer.exec("pragma busy_timeout = 0")
   const writes = statementsOf(writer)
   const reads = statementsOf(reader)
@@ -79,13 +79,13 @@ export function openSqlite(path: string): Database {
 
 const closedMessage = "the database is closed"
 const groupSize = 256
-/** A checkpoint after 4 MB of log: everybody waits for it, and ten times as much takes 28 ms. */
+/** A checkpoint every 4 MB of log. All requests wait for it, and with ten times as much it takes 28 ms. */
 const checkpointPages = 1_000
 const busyPatienceMilliseconds = 5_000
 
 /**
- * Commits works together. Nearly always all succeed, so they run without savepoints; when one throws after it wrote,
- * the group runs again with a savepoint each, and so do the next groups while works throw.
+ * Commits works together. Almost always all succeed, so they run without savepoints. When one throws after a write, the
+ * group runs again with a savepoint each, and so do the following groups until one has no such error.
  */
 function createGroupCommit(writer: Connection, tx: Queries): (group: WaitingWork[]) => Promise<void> {
   let isCalm = true
@@ -116,7 +116,7 @@ function createGroupCommit(writer: Connection, tx: Queries): (group: WaitingWork
   }
 }
 
-/** How the works ended; null as soon as one has to be undone. */
+/** Returns the outcomes of the works; null as soon as one must be undone. */
 async function runBare(tx: Queries, group: WaitingWork[]): Promise<Ended<unknown>[] | null> {
   const ends: Ended<unknown>[] = []
   for (const work of group) {
@@ -136,7 +136,7 @@ async function runInSavepoints(
   for (const work of group) {
     writer.exec("savepoint work")
     const ended = await runInScope(work.run, tx)
-    // A full disk may end the whole transaction: then nobody's work stands.
+    // A full disk may roll back the whole transaction; then no work of the group is committed.
     if ("error" in ended && !writer.inTransaction) throw ended.error
     if (mustBeUndone(ended)) writer.exec("rollback to work")
     writer.exec("release work")
@@ -149,14 +149,14 @@ function mustBeUndone(ended: Ended<unknown>): boolean {
   return "error" in ended && ended.wrote
 }
 
-/** A failing disk may refuse even this; then it is done before the next `begin`. */
+/** Rolls back if it can. A failing disk may reject even this; then `beginImmediate` does it. */
 function rollBack(writer: Connection): void {
   try {
     if (writer.inTransaction) writer.exec("rollback")
   } catch {}
 }
 
-/** Waits for another process that writes, such as the operator CLI, without blocking the event loop. */
+/** Begins, waiting for other writing processes such as the operator CLI without blocking the event loop. */
 async function beginImmediate(writer: Connection): Promise<void> {
   const deadline = performance.now() + busyPatienceMilliseconds
   for (;;) {
@@ -186,7 +186,7 @@ function connect(path: string): Connection {
   }
 }
 
-/** Of several processes that open a new file at once one switches; SQLite refuses the others without waiting. */
+/** Switches to WAL, retrying: of processes that open a new file at once, SQLite rejects all but one without waiting. */
 function switchToWal(connection: Connection): void {
   const deadline = performance.now() + busyPatienceMilliseconds
   for (;;) {
@@ -201,9 +201,9 @@ function switchToWal(connection: Connection): void {
 }
 
 /**
- * Statements are prepared once, and those kept that are built once or were asked last: the others differ by how many values
- * they list, each has a text of its own, and a process lives for months. A connection whose statements are not finalized
- * stays open when it is closed.
+ * Prepares each statement once. Those without a name differ by how many values they list, so only the most recently
+ * used are kept: a process lives for months. A connection with statements that are not finalized stays open after
+ * `close`.
  */
 function statementsOf(connection: Connection) {
   const built = new Map<string, Prepared<unknown, SQLQueryBindings[]>>()
@@ -219,7 +219,7 @@ function statementsOf(connection: Connection) {
 
   function askedLast(text: string) {
     const statement = others.get(text) ?? connection.prepare(text)
-    // Put behind the rest, so that the first is the one that was asked the longest ago.
+    // Moves it to the end, so that the first entry is the least recently used.
     others.delete(text)
     others.set(text, statement)
     const [oldest] = others
@@ -244,10 +244,10 @@ function statementsOf(connection: Connection) {
 const mostOthers = 200
 
 /**
- * Puts a plus before each parameter, which hides its value from the planner. Otherwise it looks whether a partial index
- * fits and compiles the statement again for each bound value (sqlite.org/c3ref/prepare.html), five times the cost of a
- * join of three tables. Only for queries built once, whose text holds their statuses; elsewhere a status is a parameter
- * and must be seen.
+ * Puts a plus before each parameter, which hides its value from the planner. Otherwise the planner checks whether a
+ * partial index fits and recompiles the statement for each bound value (sqlite.org/c3ref/prepare.html), which costs
+ * five times as much as a join of three tables. Only for queries built once, whose text contains their statuses;
+ * elsewhere a status is a parameter that the planner must see.
  */
 export function withHiddenParameters(text: string): string {
   return text.replaceAll(/'[^']*'|\$\d+/g, (part) => (part.startsWith("'") ? part : `+${part}`))

@@ -1,4 +1,4 @@
-// The words of each status, once: columns, answers and types all take them from here.
+// The values of each status, defined once for columns, responses and types.
 
 export const collectionStatuses = ["deploying", "active", "failed"] as const
 export const tokenStatuses = ["pending", "active"] as const
@@ -9,7 +9,7 @@ export const claimExecutions = ["service_relay", "client_broadcast"] as const
 export const transferStatuses = ["prepared", "confirmed", "expired", "failed"] as const
 export const chipReplacementStatuses = ["prepared", "submitted", "confirmed", "failed"] as const
 export const metadataRefreshStatuses = chipReplacementStatuses
-/** What nodes say to a transaction; src/engine/chain/send-errors.ts tells what each means. */
+/** How a node's response to a sent transaction is classified; src/engine/chain/send-errors.ts explains each value. */
 export const sendOutcomes = [
   "known",
   "nonce_low",

@@ -1,22 +1,22 @@
 import type { Queries } from "./database.ts"
 import type { ChipRow, TapRow } from "./schema.ts"
 
-/** One database transaction at work: how to query it, its time, and the request that caused it. */
+/** One database transaction at work: its queries, its time, and the request that caused it. */
 export type Turn = {
   readonly tx: Queries
   readonly at: Date
   readonly request_id: string | null
-  /** Tells a queue's workers, once this is durable, that there is work. A lost call costs a second. */
+  /** Wakes a queue's workers once this transaction is durable. A lost call delays the work by a second. */
   readonly wake: (queue: string) => void
-  /** Puts what happened into the feed of events, in this database transaction. */
+  /** Adds what happened to the event feed, in this database transaction. */
   readonly tell: Tell
 }
 
 export type Tell = (turn: Turn, news: News) => Promise<void>
 
 /**
- * What happened: an actor went from one state, null at its start, to another; a tap was recorded; a unit changed owner;
- * or a chip's wire said for the first time that it was opened.
+ * What happened: an actor changed state (`from` is null at its start), a tap was recorded, a unit changed owner, or a
+ * chip's tamper wire was first read as opened.
  */
 export type News = StepNews | TapNews | OwnerNews | TamperNews
 

@@ -1,7 +1,7 @@
 import { pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core"
 import { count, instant } from "./columns.ts"
 
-/** How much of a quota an organization has used since a time, which for a quota without a period is the beginning. */
+/** How much of a quota an organization has used since a time; for a quota without a period, since the beginning. */
 export const usageCounts = pgTable(
   "usage_counts",
   {
