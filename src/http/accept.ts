@@ -1,9 +1,9 @@
-/** Whether an `Accept` header comes from a browser opening a page; programs that accept anything want JSON. */
+/** Returns whether an `Accept` header prefers HTML to JSON, as browsers do. Clients that accept anything get JSON. */
 export function wantsHtml(accept: string): boolean {
   return qualityOf(accept, "text/html") > qualityOf(accept, "application/json")
 }
 
-/** The quality of a named media type (RFC 9110, section 12.4.2); 0 if it is not named. */
+/** Returns the quality of a media type that is named exactly (RFC 9110, section 12.4.2), else 0. */
 function qualityOf(accept: string, mediaType: string): number {
   for (const range of accept.toLowerCase().split(",")) {
     const [name, ...parameters] = range.split(";").map((part) => part.trim())

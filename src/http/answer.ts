@@ -23,20 +23,20 @@ import { headersOf, type RateLimits } from "./rate-limits.ts"
 import type { AnyInput, Outcome, ReadRun, Route, WriteRun } from "./route.ts"
 import { refuse } from "./validate.ts"
 
-/** One request under way: what its log line says, and what every answer to it carries. */
+/** One request in progress: what its log line says and what every response to it carries. */
 export type Visit = {
   request_id: string
   operation: string | null
   caller: Caller | null
-  /** Headers of the response, whatever its outcome. */
+  /** Headers of the response, whatever the outcome. */
   headers: Record<string, string | number>
-  /** The origin of the page that may read the answer, or null. */
+  /** The origin of the page that may read the response, or null. */
   readable_from: string | null
-  /** The IP address that the request came from. */
+  /** Returns the IP address that the connection came from. */
   peer(): string
 }
 
-/** Answers a request to a route, or throws why not. `params` are the path parameters as they came. */
+/** Returns the response to a request for a route, or throws. `params` are the path parameters as sent. */
 type AnswerRequest = (
   route: Route,
   request: Request,
@@ -45,8 +45,8 @@ type AnswerRequest = (
 ) => Promise<Answer | StreamAnswer>
 
 /**
- * Identifies the caller, or refuses, before anything else in the request is looked at. `onUnknown` is called first
- * for a credential that is nobody's, and may throw its own refusal.
+ * Identifies the caller, or throws, before anything else in the request is examined. For an unknown credential,
+ * `onUnknown` is called first and may throw an error of its own.
  */
 export type Authenticate = (
   request: Request,
@@ -55,21 +55,21 @@ export type Authenticate = (
   onUnknown: () => Promise<void>,
 ) => Promise<FoundCaller>
 
-/** A caller whose credential is valid, even if its organization is suspended. */
+/** A caller with a valid credential, even if its organization is suspended. */
 export type FoundCaller = Caller & { is_suspended: boolean }
 
-/** What a request is checked against. */
+/** What requests are checked against, and the signal that ends them. */
 type Checks = {
   limits: RateLimits
   authenticate: Authenticate
   origins: CorsOrigins
-  /** Ends the streams that are open. */
+  /** Ends the open streams. */
   stopping: AbortSignal
 }
 
 /**
- * The checks that every request goes through, in an order that callers can rely on: credential, origin, body, kept
- * answer, schema, idempotency key, and only then the operation itself.
+ * Returns the function that checks and runs every request. The order is part of the API: credential, origin, body,
+ * stored response, schema, idempotency key, and only then the operation itself.
  */
 export function createAnswerRequest(
   context: Context,
@@ -78,34 +78,34 @@ export function createAnswerRequest(
   const running: Running = new Map()
   const withinOpenWork = createOpenWorkLimit(context.config.open_work_limit)
 
-  /** Shows the bucket in the answer, and refuses the request if it is overfull. */
+  /** Sets the rate limit headers from the bucket. Throws `rate_limit.exceeded` if it is overfull. */
   function holdTo(bucket: Bucket, visit: Visit): void {
     Object.assign(visit.headers, headersOf(bucket, context.clock()))
     if (bucket.overfull) throw new ApiError("rate_limit.exceeded")
   }
 
-  /** Shows the guess's bucket if it is the tighter one; the request itself was counted in `requests`. */
+  /** Counts a guess, and shows its bucket if that is tighter than `requests`, where the request itself was counted. */
   async function countGuess(name: string, requests: Bucket, visit: Visit): Promise<void> {
     const bucket = await limits.countRefusedValue(name)
     if (bucket.overfull || bucket.remaining < requests.remaining) holdTo(bucket, visit)
   }
 
-  /** Shows the bucket only if it is overfull: the request itself was counted in another one. */
+  /** Shows the bucket only if it is overfull, since the request itself was counted in another one. */
   async function holdToKeptAnswers({ organization_id }: Caller, visit: Visit): Promise<void> {
     const bucket = await limits.keptAnswers(organization_id)
     if (bucket.overfull) holdTo(bucket, visit)
   }
 
-  /** Shows a full bucket for limits that no bucket counts, such as refreshes of a collection or work for the chain. */
+  /** Shows a full bucket for limits without buckets, such as refreshes of a collection or pending on-chain work. */
   function showFull(refusal: ApiError, requests: Bucket, visit: Visit): void {
-    // Too much work for the chain, or too many streams: some of it ends in a few seconds.
+    // With too much on-chain work or too many streams, some of it ends within seconds.
     const left = refusal instanceof TooSoon ? refusal.milliseconds_left : 5_000
     const times = { milliseconds_until_reset: left, milliseconds_until_next: left }
     const full = { ...requests, ...times, remaining: 0, overfull: true }
     Object.assign(visit.headers, headersOf(full, context.clock()))
   }
 
-  /** Identifies the caller and counts the request, or refuses it, from its credential and origin alone. */
+  /** Identifies the caller, counts the request and checks its origin. Throws if any of these rejects it. */
   async function admit(
     route: Route,
     request: Request,
@@ -129,7 +129,7 @@ export function createAnswerRequest(
     return { caller, requests }
   }
 
-  /** After the operation refuses: says when to ask again, and counts a guess if it was one. */
+  /** Handles a rejection by the operation: says when to retry, and counts a guess if it was one. */
   async function noteRefusal(
     error: unknown,
     { route, body, requests }: { route: Route; body: unknown; requests: Bucket },
@@ -195,7 +195,7 @@ function canonicalParams(route: Route, params: Record<string, string>): Record<s
   return Object.fromEntries(
     Object.entries(params).map(([name, text]) => [
       name,
-      // ASCII letters only: some others fold into them and would turn a wrong form into a right one.
+      // ASCII letters only: some other letters fold to ASCII and would make an invalid id valid.
       text.replace(/[A-Za-z]+/g, (letters) =>
         caseOf(name) === "upper" ? letters.toUpperCase() : letters.toLowerCase(),
       ),
@@ -203,14 +203,14 @@ function canonicalParams(route: Route, params: Record<string, string>): Record<s
   )
 }
 
-/** Throws `validation.failed` unless query, path parameters and body fit their schemas. */
+/** Throws `validation.failed` unless query, path parameters and body match their schemas. */
 function checkForm(route: Route, { params, query, body }: AnyInput, caller: Caller): void {
   refuse(route.checkQuery(query))
   refuse(route.checkParams(params))
   if (route.checkBody) refuse(route.checkBody(body, caller))
 }
 
-/** A request that has passed every check. */
+/** A request that has passed all checks. */
 type Passed = {
   route: Route
   caller: Caller
@@ -238,7 +238,7 @@ async function answerWrite(
   try {
     prepared = await run.prepare(context, caller, input)
   } catch (error) {
-    // Another process may have done this very request meanwhile; then its own result is what is in the way.
+    // Another process may have completed the same request meanwhile, and its result may be what made this one fail.
     const kept = keyed && (await findKeptAnswer(context, keyed))
     if (kept && kept !== "conflict") return replay(kept)
     throw error
@@ -256,7 +256,7 @@ async function answerWrite(
   return await inTurn(context, request_id, work, run.isolation)
 }
 
-/** Throws if the outcome is not what the route promises: that is our mistake, and nothing of it may be committed. */
+/** Throws if the outcome does not match the route's schema. That is a bug here, and nothing of it may be committed. */
 function success(route: Route, outcome: Outcome<unknown>): Answer {
   const status = outcome.status ?? route.status
   const check = status === route.alsoStatus ? route.checkAlsoResponse : route.checkResponse
@@ -272,7 +272,7 @@ function success(route: Route, outcome: Outcome<unknown>): Answer {
 }
 
 function streamed(body: TextStream): StreamAnswer {
-  // A proxy that buffers would hold events back.
+  // A buffering proxy would delay events.
   const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" }
   return { status: 200, body, code: null, headers }
 }

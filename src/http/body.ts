@@ -2,8 +2,8 @@ import { ApiError, formError } from "../platform/errors.ts"
 import { type JsonObject, parseJsonObject } from "./json.ts"
 
 /**
- * The JSON object that a request carries; nothing at all counts as `{}`. Throws
- * `request.unsupported_media_type`, `request.too_large` or `validation.failed`.
+ * Returns the JSON object in a request's body; an empty body counts as `{}`. Throws `request.unsupported_media_type`,
+ * `request.too_large` or `validation.failed`.
  */
 export async function readBody(request: Request): Promise<JsonObject> {
   const encoding = request.headers.get("content-encoding")
@@ -20,7 +20,7 @@ export async function readBody(request: Request): Promise<JsonObject> {
 
 const maxBytes = 64 * 1024
 
-/** The bytes of the body, or null when there are more than a body may have. */
+/** Returns the bytes of the body, or null if there are too many. Throws `validation.failed` if it is cut off. */
 async function readBytes(request: Request): Promise<Uint8Array | null> {
   if (!request.body) return new Uint8Array()
   const declared = request.headers.get("content-length")
@@ -43,7 +43,7 @@ async function readStream(body: ReadableStream<Uint8Array>): Promise<Uint8Array 
   return Buffer.concat(chunks)
 }
 
-/** A byte order mark is allowed, and dropped. */
+/** Decodes UTF-8 and drops a byte order mark. Throws `validation.failed`. */
 function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes)

@@ -2,19 +2,18 @@ import type { Redis } from "ioredis"
 import type { RateLimit } from "../platform/config.ts"
 
 /**
- * The buckets of one limit, one per key. A full bucket has as many points as the limit has requests; they refill
- * evenly over the limit's seconds.
+ * The token buckets of one limit, one per key. A full bucket has `requests` points, which refill evenly over `seconds`.
  */
 type Buckets = {
   /** Takes a point if there is one. */
   count(key: string): Promise<Bucket>
   /** Takes nothing; overfull if there is no point for the next request. */
   look(key: string): Promise<Bucket>
-  /** Takes these points even if they are not there: the debt is refilled first. */
+  /** Takes these points even if there are too few; refilling then starts below zero. */
   charge(key: string, points: number): Promise<void>
 }
 
-/** How full a bucket is. `overfull`: this count was one too many; then how long until the next one is not. */
+/** The state of a bucket. `overfull`: this request was too many; `milliseconds_until_next`: when one fits again. */
 export type Bucket = {
   limit: number
   remaining: number
@@ -23,7 +22,10 @@ export type Bucket = {
   overfull: boolean
 }
 
-/** Makes the buckets of a named limit: in Redis, by its clock; in memory if there is no Redis or it does not answer. */
+/**
+ * Returns a function that creates the buckets of a named limit: in Redis, by its clock, or in memory if there is no
+ * Redis or it does not respond.
+ */
 export function createBuckets(
   redis: Redis | null,
   steadyClock: () => number,
@@ -37,7 +39,7 @@ export function createBuckets(
   }
 }
 
-/** Takes points unless more than `most` would then be taken; answers how many were taken before. */
+/** Takes points unless more than `most` would then be taken. Returns how many were taken before. */
 type Take = (key: string, points: number, most: number) => number | Promise<number>
 
 function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
@@ -66,7 +68,7 @@ function bucketsOf({ requests, seconds }: RateLimit, take: Take): Buckets {
   }
 }
 
-/** The fraction of a point by which rounding may be off. */
+/** Tolerance for rounding, in points. */
 const leastPart = 1e-6
 
 function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => number): Take {
@@ -76,7 +78,7 @@ function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => numbe
   let since = steadyClock()
   return (key, points, most) => {
     const now = steadyClock()
-    // A bucket untouched for so long is full again, just like one that is not there.
+    // A bucket untouched for this long is full again, which equals having no entry.
     if (now - since >= milliseconds || recent.size >= mostRecent) {
       earlier = recent
       recent = new Map()
@@ -89,7 +91,7 @@ function takeInMemory({ requests, seconds }: RateLimit, steadyClock: () => numbe
   }
 }
 
-/** Plus as many earlier ones: the most that is kept of a limit, however many addresses ask. */
+/** Per generation, of which two are kept: bounds the memory of a limit however many addresses send requests. */
 const mostRecent = 50_000
 
 function takeInRedis(
@@ -121,7 +123,7 @@ function askingRedis(redis: Redis): AskRedis {
   return (...given) => (redis as Redis & { takeOfBucket: AskRedis }).takeOfBucket(...given)
 }
 
-/** The same as `takeInMemory`. A bucket from the future was written before Redis's clock was set back. */
+/** The same as `takeInMemory`. An entry with a time in the future is from before Redis's clock was set back. */
 const takeOfBucket = `
 local points, most, requests, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call("TIME")

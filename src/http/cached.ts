@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import type { PageAnswer } from "./page.ts"
 
-/** What a public address holds now, and what a cache says it already has. */
+/** The current content of a public URL, and the etags that the client's cache already has. */
 type Held = { content: string; type: string; if_none_match: string | null }
 
-/** An answer that caches may keep for a minute, or 304 if theirs is still right (RFC 9110). */
+/** Returns a response that caches may keep for a minute, or 304 if the client's copy is current (RFC 9110). */
 export function cachedAnswer({ content, type, if_none_match }: Held, policy: string): PageAnswer {
   const etag = `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`
   const headers = { etag, "cache-control": "public, max-age=60", "content-security-policy": policy }

@@ -1,4 +1,4 @@
-/** JSON with sorted keys and no white space: the same text for the same value. */
+/** Returns JSON with sorted keys and no white space, so that equal values give equal text. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null"

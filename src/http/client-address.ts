@@ -1,8 +1,8 @@
 import { isIP } from "node:net"
 
 /**
- * The client's IPv4 address, or the /64 network of its IPv6 address, which one household has (RFC 6177). Trusted
- * proxies append their caller to `X-Forwarded-For`; entries before theirs may be forged.
+ * Returns the client's IPv4 address, or the /64 network of its IPv6 address, all of which one client can have (RFC
+ * 6177). Each trusted proxy appends its peer to `X-Forwarded-For`; entries before those may be forged.
  */
 export function clientAddress(request: Request, peer: string, trustedProxies: number): string {
   if (trustedProxies === 0) return networkOf(plain(peer))
@@ -13,13 +13,13 @@ export function clientAddress(request: Request, peer: string, trustedProxies: nu
   return networkOf(isIP(client) === 0 ? plain(peer) : client)
 }
 
-/** Without port and brackets; an IPv4 address in IPv6 clothes as itself. */
+/** Returns the address without port and brackets, and an IPv4-mapped IPv6 address as IPv4. */
 function plain(address: string): string {
   const bare = /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? address.replace(/^(\d+(?:\.\d+){3}):\d+$/, "$1")
   return bare.toLowerCase().replace(/^::ffff:(?=\d+\.)/, "")
 }
 
-/** `2001:db8:1:2::/64` for any address in it, however it is spelled; an IPv4 address as it is. */
+/** Returns an IPv6 address's network as `2001:db8:1:2::/64`, however it is written; an IPv4 address unchanged. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const bare = address.replace(/%.*$/, "")

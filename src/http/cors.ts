@@ -1,21 +1,21 @@
 import { cors } from "@elysiajs/cors"
 
-/** Which pages may call from a browser, as registered by all organizations. */
+/** The origins that organizations have registered for calls from browsers. */
 export type CorsOrigins = {
-  /** Reads the lists again if they are old or were forgotten. */
+  /** Reloads the lists if they are old or were forgotten. */
   refresh(): Promise<void>
-  /** Makes the next request read the lists again. */
+  /** Makes the next `refresh` reload the lists. */
   forget(): void
-  /** Whether any organization lets the origin in: all that can be known during a preflight. */
+  /** Returns whether any organization allows the origin, which is all a preflight can be checked for. */
   anyLetsIn(origin: string): boolean
   organizationLetsIn(organization_id: string, origin: string): boolean
-  /** Throws `Unavailable` if the lists could never be read: then no page can be said to be on none. */
+  /** Throws `Unavailable` if the lists were never loaded: then no origin can be rejected. */
   requireKnown(): void
 }
 
 /**
- * Answers preflights, which carry no credential: yes if some organization lets the origin in, or anybody may read.
- * Who may read the answer to the request itself is known only once its caller is: `holdToOwnOrigins`.
+ * Handles preflights, which carry no credential: allowed if any organization allows the origin or the response is
+ * public. Who may read the actual response depends on the caller: `holdToOwnOrigins`.
  */
 export function corsFor(mayRead: (request: Request) => boolean) {
   return cors({
@@ -35,7 +35,7 @@ export function corsFor(mayRead: (request: Request) => boolean) {
   })
 }
 
-/** Whether this is a CORS preflight (Fetch standard); any other OPTIONS is an ordinary request. */
+/** Returns whether this is a CORS preflight (Fetch standard); any other OPTIONS is an ordinary request. */
 export function isPreflight(request: Request): boolean {
   const { headers } = request
   return headers.has("origin") && headers.has("access-control-request-method")

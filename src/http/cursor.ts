@@ -3,16 +3,16 @@ import type { Position } from "../db/page.ts"
 import { fieldError } from "../platform/errors.ts"
 import { derivedKey, type Secret } from "../platform/sealing.ts"
 
-/** What a cursor belongs to; it is refused anywhere else. */
+/** The list a cursor is valid for. */
 type CursorScope = { operation: string; organization_id: string; filters: string }
 
-/** Base64url of an HMAC-SHA-256, cut to 16 bytes, and the position in clear: opaque, not secret. */
+/** Returns base64url of a position and its MAC, an HMAC-SHA-256 cut to 16 bytes. The position is opaque, not secret. */
 export function cursorFor({ current }: Secret, scope: CursorScope, { created_at, id }: Position): string {
   const position = Buffer.from(`${created_at.getTime()} ${id}`)
   return Buffer.concat([macOf(current, scope, position), position]).toString("base64url")
 }
 
-/** Throws `validation.failed` on `cursor` unless `cursorFor` made it for this scope. */
+/** Returns a cursor's position. Throws `validation.failed` on `cursor` unless `cursorFor` made it for this scope. */
 export function positionOf({ current, previous }: Secret, scope: CursorScope, cursor: string): Position {
   const bytes = Buffer.from(cursor, "base64url")
   const position = bytes.subarray(MAC_BYTES)

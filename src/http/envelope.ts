@@ -12,26 +12,26 @@ import { loggable } from "../platform/log.ts"
 import { Unavailable } from "../platform/unavailable.ts"
 import { mostMessages } from "./validate.ts"
 
-/** An answer before it becomes a response: what differs from one request to the next. */
+/** A response as data: the parts that differ between requests. */
 export type Answer = {
   status: number
   /** JSON text; null for a response without a body. */
   body: string | null
   headers: Record<string, string>
-  /** The error's code; null for a success. */
+  /** The error code; null for a success. */
   code: ErrorCode | null
 }
 
-/** An answer of bytes that are not text. */
+/** A response with a binary body. */
 export type FileAnswer = Omit<Answer, "body"> & { body: Uint8Array<ArrayBuffer> }
 
-/** An answer that continues. */
+/** A response that is streamed. */
 export type StreamAnswer = Omit<Answer, "body"> & { body: TextStream }
 
-/** Text as it comes. A reader that stops calls `end`, which takes effect at once, even while `next` waits. */
+/** A stream of text. A reader that stops calls `end`, which takes effect at once, even while `next` is pending. */
 export type TextStream = { next(): Promise<IteratorResult<string, void>>; end(): void }
 
-/** The one form of every refusal. Anything the caller cannot act on becomes `internal.error`, and is logged. */
+/** Returns the response for any error. What the caller cannot act on becomes `internal.error` and is logged. */
 export function errorAnswer(context: Context, error: unknown, requestId: string): Answer {
   if (error instanceof ApiError) return refusal(context, error, errorCatalogue[error.code].status, requestId)
   const cause = driverError(error)
@@ -62,7 +62,7 @@ function refusal(context: Context, error: ApiError, status: number, requestId: s
   }
 }
 
-/** At most `mostMessages`, those about the whole request first. */
+/** Limits the messages to `mostMessages`, those about the whole request first. */
 function shortened(details: ErrorDetails | null): ErrorDetails {
   const { formErrors, fieldErrors } = details ?? { formErrors: [], fieldErrors: {} }
   let room = mostMessages - formErrors.length
@@ -79,7 +79,7 @@ function challenge(status: number): Record<string, string> {
   return status === 401 ? { "www-authenticate": "Bearer" } : {}
 }
 
-/** Whole seconds. Waiting for the chain takes longer than waiting for another request. */
+/** Returns `Retry-After` in whole seconds. The chain takes longer than another request with the same key. */
 function retryAfter(error: ApiError, status: number): Record<string, string> {
   const { code } = error
   if (error instanceof TooSoon)

@@ -9,13 +9,13 @@ import { ApiError, formError } from "../platform/errors.ts"
 import { reseal, type Secret, seal, unseal } from "../platform/sealing.ts"
 import { canonicalJson } from "./canonical-json.ts"
 
-/** A request that may be sent again: its key and scope, and a fingerprint of what it asks. */
+/** A request with an idempotency key: the key, its scope, and a fingerprint of the request's content. */
 export type KeyedRequest = { scope: string; key: string; operation: string; fingerprint: string }
 
-/** A success as it is kept, without its headers. */
+/** A successful response as stored, without headers except `location`. */
 export type KeptAnswer = { status: number; body: string; location: string | null }
 
-/** The request's key and fingerprint; null when it carries no key. Throws `validation.failed` on a bad key. */
+/** Returns the request's key and fingerprint, or null without a key. Throws `validation.failed` on an invalid key. */
 export function keyedRequest(
   request: Request,
   caller: Caller,
@@ -29,7 +29,9 @@ export function keyedRequest(
   return { scope: scopeOf(caller), key: parseKey(header), operation: asked.operation, fingerprint }
 }
 
-/** The kept answer to the same request; `conflict` if another request has the key, and null if it is free. */
+/**
+ * Returns the stored response to the same request, `conflict` if another request has the key, or null if it is free.
+ */
 export async function findKeptAnswer(
   context: Context,
   asked: KeyedRequest,
@@ -40,8 +42,9 @@ export async function findKeptAnswer(
 }
 
 /**
- * Claims the key, runs `work` and keeps its answer, all in the caller's database transaction. If the same request
- * came first, answers what was kept. Throws `idempotency.key_conflict` if the key belongs to another request.
+ * Claims the key, runs `work` and stores its response, all in the caller's database transaction. If the same request
+ * came first, returns its stored response. Throws `idempotency.key_conflict` if the key belongs to another request, and
+ * `idempotency.in_progress` if the same one has not finished.
  */
 export async function answerOnce(
   turn: Turn,
@@ -62,7 +65,7 @@ export async function answerOnce(
   return { ...answer, replayed: false }
 }
 
-/** The requests with a key that this process is answering now. */
+/** The fingerprints of the keyed requests that this process is running now, by scope and key. */
 export type Running = Map<string, string>
 
 /**
@@ -88,7 +91,10 @@ export async function holdingKey<T>(
 
 type KeyRow = typeof idempotencyKeys.$inferSelect
 
-/** Null if the key is ours now, else the row of whoever came first. A row older than a day is taken over. */
+/**
+ * Returns null if this request now has the key, else the row of the request that came first. Takes over a row that is
+ * older than a day. Throws `idempotency.in_progress` if another request claims the key at the same time.
+ */
 async function claimKey(turn: Turn, asked: KeyedRequest): Promise<KeyRow | null> {
   const ours = {
     ...asked,
@@ -123,7 +129,7 @@ function keptAnswer(secret: Secret, row: KeyRow): KeptAnswer | null {
   }
 }
 
-/** A kept answer resealed under the current secret; null if it already is. Throws `SealBroken`. */
+/** Reseals a stored response with the current secret; returns null if it already is. Throws `SealBroken`. */
 export function resealKeptAnswer(
   secret: Secret,
   row: { scope: string; key: string; sealed_body: string },
@@ -132,7 +138,7 @@ export function resealKeptAnswer(
 }
 
 const purpose = "kept answers"
-/** How long an answer is kept. */
+/** How long a response is stored. */
 export const keptMilliseconds = 24 * 60 * 60 * 1000
 
 function isOver(row: KeyRow, now: Date): boolean {
@@ -169,14 +175,17 @@ const keepAnswer = query((db, { scope, key, ...answer }: Given<Kept>) =>
   db.update(idempotencyKeys).set(answer).where(ofKey({ scope, key })),
 )
 
-/** An organization's API keys share one scope, so that rotating them does not break a retry. */
+/** Returns the scope of a caller's keys. An organization's API keys share one, so that rotation breaks no retry. */
 function scopeOf(caller: Caller): string {
   return caller.kind === "api_key"
     ? `organization:${caller.organization_id}`
     : `${caller.kind}:${caller.credential_id}`
 }
 
-/** Visible ASCII without commas, which two headers would be joined by; one pair of quotes around it is dropped. */
+/**
+ * Checks for visible ASCII without commas, which would join two headers, and drops one pair of quotes around it. Throws
+ * `validation.failed`.
+ */
 function parseKey(header: string): string {
   const key = header.match(/^"(.*)"$/)?.[1] ?? header
   if (/^[!-+\--~]{1,255}$/.test(key)) return key

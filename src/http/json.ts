@@ -3,8 +3,8 @@ import { fieldError, formError } from "../platform/errors.ts"
 export type JsonObject = Record<string, unknown>
 
 /**
- * Parses a JSON object, or throws `validation.failed`. Stricter than `JSON.parse`: no repeated key in an object, no
- * prototype keys, at most 32 levels, no number that JavaScript cannot hold.
+ * Parses a JSON object. Stricter than `JSON.parse`: no duplicate keys, no prototype keys, at most 32 levels, no numbers
+ * beyond a double. Throws `validation.failed`.
  */
 export function parseJsonObject(text: string): JsonObject {
   if (text.trim() === "") return {}
@@ -23,7 +23,7 @@ export function parseJsonObject(text: string): JsonObject {
 const maxDepth = 32
 const refusedKeys = ["__proto__", "constructor", "prototype"]
 
-/** Walks valid JSON text for what `JSON.parse` accepts silently. */
+/** Searches valid JSON text for what `JSON.parse` accepts silently. Throws `validation.failed`. */
 function inspect(text: string): void {
   const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|[{}[\],:]/g
   /** The keys seen so far in each open object; null for an open array. */

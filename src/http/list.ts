@@ -10,7 +10,7 @@ import { type Ensure, type Route, readRoute } from "./route.ts"
 
 const instantRule = "must be a time in UTC such as 2026-01-31T12:00:00Z"
 
-/** A list, newest first. The caller sees cursors; `read` sees positions. */
+/** Declares a list, newest first. The caller sees cursors; `read` gets positions. */
 export function listRoute<
   Plural extends string,
   Item extends TSchema,
@@ -23,7 +23,7 @@ export function listRoute<
     params?: Params
     errors?: Route["errors"]
     plural: Plural
-    /** What the entries are, and in which order. */
+    /** What the entries are, and their order. */
     entries: string
     item: Item
     filters?: Filters
@@ -66,7 +66,7 @@ export function listRoute<
   })
 }
 
-/** A filter that is true or false, or not applied if absent. */
+/** Returns the schema of a boolean filter, which is not applied if absent. */
 export function flag(description: string) {
   return Type.Union([Type.Literal("true"), Type.Literal("false")], {
     description,
@@ -78,7 +78,7 @@ export function flagOf(text: "true" | "false" | undefined): boolean | undefined 
   return text === undefined ? undefined : text === "true"
 }
 
-/** A bound of a time window: ISO 8601 in UTC. */
+/** Returns the schema of one end of a time window: ISO 8601 in UTC. */
 export function bound(description: string) {
   return Type.String({
     pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|\\+00:00)$",
@@ -88,8 +88,8 @@ export function bound(description: string) {
 }
 
 /**
- * The first whole millisecond not before it: stored times fall on the same side of both. Throws `validation.failed`
- * on the field for a day or hour that does not exist.
+ * Parses a time, rounding fractions of a millisecond up: stored times are whole milliseconds, so they compare alike.
+ * Throws `validation.failed` on the field for a day or hour that does not exist.
  */
 export function instantOf(text: string | undefined, field: string): Date | undefined {
   if (text === undefined) return undefined
@@ -103,14 +103,14 @@ export function instantOf(text: string | undefined, field: string): Date | undef
   return isBetween ? new Date(Math.min(instant.getTime() + 1, lastMillisecond)) : instant
 }
 
-/** Postgres does not read five-digit years as they are written. */
+/** Postgres does not parse five-digit years as JavaScript writes them. */
 const lastMillisecond = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 const defaultLimit = 50
 
 const mostEntries = "The maximum number of entries per page."
 
-/** A query holds text only; readers are shown the number it stands for. */
+/** Query values are strings; the documentation shows an integer. */
 const Limit = Type.Optional(
   Type.String({
     pattern: "^([1-9][0-9]?|100)$",

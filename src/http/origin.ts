@@ -3,8 +3,8 @@ import { ApiError } from "../platform/errors.ts"
 import type { CorsOrigins } from "./cors.ts"
 
 /**
- * Keeps an answer from pages that the caller's own organization has not registered, even if another has. If the
- * credential is one that browsers hold, throws `auth.forbidden`, or `Unavailable` while the lists are not known.
+ * Hides the response from pages whose origin the caller's own organization has not registered, even if another has. For
+ * credentials that browsers hold, throws `auth.forbidden`, or `Unavailable` while the lists are not loaded.
  */
 export function holdToOwnOrigins(
   origins: CorsOrigins,

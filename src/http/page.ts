@@ -1,15 +1,13 @@
 import type { TProperties } from "@sinclair/typebox"
 import type { Context } from "../platform/context.ts"
 
-/**
- * An address for people, outside the API: it needs no credential, and is in the OpenAPI document only if it says so.
- */
+/** A page for people, outside the API: needs no credential, and is in the OpenAPI document only if it is documented. */
 export type Page = {
   /** With `{name}` for each path parameter. */
   path: string
-  /** Which of the client's buckets it counts in, if it is limited. */
+  /** The client's rate limit bucket that it counts in, if any. */
   bucket?: "tap_redirect" | "metadata"
-  /** Whether pages of any origin may read it: it is the same for everybody. */
+  /** Whether pages of any origin may read it, since it is the same for everybody. */
   is_readable_from_anywhere?: true
   open(
     context: Context,
@@ -22,24 +20,24 @@ export type Page = {
   ): Promise<PageAnswer>
 }
 
-/** A page that others build on, as the OpenAPI document describes it. */
+/** A page that integrators rely on, as described in the OpenAPI document. */
 export type DocumentedPage = Page & { documented: PageDocumentation }
 
 type PageDocumentation = {
-  /** Its stable name, never renamed in place. */
+  /** A stable name, never changed. */
   operation: string
   summary: string
   description: string
-  /** The last part of the path of the resource that it belongs to. */
+  /** The last path segment of the resource that it belongs to. */
   resource: string
   params: TProperties
-  /** All of them optional. */
+  /** All optional. */
   query: TProperties
-  /** Its answers by status; `location` describes the header of that name. */
+  /** Responses by status; `location` describes the header of that name. */
   answers: Record<number, { description: string; location?: string; html?: string }>
 }
 
-/** A redirect if `headers`, in lower case, have a `location`; else HTML, or what their `content-type` says. */
+/** A redirect if `headers` (lower case) have a `location`; otherwise HTML, or what their `content-type` says. */
 export type PageAnswer = {
   status: number
   headers: Record<string, string>

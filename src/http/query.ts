@@ -1,6 +1,8 @@
 import { fieldError, formError } from "../platform/errors.ts"
 
-/** The query parameters of a URL, each at most once. Throws `validation.failed`. */
+/**
+ * Returns the query parameters of a URL. Throws `validation.failed` if one is repeated or not percent-encoded UTF-8.
+ */
 export function readQuery(url: string): Record<string, string> {
   const start = url.indexOf("?")
   if (start < 0) return {}
@@ -14,7 +16,7 @@ export function readQuery(url: string): Record<string, string> {
   return Object.fromEntries(query)
 }
 
-/** `URLSearchParams` silently accepts what it cannot decode. */
+/** Returns whether a query can be decoded: `URLSearchParams` silently accepts what it cannot decode. */
 function isEncoded(query: string): boolean {
   try {
     decodeURIComponent(query)

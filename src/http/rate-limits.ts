@@ -3,32 +3,34 @@ import type { Context } from "../platform/context.ts"
 import { connectRedis, sayWhenAway, sayWhenRefused } from "../platform/redis.ts"
 import { type Bucket, createBuckets } from "./buckets.ts"
 
-/** Counts what callers do, each kind in its own buckets, and answers the bucket after the count. */
+/** Counts what callers do, each kind in its own buckets, and returns the bucket after the count. */
 export type RateLimits = {
-  /** A request of a known caller. A publishable key is shared by many, so it counts per client address. */
+  /** Counts a request of a known caller. A publishable key has many users, so it counts per client address. */
   countRequest(caller: Caller, clientAddress: () => string): Promise<Bucket>
-  /** A credential that nobody ever had, of any kind or none, or one that was revoked. */
+  /** Counts a token that is no credential of this service, or a key that was revoked or has expired. */
   countFailedCredential(clientAddress: string): Promise<Bucket>
-  /** A guess at what only this chip can know. */
+  /** Counts a wrong guess of a value that only the chip can know. */
   countRefusedValue(name: string): Promise<Bucket>
-  /** A page that somebody opened: a chip's address, or a token's metadata. */
+  /** Counts a page view: a tap URL or a token's metadata. */
   countPage(bucket: "tap_redirect" | "metadata", clientAddress: string): Promise<Bucket>
-  /** The tighter of the buckets for an organization's kept answers and for their bytes; counts nothing. */
+  /** Returns the tighter of an organization's buckets for number and size of stored responses. Counts nothing. */
   keptAnswers(organization_id: string): Promise<Bucket>
   countKeptAnswer(organization_id: string, bytes: number): Promise<void>
   close(): void
 }
 
-/** The average size of a kept answer: 16 MiB for a thousand of them. */
+/** The average size allowed for a stored response: 16 MiB per thousand. */
 const keptAnswerBytes = (16 * 1024 * 1024) / 1_000
 
-/** Buckets in memory, or in Redis for several processes; while Redis is down each process counts for itself. */
+/**
+ * Keeps buckets in memory, or in Redis when there are several processes. While Redis is down, each counts for itself.
+ */
 export function createRateLimits({
   config,
   log,
   steadyClock,
 }: Pick<Context, "config" | "log" | "steadyClock">): RateLimits {
-  // A request never waits for a Redis that is down: the buckets in memory take over at once.
+  // A request never waits for a Redis that is down: the buckets in memory take over.
   const redis = config.redis_url === null ? null : connectRedis(config.redis_url, 250)
   const consequence = "each process limits rates for itself"
   if (redis) sayWhenAway(redis, log, consequence)
@@ -59,7 +61,7 @@ export function createRateLimits({
   }
 }
 
-/** `X-RateLimit-*`, the reset in Unix seconds, and `Retry-After` if the bucket is overfull. */
+/** Returns `X-RateLimit-*`, with the reset in Unix seconds, and `Retry-After` if the bucket is overfull. */
 export function headersOf(bucket: Bucket, now: Date): Record<string, string> {
   const { limit, remaining, milliseconds_until_reset, milliseconds_until_next, overfull } = bucket
   return {

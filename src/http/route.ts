@@ -8,25 +8,25 @@ import type { TextStream } from "./envelope.ts"
 import { type Check, checkOf } from "./validate.ts"
 
 /**
- * One operation of the API as data. The router, the checks before it, the OpenAPI document and the table of
- * credentials all read the same declaration.
+ * One operation of the API as data. The router, its checks, the OpenAPI document and the table of credentials all read
+ * this declaration.
  */
 export type Route = {
-  /** The operation's stable name, never renamed in place. */
+  /** The operation's stable name, never changed. */
   operation: string
   summary: string
-  /** What a caller has to know beyond the summary. */
+  /** What a caller needs to know beyond the summary. */
   description: string
   method: Method
   /** With `{name}` for each path parameter. */
   path: string
-  /** A string per path parameter; `x-case` says in which case it is compared, lower unless it says `upper`. */
+  /** A string per path parameter. `x-case` is the case in which it is compared: `upper`, otherwise lower. */
   params: TObject
-  /** The kinds that are accepted; empty if no credential is needed. */
+  /** The accepted kinds; empty if no credential is needed. */
   credentials: readonly CredentialKind[]
-  /** Whether `Idempotency-Key` is honoured. */
+  /** Whether `Idempotency-Key` is supported. */
   idempotent: boolean
-  /** Whether a body changes nothing: then its `Idempotency-Key` is neither claimed nor kept. */
+  /** Whether the request changes nothing with this body. Then an `Idempotency-Key` is neither claimed nor stored. */
   moves_nothing: (body: unknown) => boolean
   query: TObject
   body: TSchema | null
@@ -34,16 +34,16 @@ export type Route = {
   status: SuccessStatus
   alsoStatus: SuccessStatus | null
   response: TSchema
-  /** What the other status answers, if that differs. */
+  /** The response schema of `alsoStatus`, if it differs. */
   alsoResponse: TSchema | null
-  /** Its own codes, beside those that any operation can answer. */
+  /** Error codes of this operation, besides those that any operation can return. */
   errors: readonly ErrorCode[]
   counts_refusals: CountedRefusals | null
-  /** Whether it changes which origins may call, so that the remembered lists must be read again. */
+  /** Whether it changes the allowed CORS origins, so that the cached lists must be reloaded. */
   changes_origins: boolean
-  /** Whether pages of any origin may read it: it is the same for everybody. */
+  /** Whether pages of any origin may read it, since it is the same for everybody. */
   is_readable_from_anywhere: boolean
-  /** Whether it needs the database to answer. */
+  /** Whether it needs the database. */
   needs_database: boolean
   checkParams: Check
   checkQuery: Check
@@ -53,31 +53,31 @@ export type Route = {
   run: Run
 }
 
-/** What a body may contain can depend on who sends it. */
+/** A body check can depend on the caller. */
 type BodyCheck = (body: unknown, caller: Caller) => ReturnType<Check>
 
 type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE"
 type SuccessStatus = 200 | 201 | 204
 
-/** Refused guesses count against what was guessed at, so that whoever guesses has to wait. */
+/** Rejected guesses count against their target, so that whoever keeps guessing has to wait. */
 export type CountedRefusals = {
-  /** What was guessed at; null for another kind of refusal. */
+  /** Returns what was guessed at, or null for any other rejection. */
   against(refusal: ApiError): string | null
-  /** Records the refusal; not called for a body that changes nothing. */
+  /** Records the rejection. Not called for a body that changes nothing. */
   note(context: Context, refusal: ApiError, requestId: string): Promise<void>
 }
 
-/** What was asked, checked against the declaration. */
+/** A request's content, validated against the declaration. */
 type Input<Params extends TProperties, Query extends TObject, Body extends TSchema> = {
   params: Static<TObject<Params>>
   query: Static<Query>
   body: Static<Body>
 }
 
-/** What a success answers. `location` is the address of what was created; `status` overrides the declared one. */
+/** The result of a success. `location` is the URL of a created resource; `status` overrides the declared one. */
 export type Outcome<Response> = { body: Response; location?: string; status?: SuccessStatus }
 
-/** What an open operation answers; `headers`, in lower case, replace those of every answer. */
+/** The result of an open operation; `headers`, in lower case, replace the usual ones. */
 type OpenOutcome<Response> = { body: Response; headers?: Record<string, string> }
 
 type Run = OpenRun | ReadRun | StreamRun | WriteRun
@@ -89,37 +89,36 @@ type OpenRun = {
 
 export type ReadRun = {
   kind: "read"
-  /** Creates what must exist when it is read, in a database transaction of its own. */
+  /** Creates what a read needs to exist, in a database transaction of its own. */
   ensure: Ensure | null
   read(context: Context, caller: Caller, input: AnyInput): Promise<Outcome<unknown>>
 }
 
 type StreamRun = {
   kind: "stream"
-  /** Refusals come before the stream begins. */
+  /** Throws before the stream begins, if at all. */
   open(context: Context, caller: Caller, input: AnyInput, given: StreamGiven): Promise<TextStream>
 }
 
 export type WriteRun = {
   kind: "write"
-  /** Everything that needs the network or takes long, before the database transaction. */
+  /** Does everything that needs the network or takes long, before the database transaction. */
   prepare(context: Context, caller: Caller, input: AnyInput): Promise<unknown>
   isolation: Isolation
-  /** Runs inside the request's one database transaction, more than once if need be. */
+  /** Runs in the request's only database transaction, which may be repeated. */
   write(turn: Turn, asked: Asked<AnyInput, unknown>): Promise<Outcome<unknown>>
 }
 
-/** Where a client that was disconnected continues (`Last-Event-ID`), and the signal that the process stops. */
+/** The `Last-Event-ID` to resume after, and the signal that the process is stopping. */
 type StreamGiven = { last_event_id: string | null; stopping: AbortSignal }
 
 export type Ensure = (context: Context, caller: Caller, requestId: string) => Promise<void>
 
 export type AnyInput = { params: Record<string, string>; query: Record<string, string>; body: unknown }
 
-/** All that a write may need to know. */
 type Asked<Input, Prepared> = Input & { context: Context; caller: Caller; prepared: Prepared }
 
-/** An operation that needs no credential. */
+/** Declares an operation that needs no credential. */
 export function openRoute<Response extends TSchema>(
   declaration: Pick<Route, "operation" | "summary" | "path"> & {
     description?: string
@@ -137,7 +136,7 @@ export function openRoute<Response extends TSchema>(
   return complete({ needs_database: false, ...declared, method: "GET", credentials: [], run })
 }
 
-/** An operation that reads committed rows and changes nothing but what `ensure` creates. */
+/** Declares an operation that reads committed rows and changes nothing except through `ensure`. */
 export function readRoute<
   Response extends TSchema,
   Params extends TProperties = NoProperties,
@@ -161,7 +160,7 @@ export function readRoute<
   })
 }
 
-/** An operation that answers server-sent events as they happen. */
+/** Declares an operation that streams server-sent events. */
 export function streamRoute<Query extends TObject = NoFields>(
   declaration: Described<NoProperties, TSchema> & {
     query?: Query
@@ -177,7 +176,7 @@ export function streamRoute<Query extends TObject = NoFields>(
   return complete({ ...declared, method: "GET", run: { kind: "stream", open: open as StreamRun["open"] } })
 }
 
-/** An operation that changes something, in one database transaction. */
+/** Declares an operation that changes something, in one database transaction. */
 export function writeRoute<
   Response extends TSchema,
   Params extends TProperties = NoProperties,
@@ -192,7 +191,7 @@ export function writeRoute<
     alsoResponse?: Also
     idempotent?: boolean
     body?: Body
-    /** Finds the problems instead of the schema, if that would only say "Expected union value". */
+    /** Replaces the schema's check where that would only report "Expected union value". */
     checkBody?: BodyCheck
     moves_nothing?: (body: unknown) => boolean
     counts_refusals?: CountedRefusals
@@ -238,7 +237,7 @@ type Given = Pick<Route, "operation" | "summary" | "method" | "path" | "credenti
 
 const noFields = Type.Object({}, { additionalProperties: false })
 
-/** Throws unless path and parameters have the same names. */
+/** Fills in defaults. Throws if the path and `params` have different names. */
 function complete(given: Given): Route {
   const named = [...given.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
   if (`${named}` !== `${Object.keys(given.params ?? {})}`)

@@ -8,23 +8,23 @@ import {
 } from "@sinclair/typebox/compiler"
 import { ApiError, type ErrorDetails } from "../platform/errors.ts"
 
-/** Where a value breaks its schema, as a JSON pointer, and how. The message never contains the value. */
+/** Where a value violates its schema, as a JSON pointer, and how. The message never contains the value. */
 type Problem = { path: string; message: string }
 
-/** Finds what is wrong with a value. */
+/** Returns the problems of a value. */
 export type Check = (value: unknown) => Problem[]
 
-/** Compiles a schema at its first use. A schema may word its own refusal with `x-message`. */
+/** Returns a check that compiles the schema on first use. A schema may set its own message with `x-message`. */
 export function checkOf(schema: TSchema): Check {
   let compiled: TypeCheck<TSchema> | undefined
   return (value) => {
-    // Compiling the schemas of all routes would take longer than everything else at start.
+    // Compiling the schemas of all routes would take longer than everything else at startup.
     compiled ??= TypeCompiler.Compile(schema)
     return compiled.Check(value) ? [] : problemsOf(compiled.Errors(value))
   }
 }
 
-/** The same, then a rule that needs a well-formed value; the rule throws its own refusal. */
+/** Returns a check that also applies a rule to well-formed values. The rule throws its own error. */
 export function formThen<Value>(checkForm: Check, rule: (value: Value) => void): Check {
   return (value) => {
     const problems = checkForm(value)
@@ -33,15 +33,15 @@ export function formThen<Value>(checkForm: Check, rule: (value: Value) => void):
   }
 }
 
-/** Throws `validation.failed` when there are problems. */
+/** Throws `validation.failed` if there are problems. */
 export function refuse(problems: Problem[]): void {
   if (problems.length > 0) throw new ApiError("validation.failed", undefined, detailsOf(problems))
 }
 
-/** A body with a thousand mistakes does not get a thousand messages. */
+/** Caps the response to a body with a thousand mistakes. */
 export const mostMessages = 20
 
-/** The first problem at each place, up to `mostMessages`; later ones at the same place follow from it. */
+/** Returns the first problem at each place, up to `mostMessages`; later ones at the same place follow from it. */
 function problemsOf(errors: ValueErrorIterator): Problem[] {
   const problems = new Map<string, string>()
   for (const error of errors) {
@@ -68,7 +68,7 @@ function detailsOf(problems: Problem[]): ErrorDetails {
   return { formErrors, fieldErrors: Object.fromEntries(fieldErrors) }
 }
 
-/** JSON pointer, RFC 6901 section 4. */
+/** Unescapes a step of a JSON pointer (RFC 6901, section 4). */
 function stepOf(step: string): string {
   return step.replaceAll("~1", "/").replaceAll("~0", "~")
 }
@@ -79,7 +79,7 @@ function describe(error: ValueError): Problem {
   return { path: error.path, message: messageOf(error) }
 }
 
-/** For a nullable value, what is wrong with it as the other variant. */
+/** Returns the problem of a nullable value as the type that is not null. */
 function onlyVariant(error: ValueError): ValueError | undefined {
   const variants = (error.schema.anyOf as TSchema[])
     .map((variant, index) => ({ variant, errors: error.errors[index] }))
