@@ -4,14 +4,14 @@ import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value"
 import { type Address, getAddress, isAddress } from "viem"
 import { ConfigError } from "./config-error.ts"
 
-/** A chain in the file of `CHAINS`. Gas is priced in gwei, what a transaction costs in the chain's coin. */
+/** A chain in the file of `CHAINS`. Gas prices are in gwei, costs of transactions in the chain's coin. */
 export type ChainConfig = Omit<Static<typeof chainSettings>, "reason" | "send_url" | "desk_address"> & {
   chain_id: number
   name: string
   factory_address: Address
-  /** The desk that joins work for several collections into one transaction; null where there is none. */
+  /** The desk contract, which joins work for several collections into one transaction; null without one. */
   desk_address: Address | null
-  /** Where transactions are sent instead of `rpc_urls`, such as a private pool; null where there is none. */
+  /** Where transactions are sent instead of `rpc_urls`, such as a private pool; null for `rpc_urls`. */
   send_url: string | null
   max_priority_fee_per_gas_gwei: number
 }
@@ -27,7 +27,7 @@ const someUrls = "a list of http or https URLs"
 const chainSettings = Type.Object(
   {
     name: Type.Optional(Type.String({ minLength: 1, ...wording("a text") })),
-    /** For people: JSON has no comments. */
+    /** A comment for people, since JSON has none. */
     reason: Type.Optional(Type.String(wording("a text"))),
     rpc_urls: Type.Array(webUrl(someUrls), { minItems: 1, ...wording(someUrls) }),
     send_url: Type.Optional(webUrl("an http or https URL")),
@@ -38,19 +38,21 @@ const chainSettings = Type.Object(
     desk_address: Type.Optional(
       Type.String({ pattern: "^0x[0-9a-fA-F]{40}$", ...wording("the address of the deployed desk") }),
     ),
-    /** The number of units from which a batch stores its chips as code: cheaper for many, dearer for few. */
+    /** Batches of at least this many units store their chips as contract code: cheaper for many, dearer for few. */
     chips_as_code_from: Type.Integer({ minimum: 1, default: 11, ...wording("a whole number above 0") }),
-    /** Blocks, including the one with the transaction, after which the API's status changes. */
+    /** Blocks, including the transaction's own, after which the API's status changes. */
     confirmation_depth: blocks(12),
-    /** Blocks after which a transaction is final, unless the chain says itself what is. */
+    /** Blocks after which a transaction is final, unless the chain's own `finalized` block decides. */
     finality_depth: blocks(65),
-    /** Whether the chain's own `finalized` block is asked for. */
+    /** Whether to ask for the chain's `finalized` block. */
     use_finalized_tag: Type.Boolean({ default: false, ...wording("true or false") }),
     block_time_seconds: amount({ default: 12 }),
     max_fee_per_gas_gwei: amount({ default: 500 }),
-    /** The most that a block's producer is offered; not above the one before. */
+    /** The highest tip offered to a block's producer; at most `max_fee_per_gas_gwei`. */
     max_priority_fee_per_gas_gwei: Type.Optional(amount()),
-    /** The most that one transaction may cost, in the chain's coin. Most nodes refuse to pass on one of more than 1. */
+    /**
+     * The highest cost of one transaction, in the chain's coin. Most nodes do not accept one that costs more than 1.
+     */
     max_transaction_cost: amount({ default: 0.9 }),
     coin_symbol: Type.String({
       pattern: "^\\S{1,12}$",
@@ -63,9 +65,9 @@ const chainSettings = Type.Object(
       default: 18,
       ...wording("a whole number from 0 to 36"),
     }),
-    /** Blocks without a receipt after which the lowest open nonce is sent again with higher fees. */
+    /** Blocks without a receipt after which the lowest pending nonce is sent again with higher fees. */
     bump_after_blocks: blocks(4),
-    /** The most blocks whose logs are asked for at once: what the chain's providers take. */
+    /** The most blocks per log query that the chain's providers accept. */
     log_range_blocks: blocks(2_000),
   },
   { additionalProperties: false },
@@ -73,7 +75,7 @@ const chainSettings = Type.Object(
 
 const usualPriorityFeeGwei = 100
 
-/** Reads the file of `CHAINS`, an object with a key for each chain id. Throws `ConfigError`. */
+/** Reads the file of `CHAINS`, an object keyed by chain id. Throws `ConfigError`. */
 export function readChains(path: string): ChainConfig[] {
   const document = readJson(path)
   if (!document || typeof document !== "object" || Array.isArray(document))
@@ -81,7 +83,7 @@ export function readChains(path: string): ChainConfig[] {
   return Object.entries(document).map(([id, settings]) => readChain(path, id, settings))
 }
 
-/** Does not quote the text: it may hold an address with an access key. */
+/** Reads JSON. Errors do not quote the text, which may contain a URL with an access key. Throws `ConfigError`. */
 function readJson(path: string): unknown {
   let text: string
   try {
@@ -123,7 +125,7 @@ function readChain(path: string, id: string, given: unknown): ChainConfig {
   }
 }
 
-/** The given settings with defaults for the rest; of several faults the first is told. */
+/** Returns the settings with defaults filled in. Throws for the first fault. */
 function parse<Schema extends TObject>(
   schema: Schema,
   given: unknown,

@@ -1,43 +1,48 @@
 import type { Address } from "viem"
 import type { TransactionPayload } from "../db/schema.ts"
 
-/** The chains this service is configured for, by chain id. */
+/** The configured chains by chain id. */
 export type Chains = ReadonlyMap<number, Chain>
 
-/** What the services need of one chain. Nothing here is called inside a database transaction, but the pure ones. */
+/** What the services need of one chain. Only the pure functions may be called inside a database transaction. */
 export type Chain = {
   chain_id: number
-  /** The factory that deploys the collections which are created now. */
+  /** The factory for new collections. */
   factory_address: Address
-  /** Where a collection will be, before it is deployed, by what is known of the factory. Pure. */
+  /** Returns the address that a collection's contract will be deployed at. Pure. */
   collectionAddress(collection: { id: string; name: string; symbol: string }): Address
-  /** The lane that deploys and issues a collection, the same as long as the keys are. Pure. */
+  /** Returns the lane that deploys and issues a collection; it stays the same as long as the keys do. Pure. */
   issuanceLaneId(collectionId: string): string
-  /** The lane of a unit's claims and chip replacements, the same as long as the keys are. Pure. */
+  /** Returns the lane of a unit's claims and chip replacements; it stays the same as long as the keys do. Pure. */
   ownershipLaneId(unitId: string): string
-  /** Who owns a serial at the newest block; null while the token is in the service's custody. Throws `ChainUnreachable`. */
+  /** Returns a serial's owner at the newest block; null in the service's custody. Throws `ChainUnreachable`. */
   ownerOf(contract: Address, serial: number): Promise<Address | null>
-  /** The same, with what the serial's next authorization is held to at that block. Throws `ChainUnreachable`. */
+  /**
+   * Returns the owner and what the serial's next authorization must match, at the newest block. Throws
+   * `ChainUnreachable`.
+   */
   ownershipOf(contract: Address, serial: number): Promise<Ownership>
-  /** Whether a collection's contract can announce that its metadata changed. Throws `ChainUnreachable`. */
+  /** Returns whether a collection's contract can announce changed metadata. Throws `ChainUnreachable`. */
   announcesMetadata(contract: Address): Promise<boolean>
-  /** Signs what lets `recipient` claim the serial until the deadline. */
+  /** Signs an authorization for `recipient` to claim the serial until the deadline. */
   authorizeClaim(claim: ClaimAuthorization): Promise<Authorization>
-  /** Signs what lets the owner hand the serial to `recipient` until the deadline. */
+  /** Signs an authorization for the owner to transfer the serial to `recipient` until the deadline. */
   authorizeTransfer(transfer: TransferAuthorization): Promise<Authorization>
 }
 
 export type Ownership = {
   owner: Address | null
-  /** The chip that a claim would lock; of one that is claimed the chip that is locked. */
+  /** The chip that a claim would lock; for a claimed serial, the chip that is locked. */
   chip_id: string
-  /** What the authorization must carry. */
+  /** The nonce that the next authorization must contain. */
   authorization_nonce: number
-  /** Null: the collection takes what this service signs, with no end that is set. */
+  /** When the collection stops accepting this service's signatures; null if no end is set. */
   authorizer_end: AuthorizerEnd | null
 }
 
-/** The last second in which what this service signs is taken, which may be over; `text` is one line for who can mend it. */
+/**
+ * The last second in which this service's signatures are accepted, perhaps past; `text` is a line for who can fix it.
+ */
 export type AuthorizerEnd = { at: Date; text: string }
 
 export type ClaimAuthorization = {
@@ -57,5 +62,5 @@ export type TransferAuthorization = {
   deadline_at: Date
 }
 
-/** The payload for the wallet that may submit it, and the EIP-712 digest by which the chain's logs name it. */
+/** The payload for the wallet that may submit it, and the EIP-712 digest that identifies it in the chain's logs. */
 export type Authorization = { transaction: TransactionPayload; authorization_digest: string }

@@ -1,4 +1,4 @@
-/** A setting that stops the start: one line that names the variable, what is wrong and what it takes. */
+/** A setting that prevents the start. The message is one line: the variable, what is wrong, and what it takes. */
 export class ConfigError extends Error {
   override name = "ConfigError"
 }

@@ -10,46 +10,46 @@ export type Config = {
   host: string
   api_base_url: string
   docs_url: string
-  /** The base of the metadata URLs that tokens on chain give. */
+  /** The base of the metadata URLs in the contracts' `tokenURI`. */
   metadata_base_url: string
   data_dir: string
   /** `sqlite:<path>` or `postgres://…`. */
   database_url: string
   redis_url: string | null
-  /** Where spans are sent by OTLP over HTTP, without the path `/v1/traces`; null: nowhere. */
+  /** Where spans are sent by OTLP over HTTP, without the path `/v1/traces`; null for nowhere. */
   traces_url: string | null
   chains: ChainConfig[]
-  /** One key serves all purposes; of several, the first half claims and replaces chips, the others issue. */
+  /** One key serves all purposes. Of several, the first half claims and replaces chips, the rest deploys and issues. */
   signer_keys: SignerKey[]
   authorizer_key: Hex | null
   service_secret: Secret
   operator_port: number
   operator_host: string
-  /** Required on the operator port; null only where nobody but this machine reaches it. */
+  /** Required on the operator port; null only if that is reachable from this machine alone. */
   operator_token: string | null
   trusted_proxies: number
   rate_limits: RateLimitsConfig
-  /** Days after which events and the records of their deliveries are deleted. */
+  /** Days after which events and their delivery records are deleted. */
   events_kept_days: number
-  /** How many fetches Bun allows this process at once; Bun reads the same variable. */
+  /** How many concurrent fetches Bun allows this process. Bun reads the same variable. */
   fetches_at_once: number
   /** How many effects of one organization may wait for the chain. */
   open_work_limit: number
   log_level: LogLevel
 }
 
-/** This many requests at once, and as many again spread over this many seconds. */
+/** A burst of `requests`, refilled evenly over `seconds`. */
 export type RateLimit = { requests: number; seconds: number }
 
 /**
- * The first three count requests by credential; failed credentials, tap redirects and public metadata count by client,
- * refused values by chip, kept answers by organization.
+ * The first three count requests per credential, publishable keys also per client. Failed credentials, tap redirects
+ * and public metadata count per client, refused values per chip, stored responses per organization.
  */
 type RateLimitsConfig = Record<keyof typeof rateLimitDefaults, RateLimit>
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent"
 
-/** Reads the configuration from the environment, the only place that does. Throws `ConfigError`. */
+/** Reads the configuration from the environment. Throws `ConfigError`. */
 export function loadConfig(environment: Environment): Config {
   const port = integerFrom(environment, "PORT", 3000, 0, 65_535)
   const host = hostFrom(environment, "HOST", "0.0.0.0")
@@ -88,28 +88,28 @@ function apiBaseUrl(environment: Environment): string {
   return baseUrl(hostFrom(environment, "HOST", "0.0.0.0"), integerFrom(environment, "PORT", 3000, 0, 65_535))
 }
 
-/** `METADATA_BASE_URL`, by default below the API's own address. Throws `ConfigError`. */
+/** Returns `METADATA_BASE_URL`, by default a path below the API's own URL. Throws `ConfigError`. */
 export function metadataBaseUrl(environment: Environment): string {
   return webAddress(environment, "METADATA_BASE_URL") ?? `${apiBaseUrl(environment)}/metadata`
 }
 
 export type Environment = Record<string, string | undefined>
 
-/** The variables this process was started with. */
+/** The variables this process was started with. Nothing else reads `process.env`. */
 export const processEnvironment: Environment = process.env
 
-/** Where an embedded service keeps its files. */
+/** Returns the folder where an embedded service keeps its files. */
 export function dataDirOf(environment: Environment): string {
   return resolve(environment.DATA_DIR || "./data")
 }
 
-/** The address callers use when nothing else is configured; a server on all interfaces is reached as localhost. */
+/** Returns the URL of a server that has no other configured. A server on all interfaces is called `localhost`. */
 export function baseUrl(host: string, port: number): string {
   const name = host === "0.0.0.0" || host === "::" ? "localhost" : host
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
-/** A whole number among the variables. Throws `ConfigError`. */
+/** Reads a whole number from a variable. Throws `ConfigError`. */
 export function integerFrom(
   environment: Environment,
   name: string,
@@ -135,7 +135,7 @@ function hostFrom(environment: Environment, name: string, fallback: string): str
   )
 }
 
-/** Not quoted if it is wrong: it may hold a password. */
+/** Reads an optional URL. Errors do not quote it, since it may contain a password. Throws `ConfigError`. */
 function webAddress(environment: Environment, name: string): string | null {
   const text = environment[name]
   if (!text) return null
@@ -146,10 +146,10 @@ function webAddress(environment: Environment, name: string): string | null {
 
 function databaseUrl(environment: Environment, dataDir: string): string {
   const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`
-  // Each connection would have a database of its own in memory.
+  // Every connection would have an in-memory database of its own.
   if (/^sqlite:.+/.test(text) && text !== "sqlite::memory:") return text
-  // An empty host tells node-postgres of a Unix socket: postgres://user@/database?host=/folder. If any % is no escape,
-  // node-postgres takes all of them literally.
+  // An empty host means a Unix socket to node-postgres: postgres://user@/database?host=/folder. If any % is not a valid
+  // escape, node-postgres takes all of them literally.
   const isReadable = /%(?![0-9a-f]{2})/i.test(text) || isPercentEncoded(text)
   const isPostgres = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text.replace("@/", "@localhost/"))
   if (isPostgres && isReadable && !endsInPassword(text)) return text
@@ -168,12 +168,12 @@ function redisUrl(environment: Environment): string | null {
 
 const signsOfPasswords = "with % # / ? and spaces in a password written as %25 %23 %2F %3F and %20"
 
-/** Whether a sign in the password ends its address: then user and password are read as host and port. */
+/** Returns whether a character in the password ends the authority, so that user and password parse as host and port. */
 function endsInPassword(text: string): boolean {
   return /^\w+:\/\/[^@/?#]*([/#][^@?]*|\?[^@=]*)@/.test(text)
 }
 
-/** Whether each % begins a valid escape; otherwise decoding the address fails. */
+/** Returns whether every % starts a valid escape, without which the URL cannot be decoded. */
 function isPercentEncoded(text: string): boolean {
   try {
     decodeURIComponent(text)
@@ -212,17 +212,17 @@ function operatorToken(environment: Environment, operatorHost: string): string |
   )
 }
 
-/** Whether a host name or address leads to this machine only. */
+/** Returns whether a host name or IP address refers to this machine only. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/** Whether callers reach the API on this machine only, as a service that is tried out. */
+/** Returns whether only this machine reaches the API, as when the service is being tried out. */
 export function isOnThisMachine({ api_base_url }: Pick<Config, "api_base_url">): boolean {
   return isLoopback(new URL(api_base_url).hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** "200/2" is 100 a second with bursts of 200. No fewer answers are kept than an API key may ask for. */
+/** "200/2" allows bursts of 200 and 100 a second. An API key may store as many responses as it may send requests. */
 const rateLimitDefaults = {
   api_key: { variable: "RATE_LIMIT_API_KEY", text: "200/2" },
   session_token: { variable: "RATE_LIMIT_SESSION_TOKEN", text: "20/4" },

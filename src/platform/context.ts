@@ -5,34 +5,34 @@ import type { Config } from "./config.ts"
 import type { Log } from "./log.ts"
 import type { Tracing } from "./tracing.ts"
 
-/** What functions need from the world around them; made once, in the composition root. */
+/** What functions need from outside; created once, in the composition root. */
 export type Context = {
   config: Config
   db: Database
-  /** The only clock for the time of day. It may be wrong, and be set right. */
+  /** The only clock for the time of day. It may be wrong and be corrected. */
   clock: () => Date
-  /** Milliseconds that never go back, whatever happens to the clock: for ages in memory. */
+  /** Milliseconds of a monotonic clock, for ages kept in memory. */
   steadyClock: () => number
   chains: Chains
   wake: (queue: string) => void
-  /** Calls `callback` whenever a queue is woken, until the answered function is called. */
+  /** Calls `callback` whenever a queue is woken. Returns a function that stops this. */
   onWake: (queue: string, callback: () => void) => () => void
-  /** Puts what happened into the feed of events. */
+  /** Adds what happened to the event feed. */
   tell: Tell
   log: Log
   tracing: Tracing
-  /** The keys of this service that lack their role on a chain, as last checked. */
+  /** Returns the keys of this service that lack their role on a chain, as last checked. */
   keyFaults: () => readonly KeyFault[]
 }
 
-/** `text`: one line for whoever can fix it. */
+/** `text` is one line for whoever can fix it. */
 export type KeyFault = {
   chain_id: number
   variable: "AUTHORIZER_KEY" | "SIGNER_KEYS" | "CHAINS"
   text: string
 }
 
-/** Runs `work` in one database transaction that has one time and one cause. `work` may run more than once. */
+/** Runs `work` in one database transaction with one time and one cause. `work` may run more than once. */
 export function inTurn<T>(
   context: Context,
   requestId: string | null,

@@ -2,12 +2,12 @@ import { hash, randomBytes } from "node:crypto"
 import { crc32 } from "node:zlib"
 import type { CredentialKind } from "./caller.ts"
 
-/** A credential at its issuance: `token` is shown once, `hash` is what is stored, `hint` tells keys apart in lists. */
+/** A new credential: `token` is shown once, `hash` is stored, and `hint` distinguishes keys in lists. */
 type NewCredential = { token: string; hash: string; hint: string }
 
 /**
- * A new credential: the kind's prefix, 33 random base62 characters (196 bits) and a checksum of 6, so that a
- * mistyped one costs no look-up.
+ * Creates a credential: the kind's prefix, 33 random base62 characters (196 bits) and a checksum of 6, so that a
+ * mistyped one needs no look-up.
  */
 export function newCredential(kind: CredentialKind): NewCredential {
   const body = prefixes[kind] + randomCharacters(RANDOM_LENGTH)
@@ -15,12 +15,12 @@ export function newCredential(kind: CredentialKind): NewCredential {
   return { token, hash: hashOf(token), hint: `${prefixes[kind]}…${token.slice(-HINT_LENGTH)}` }
 }
 
-/** The kind a bearer token claims to be, by its prefix alone; null for anything else, a JWT included. */
+/** Returns the kind that a bearer token has by its prefix alone; null for anything else, such as a JWT. */
 export function kindOf(token: string): CredentialKind | null {
   return kinds.find((kind) => token.startsWith(prefixes[kind])) ?? null
 }
 
-/** Whether the token has a known prefix, the length and alphabet of its kind, and a right checksum. */
+/** Returns whether the token has a known prefix, the length and alphabet of its kind, and a correct checksum. */
 export function isWellFormed(token: string): boolean {
   const kind = kindOf(token)
   if (!kind) return false
@@ -30,7 +30,7 @@ export function isWellFormed(token: string): boolean {
   return token.slice(-CHECKSUM_LENGTH) === checksumOf(token.slice(0, -CHECKSUM_LENGTH))
 }
 
-/** What is stored of a token: its SHA-256 in hexadecimal. With 196 random bits in it, no salt is needed. */
+/** Returns a token's SHA-256 in hexadecimal, which is stored. With 196 random bits, no salt is needed. */
 export function hashOf(token: string): string {
   return hash("sha256", token, "hex")
 }
@@ -49,7 +49,7 @@ const HINT_LENGTH = 4
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const REJECTED_FROM = 256 - (256 % ALPHABET.length)
 
-/** Bytes from which the remainder would favour some characters are drawn anew. */
+/** Redraws bytes for which the remainder would favour some characters. */
 function randomCharacters(length: number): string {
   let text = ""
   while (text.length < length)
@@ -58,7 +58,7 @@ function randomCharacters(length: number): string {
   return text
 }
 
-/** CRC-32 (ISO 3309) of the prefix and the random characters, as six base62 digits. */
+/** Returns the CRC-32 (ISO 3309) of the prefix and the random characters, as six base62 digits. */
 function checksumOf(body: string): string {
   let rest = crc32(body)
   let digits = ""

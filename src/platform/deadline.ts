@@ -1,5 +1,6 @@
 /**
- * The answer, if it comes in time; otherwise throws what `tooLate` says or makes. A late answer or failure is ignored.
+ * Resolves or rejects like `answer`, or after the time rejects with `tooLate`, a message or a function that makes the
+ * error. A late result or error is ignored.
  */
 export async function within<T>(
   answer: Promise<T>,

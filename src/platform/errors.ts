@@ -7,10 +7,10 @@ const all = { ...requestErrors, ...thingErrors, ...ownershipErrors, ...internalE
 
 export type ErrorCode = keyof typeof all
 
-/** Every error code that a caller can meet, in the order in which people are shown them. */
+/** Every error code of the API, in the order of the documentation. */
 export const errorCatalogue: Record<ErrorCode, ErrorEntry<ErrorCode>> = all
 
-/** A refusal that the caller can act on. The message defaults to the code's title and never holds a secret. */
+/** An error that the caller can act on. The message defaults to the code's title and never contains a secret. */
 export class ApiError extends Error {
   override name = "ApiError"
   constructor(
@@ -22,12 +22,14 @@ export class ApiError extends Error {
   }
 }
 
-/** A refusal that no waiting ends, though others with its code pass by themselves: nobody is told to retry. */
+/**
+ * An error that waiting does not end, although its code is usually temporary. The response does not suggest a retry.
+ */
 export class LastingRefusal extends ApiError {
   override name = "LastingRefusal"
 }
 
-/** A refusal that ends by itself: how long it will last at the most. */
+/** An error that ends by itself, in `milliseconds_left` at the latest. */
 export class TooSoon extends ApiError {
   override name = "TooSoon"
   constructor(
@@ -41,12 +43,12 @@ export class TooSoon extends ApiError {
 
 export type ErrorDetails = { formErrors: string[]; fieldErrors: Record<string, string[]> }
 
-/** `validation.failed` for one top-level field. */
+/** Returns `validation.failed` for one top-level field. */
 export function fieldError(field: string, message: string): ApiError {
   return new ApiError("validation.failed", undefined, { formErrors: [], fieldErrors: { [field]: [message] } })
 }
 
-/** `validation.failed` for the request as a whole. */
+/** Returns `validation.failed` for the request as a whole. */
 export function formError(message: string): ApiError {
   return new ApiError("validation.failed", undefined, { formErrors: [message], fieldErrors: {} })
 }

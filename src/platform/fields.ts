@@ -8,24 +8,24 @@ const REDIRECT_LENGTH = 2_048
 const ATTRIBUTES_BYTES = 16 * 1_024
 const ATTRIBUTES_LEVELS = 8
 
-/** No control characters and no half of a surrogate pair, whether or not a validator reads it as Unicode. */
+/** Excludes control characters and lone surrogates, whether or not a validator matches by code point. */
 const printable = "[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]"
 
-/** The same, for other regular expressions: half a surrogate pair cannot be written in JSON that is UTF-8. */
+/** The documented pattern, for other regular expression engines: JSON in UTF-8 cannot contain a lone surrogate. */
 const shownPrintable = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
 
-// Schemas say of themselves what the OpenAPI document tells: `title` names a component, `description` a field.
-// `x-open` names a component with the words that are known today of a text that may be another one tomorrow.
-// `x-shown` is what it shows instead of a keyword, or with a `type` instead of all; `x-message` words a refusal.
+// Schemas carry what the OpenAPI document says: `title` names a component, and `description` explains a field. `x-open`
+// names the component that lists today's known values of an extensible string. `x-shown` replaces keywords in the
+// document, or all of them if it has a `type`. `x-message` is the validation message.
 
-/** The schema with a meaning of its own in one place. */
+/** Returns the schema with a description for one place. */
 export function described<Schema extends TSchema>(schema: Schema, description: string): Schema {
   return { ...schema, description }
 }
 
 /**
- * Text of `most` code points at most, at least one, without control characters. The pattern counts them, as JSON
- * Schema does by `maxLength`, for which the validator would count UTF-16 units.
+ * Returns a schema for 1 to `most` code points without control characters. The pattern counts code points, as JSON
+ * Schema's `maxLength` does; the validator's own `maxLength` would count UTF-16 units.
  */
 export function text(most: number, description: string) {
   return Type.String({
@@ -39,7 +39,7 @@ export function text(most: number, description: string) {
 export const name = text(TEXT_LENGTH, "A name for people.")
 export const externalId = text(TEXT_LENGTH, "Your own id, unique within the organization.")
 
-/** An id in either case; it is compared and returned in lower case. */
+/** An id in either case. It is compared and returned in lower case. */
 export const id = Type.String({
   pattern: uuidForm.source,
   description: "The id.",
@@ -49,28 +49,25 @@ export const id = Type.String({
 export const unitId = described(id, "The unit's id.")
 export const collectionId = described(id, "The collection's id.")
 
-/** A chip id in either case; it is returned in upper case. */
+/** A chip id in either case. It is returned in upper case. */
 export const chipId = Type.String({
   pattern: chipIdForm.source,
   description: "The chip's id: ten hexadecimal digits. Either case is accepted; responses have upper case.",
   "x-message": "must be 10 hexadecimal digits",
 })
 
-/** The one-time value of a chip's URL. */
 export const e = Type.String({
   pattern: "^[0-9A-F]{32}$",
   description: "The one-time value in the tap URL.",
   "x-message": "must be 32 upper-case hexadecimal digits",
 })
 
-/** The verification code of a chip's URL. */
 export const c = Type.String({
   pattern: "^[0-9A-F]{16}$",
   description: "The verification code in the tap URL, if it has one.",
   "x-message": "must be 16 upper-case hexadecimal digits",
 })
 
-/** Encrypted file content of a chip's URL. */
 export const enc = Type.String({
   pattern: "^[0-9A-F]{32}$",
   description: "The encrypted file content in the tap URL, if it has one: the status of the tamper wire.",
@@ -79,7 +76,7 @@ export const enc = Type.String({
 
 export const isTest = Type.Boolean({ description: "Whether this is a test chip, which has no hardware." })
 
-/** Its form is checked by `canonicalRedirect`. */
+/** `canonicalRedirect` checks its form. */
 export const redirectUrl = Type.String({
   minLength: 1,
   maxLength: REDIRECT_LENGTH,
@@ -97,7 +94,7 @@ const DESCRIPTION_LENGTH = 2_000
 const METADATA_ENTRIES = 50
 const METADATA_BYTES = 8 * 1_024
 
-/** Text of several lines, which may be empty. */
+/** Text of several lines, perhaps empty. */
 export const description = Type.String({
   pattern: `^(?:${printable}|[\\n\\r\\t]){0,${DESCRIPTION_LENGTH}}$`,
   description: "A public description, shown by the token: at most 2,000 characters.",
@@ -105,7 +102,7 @@ export const description = Type.String({
   "x-shown": { maxLength: DESCRIPTION_LENGTH },
 })
 
-/** Its form is checked by `canonicalImage`. */
+/** `canonicalImage` checks its form. */
 export const imageUrl = Type.String({
   minLength: 1,
   maxLength: REDIRECT_LENGTH,
@@ -130,11 +127,10 @@ export const metadata = Type.Record(Type.String(), metadataValue, {
   },
 })
 
-/** A network's EIP-155 chain id. */
 export const chainId = Type.Integer({
   minimum: 1,
   description: "The network, by its EIP-155 chain id.",
-  // Ids of real networks pass 32 bits, which generated clients of some languages take where nothing is said.
+  // Ids of real networks exceed 32 bits, which some client generators use for integers without a format.
   "x-shown": { format: "int64" },
 })
 
@@ -147,18 +143,18 @@ export const createdAt = described(instant, "When it was created.")
 export const updatedAt = described(instant, "When it last changed.")
 export const expiresAt = described(instant, "When it expires.")
 
-/** A value that may be null; its key is there all the same. */
+/** Returns a schema for a value that may be null. The key is present even then. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
   const { description } = schema
   return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 }
 
-/** A text as answers show it, without the checks of input. */
+/** Returns the schema of a text in responses, without the checks for requests. */
 export function shown(field: TSchema) {
   return nullable(Type.String({ description: field.description ?? "" }))
 }
 
-/** One of the words of a list. */
+/** Returns a schema for one of these values. */
 export function oneOf<const Words extends readonly string[]>(words: Words, description: string) {
   return Type.Unsafe<Words[number]>(
     Type.Union(
@@ -168,12 +164,12 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
   )
 }
 
-/** A word in an answer that may be a new one tomorrow; `component` lists those known today. */
+/** Marks a string in responses as extensible; `component` lists the values known today. */
 export function extensible<Schema extends TSchema>(schema: Schema, component: string): Schema {
   return { ...schema, "x-open": component }
 }
 
-/** Where something stands: every word with its meaning, which is shown wherever the field is. */
+/** Returns a schema for statuses, whose description explains every value. */
 export function status<const Words extends readonly string[]>(
   words: Words,
   meanings: Record<Words[number], string>,
@@ -182,7 +178,7 @@ export function status<const Words extends readonly string[]>(
   return oneOf(words, `The status. ${lines.join(" ")}`)
 }
 
-/** An id in a path: anything that is not a UUID is simply not found. */
+/** Returns the schema of an id in a path. What is not a UUID is accepted here and then not found. */
 export function pathId(description: string) {
   return Type.String({
     description,
@@ -191,14 +187,13 @@ export function pathId(description: string) {
   })
 }
 
-/** A chip id in a path. */
 export const pathChipId = {
   ...chipId,
   "x-case": "upper",
   "x-shown": { type: "string", pattern: chipIdForm.source },
 }
 
-/** An EVM address in a response, checksummed. */
+/** An EVM address with checksum, in a response. */
 export const address = Type.String({ pattern: "^0x[0-9a-fA-F]{40}$" })
 
 export const transactionHash = nullable(
@@ -208,7 +203,6 @@ export const transactionHash = nullable(
   }),
 )
 
-/** Why something failed for good. */
 export const failure = nullable(
   Type.Object(
     {
@@ -224,35 +218,35 @@ export const failure = nullable(
   ),
 )
 
-/** The id in lower case. Throws `validation.failed` on the field when it is not a UUID. */
+/** Returns the id in lower case. Throws `validation.failed` on the field if it is not a UUID. */
 export function canonicalId(text: string, field: string): string {
   const id = parseId(text)
   if (!id) throw fieldError(field, "must be a UUID")
   return id
 }
 
-/** The chip id in upper case. Throws `validation.failed` on the field when it has another form. */
+/** Returns the chip id in upper case. Throws `validation.failed` on the field if it has another form. */
 export function canonicalChipId(text: string, field = "chip_id"): string {
   const chipId = parseChipId(text)
   if (!chipId) throw fieldError(field, "must be 10 hexadecimal digits")
   return chipId
 }
 
-/** Checks a name that operators give, which no request schema has checked. Throws `validation.failed`. */
+/** Checks a name given by an operator, which no request schema has validated. Throws `validation.failed`. */
 export function requireName(field: string, text: string): void {
   if (!Value.Check(name, text))
     throw fieldError(field, "must have 1 to 256 characters, without control characters")
 }
 
 /**
- * A redirect URL as it is stored and shown: absolute, `https:`, or `http:` on this very machine, at most 2,048
- * characters before and after. Null stays null. Throws `validation.failed` on the field.
+ * Returns a redirect URL as stored and shown. It must be absolute, with `https:` (or `http:` on this machine), and have
+ * at most 2,048 characters before and after. Null stays null. Throws `validation.failed` on the field.
  */
 export function canonicalRedirect(address: string | null, field = "redirect_url"): string | null {
   return address === null ? null : canonicalUrl(address, field, ["localhost", "127.0.0.1"])
 }
 
-/** The same for a picture, which others could not see on this machine. */
+/** Does the same for an image, which others could not load from this machine. */
 export function canonicalImage(address: string | null, field = "image_url"): string | null {
   return address === null ? null : canonicalUrl(address, field, [])
 }
@@ -273,8 +267,8 @@ function canonicalUrl(address: string, field: string, plainHosts: string[]): str
 }
 
 /**
- * Limits attributes to 16 KiB as JSON and 8 levels, and to what both databases can store: no NUL, no half of a
- * surrogate pair, no number beyond a double. Throws `validation.failed` on the field.
+ * Limits attributes to 16 KiB as JSON and 8 levels, and to what both databases can store: no NUL, no lone surrogates,
+ * no numbers beyond a double. Throws `validation.failed` on the field.
  */
 export function checkAttributes(attributes: Record<string, unknown> | null, field = "attributes"): void {
   if (attributes === null) return
@@ -283,7 +277,9 @@ export function checkAttributes(attributes: Record<string, unknown> | null, fiel
     throw fieldError(field, "must be at most 16 KiB as JSON")
 }
 
-/** Limits metadata to 50 entries and 8 KiB as JSON, of text that every reader can show. Throws `validation.failed`. */
+/**
+ * Limits metadata to 50 entries and 8 KiB as JSON, and to printable names and plain values. Throws `validation.failed`.
+ */
 export function checkMetadata(metadata: Record<string, unknown> | null, field = "metadata"): void {
   if (metadata === null) return
   const names = Object.keys(metadata)
@@ -291,7 +287,7 @@ export function checkMetadata(metadata: Record<string, unknown> | null, field = 
     throw fieldError(field, `must have at most ${METADATA_ENTRIES} entries`)
   if (names.some((name) => !namePattern.test(name)))
     throw fieldError(field, `must have names of 1 to ${TEXT_LENGTH} characters, without control characters`)
-  // A record's schema skips values whose name has a line separator.
+  // The schema of a record skips values whose name contains a line separator.
   if (!Object.values(metadata).every((value) => Value.Check(metadataValue, value)))
     throw fieldError(field, metadataValueRule)
   checkValue(metadata, 1, field)

@@ -3,15 +3,15 @@ import { accessSync, constants, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 
 /**
- * Locks a file for this process; the operating system unlocks it when the process ends. Returns how to unlock it, or
- * null if another process held it all that time. Throws where the file cannot be written.
+ * Locks a file for this process. The operating system releases it when the process ends. Returns a function that
+ * unlocks it, or null if another process still held it after the time. Throws if the file cannot be written.
  */
 export function takeFile(path: string, patienceMilliseconds: number): (() => void) | null {
   mkdirSync(dirname(path), { recursive: true })
-  // SQLite is the file lock at hand.
+  // An exclusive SQLite transaction serves as a portable file lock.
   const file = new Database(path)
   try {
-    // A read-only file opens, too, but would lock nobody out.
+    // SQLite also opens a read-only file, but the lock would exclude nobody.
     accessSync(path, constants.W_OK)
     file.run(`PRAGMA busy_timeout = ${patienceMilliseconds}`)
     file.run("BEGIN EXCLUSIVE")

@@ -1,12 +1,12 @@
 import { createServer } from "node:net"
 import type { Environment } from "./config.ts"
 
-/** The environment with a free port in place of `PORT=0`, which no address that the service shows could hold. */
+/** Returns the environment with a free port in place of `PORT=0`, which the service could not show in its URLs. */
 export async function withFreePort(environment: Environment): Promise<Environment> {
   return environment.PORT === "0" ? { ...environment, PORT: String(await freePort()) } : environment
 }
 
-/** A port that nobody listens on now. */
+/** Returns a port of 127.0.0.1 that is free right now. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => {

@@ -1,23 +1,23 @@
 import { raw, html as template } from "hono/html"
 
-/** HTML that is whole and safe, such as `html` makes; `String(markup)` is its text. */
+/** Complete, safe HTML as made by `html`; `String(markup)` is its text. */
 export type Markup = { readonly isEscaped: true }
 
-/** What may be put into `html`: text is escaped, lists are joined, null and false show nothing. */
+/** What `html` can interpolate: text is escaped, lists are joined, null, undefined and false render nothing. */
 export type Shown = string | number | null | undefined | false | Markup | Shown[]
 
-/** Builds HTML by Hono's template, which escapes everything put into it that is not HTML itself. */
+/** Builds HTML with Hono's template, which escapes everything interpolated that is not HTML itself. */
 export function html(parts: TemplateStringsArray, ...shown: Shown[]): Markup {
-  // A promise, which the template could wait for, is not among what may be shown.
+  // The template returns a promise only for promises, which `Shown` excludes.
   return template(parts, ...shown) as Markup
 }
 
-/** HTML made elsewhere in this program, such as a drawing; never anything that came from outside. */
+/** Marks markup made by this program, such as a drawing, as safe. Never use it for anything from outside. */
 export function trusted(markup: string): Markup {
   return raw(markup)
 }
 
-/** A whole page: what every page has in common, with what this one has in its head and body. */
+/** Returns a complete page from its title and the parts of its head and body. */
 export function webPage({ title, head, body }: { title: string; head: Markup; body: Markup }): string {
   return String(html`<!doctype html>
 <html lang="en">

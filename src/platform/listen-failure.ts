@@ -1,16 +1,16 @@
 import { StartError } from "./start-error.ts"
 
-/** Where a process was to listen, in the words of the settings. */
+/** Where a process was told to listen, in terms of its settings. */
 type Place = {
   /** Such as "port 9090 for operators". */
   port: string
-  /** How it gets another port, such as "set PORT to another one". */
+  /** How to choose another port, such as "set PORT to another one". */
   another: string
-  /** What sets the host; left out where nothing does. */
+  /** The variable that sets the host, if any. */
   host?: { variable: string; value: string }
 }
 
-/** Why a process cannot listen: a `StartError` where its operator can fix it, else the error itself. */
+/** Explains why a process cannot listen. Returns a `StartError` if its operator can fix it, else the error itself. */
 export function listenFailure(error: unknown, { port, another, host }: Place): unknown {
   const { code = "" } = error as NodeJS.ErrnoException
   if (code === "EADDRINUSE") return new StartError(`${port} is in use; free it, or ${another}`)
@@ -22,5 +22,5 @@ export function listenFailure(error: unknown, { port, another, host }: Place): u
   )
 }
 
-/** Bun reports an unknown name as an invalid argument or as not found, on some machines like a missing file. */
+/** Bun reports an unknown host name as an invalid argument or as not found; on some machines as a missing file. */
 const wrongHost = ["EADDRNOTAVAIL", "EAFNOSUPPORT", "EINVAL", "ENOENT", "ENOTFOUND"]

@@ -14,8 +14,8 @@ export type Log = {
 type Fields = Record<string, unknown>
 
 /**
- * Logs one JSON line for each event to standard error, or readable lines to a terminal. The caller names the fields:
- * never a request's body or headers.
+ * Creates a log that writes one JSON line per entry to standard error, or readable lines to a terminal. The caller
+ * chooses the fields: never a request's body or headers.
  */
 export function createLog(level: LogLevel): Log {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" }
@@ -24,9 +24,7 @@ export function createLog(level: LogLevel): Log {
 
 const standardError = 2
 
-/**
- * Opens a pipe once more, non-blocking, so that no write waits for its reader; where that fails, it is used as it is.
- */
+/** Reopens a pipe as non-blocking, so that no write waits for its reader. If that fails, uses it as it is. */
 function openStandardError(): number {
   try {
     if (!fstatSync(standardError).isFIFO()) return standardError
@@ -36,7 +34,7 @@ function openStandardError(): number {
   }
 }
 
-/** Pino's numbers: graver is greater. */
+/** Pino's levels: the more severe, the greater. */
 const warnLevel = 40
 const errorLevel = 50
 const batchMilliseconds = 20
@@ -46,15 +44,15 @@ const muchMilliseconds = 500
 const exitMilliseconds = 5_000
 
 /**
- * Writes lines in batches, at most 20 ms late; single writes would cost more than what they tell about. Errors are
- * written at once, and everything before the process ends, unless it is killed. A slow reader is waited for by errors,
- * and once a megabyte waits; a reader that takes nothing for half a second no more: then lines beyond a megabyte are
- * dropped and counted.
+ * Writes lines in batches, at most 20 ms late, since single writes would cost too much. Errors are written at once, and
+ * pending lines at exit, unless the process is killed. Errors wait for a slow reader, and so does everything once 1 MiB
+ * is pending. A reader that takes nothing for half a second is no longer waited for: until it reads again, lines beyond
+ * 1 MiB are dropped and counted.
  */
 function inBatches(file: number) {
   let text = ""
   let leftOut = 0
-  /** What the reader did not take; trying again with each line would cost too much. */
+  /** Characters that the reader did not accept. Retrying with every line would cost too much. */
   let left = 0
   let isRead = true
   let timer: Timer | undefined
@@ -86,7 +84,7 @@ function inBatches(file: number) {
     timer ??= setTimeout(flush, batchMilliseconds, 0).unref()
   }
 
-  /** Answers whether there is room for the line. */
+  /** Returns whether the line was added. */
   function add(line: string): boolean {
     if (!isRead && text.length >= mostCharacters) {
       leftOut += 1
@@ -124,12 +122,12 @@ function lineOnLeftOut(lines: number): string {
   return `{"level":${warnLevel}${time},"message":"nobody read the log: ${lines} lines are left out here"}\n`
 }
 
-/** How many bytes the file took; none where its reader is slow or gone. */
+/** Returns how many bytes were written: none if the reader is slow, all if it is gone. */
 function writeSome(file: number, bytes: Buffer): number {
   try {
     return writeSync(file, bytes)
   } catch (error) {
-    // Nobody reads the log any more, which is no reason to end.
+    // The reader has closed the log, which is no reason to exit.
     if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return bytes.length
     return 0
   }
@@ -146,7 +144,7 @@ function readable() {
   })
 }
 
-/** A request in one short line; of anything else, its words and then its fields. */
+/** Formats a request as one short line, and anything else as its message followed by its fields. */
 export function readableLine(line: Fields): string {
   const { message, level: _level, time: _time, ...fields } = line
   if (message !== "request") {
@@ -158,7 +156,7 @@ export function readableLine(line: Fields): string {
   return words.filter(Boolean).join(" ")
 }
 
-/** An error as a log line may show it: its name and message, without parameters of statements. */
+/** Returns an error for a log line: name and message, without a statement's parameters. */
 export function loggable(error: unknown): { error: string } {
   const cause = driverError(error)
   return { error: cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause) }

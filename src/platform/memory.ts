@@ -1,8 +1,8 @@
 const GROWTH_BYTES = 2 * 1_024 * 1_024
 
 /**
- * Frees what a page of rows left behind, if it is much. Long commands call it after each page: left alone, the
- * collector lets a heap of 20 MB grow by 40 before it runs, and by far more while statements are built.
+ * Frees what a page of rows left behind, if the process has grown by 2 MiB. Long commands call it after each page: by
+ * itself the collector lets a heap of 20 MB grow by 40 MB, and far more while statements are built.
  */
 export function collectGarbage(): void {
   if (process.memoryUsage.rss() < settledBytes + GROWTH_BYTES) return
@@ -10,5 +10,5 @@ export function collectGarbage(): void {
   settledBytes = process.memoryUsage.rss()
 }
 
-/** What the process held after the last collection. */
+/** The process's memory after the last collection. */
 let settledBytes = 0

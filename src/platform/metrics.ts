@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
 
-/** What this process counts and measures, beside what is read from elsewhere when somebody asks. */
+/** What this process counts and measures itself. Other metrics are read on request from elsewhere. */
 export const registry = new Registry()
 
 const requests = new Counter({
@@ -37,7 +37,7 @@ new Gauge({
   },
 })
 
-/** Counts one answered request; `operation` is null for a path that leads nowhere. */
+/** Counts one request with its response; `operation` is null for an unknown path. */
 export function countRequest(request: {
   operation: string | null
   status: number

@@ -1,4 +1,4 @@
-/** Parts of at most `size`, in order, taken from `all` one at a time. */
+/** Yields parts of at most `size` elements, in order, taking them from `all` one at a time. */
 export function* partsOf<T>(all: Iterable<T>, size: number): Generator<T[]> {
   let part: T[] = []
   for (const each of all) {

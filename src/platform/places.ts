@@ -1,17 +1,17 @@
 import { within } from "./deadline.ts"
 
 /**
- * Limits what is under way at the same time, fairly. Nobody takes a place who already has as many as are free: so the
- * next finds some, and greedy holders end up equal. A part of a holder, as an endpoint of an organization, takes none
- * once it has as many as the whole could still take.
+ * Limits concurrency fairly. A holder gets a place only while more places are free than it has: others always find
+ * some, and greedy holders end up equal. A holder within another, such as an endpoint of an organization, gets one only
+ * while it has fewer than the outer one could still take.
  */
 export type Places = {
   /**
-   * Takes a place for the last of `holders`, which is part of those before. Returns how to leave it, or null without
-   * room.
+   * Takes a place for the last of `holders`, each of which is part of the one before. Returns a function that gives the
+   * place back, or null if there is no room.
    */
   take(holders: string[]): Leave | null
-  /** The same as soon as there is room. Throws what `tooLate` makes after the time. */
+  /** Takes a place as soon as there is room. Throws `tooLate()` after the time. */
   enter(holders: string[], milliseconds: number, tooLate: () => Error): Promise<Leave>
 }
 
@@ -56,7 +56,7 @@ export function createPlaces(all: number): Places {
 }
 
 /**
- * The shares of the fetches that Bun allows a process at once; the rest is for all else. More would wait inside Bun,
- * behind everybody's, while its time runs.
+ * The shares of the concurrent fetches that Bun allows a process; the remainder is for everything else. Fetches beyond
+ * the limit would queue inside Bun, behind all others, while their timeouts run.
  */
 export const shares = { chains: 1 / 2, webhooks: 3 / 8 }

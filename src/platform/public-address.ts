@@ -2,12 +2,12 @@ import { dns } from "bun"
 import ipaddr from "ipaddr.js"
 import { type Config, isLoopback, isOnThisMachine } from "./config.ts"
 
-/** Finds every address of a host name. */
+/** Returns every IP address of a host name. */
 export type Resolve = (host: string) => Promise<string[]>
 
 /**
- * Resolves as the machine does, IPv4 first, but not on the process's few threads, where silent name servers would block
- * all others.
+ * Resolves like the machine, IPv4 first, but with c-ares instead of the process's few threads, where silent name
+ * servers would block everything else.
  */
 export const resolveHost: Resolve = async (host) => {
   const found = await dns.lookup(host, { backend: "c-ares" })
@@ -20,9 +20,9 @@ export class AddressRefused extends Error {
 }
 
 /**
- * The addresses of a URL's host now, all of which may be connected to. One that is not publicly routable (RFC 6890)
- * refuses the host, as a name's answers may change; loopback is accepted with `allowLoopback`. Throws `AddressRefused`,
- * or what `resolve` throws.
+ * Returns the current IP addresses of a URL's host. Rejects the host if any is not publicly routable (RFC 6890), since
+ * a name's addresses may change; `allowLoopback` also accepts loopback. Throws `AddressRefused` or what
+ * `resolve` throws.
  */
 export async function checkedAddresses(
   hostname: string,
@@ -37,14 +37,14 @@ export async function checkedAddresses(
 }
 
 /**
- * Whether a URL may lead to this machine: a plain http one that says so itself, where the service runs locally. A name
- * that merely resolves here is somebody else's to change.
+ * Returns whether a URL may lead to this machine: only if it is plain http with a loopback host, and the service runs
+ * locally. A name that merely resolves to this machine is under somebody else's control.
  */
 export function mayBeLocal(config: Config, { protocol, hostname }: URL): boolean {
   return protocol === "http:" && isOnThisMachine(config) && isLoopback(hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** Of IPv6 only allocated addresses (2000::/3) are public, without those that stand for something else. */
+/** Returns whether an IP address is public. In IPv6 those are in 2000::/3, except the special-purpose ranges. */
 function isPublic(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
   const address = ipaddr.process(text)

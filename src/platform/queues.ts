@@ -1,18 +1,18 @@
-/** Where work for one lane waits. */
+/** Returns the queue of the work for one lane. */
 export function laneQueue(laneId: string): string {
   return `lane:${laneId}`
 }
 
-/** Where work waits that one chain is watched for. */
+/** Returns the queue of the work that waits for something to appear on one chain. */
 export function chainQueue(chainId: number): string {
   return `chain:${chainId}`
 }
 
-/** Where events wait for their position in the feed; readers of the feed listen, too. */
+/** The queue of events to be numbered. Readers of the feed listen too. */
 export const eventsQueue = "events"
 
-/** Where events wait to be delivered to webhook endpoints. */
+/** The queue of events to be delivered to webhook endpoints. */
 export const webhooksQueue = "webhooks"
 
-/** Where replays to webhook endpoints wait to be queued. */
+/** The queue of replays whose events are to be queued for webhook endpoints. */
 export const replaysQueue = "replays"

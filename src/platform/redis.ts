@@ -1,29 +1,29 @@
 import type { Redis } from "ioredis"
 import type { Log } from "./log.ts"
 
-/** A connection for questions: one without an answer in time fails, and all fail at once while Redis is away. */
+/** Connects for commands that fail without a response in time, and at once while Redis is away. */
 export function connectRedis(url: string, patienceMilliseconds: number): Redis {
   const impatience = {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     commandTimeout: patienceMilliseconds,
-    // One that is gone without a word would keep each question waiting, and its connection alive.
+    // A server that vanished silently would make each command time out and keep its connection.
     socketTimeout: silenceMilliseconds,
   }
   return quiet(new (loadRedis())(url, { ...usual, ...impatience }))
 }
 
-/** A connection that waits for Redis without end, as BullMQ's workers do. */
+/** Connects for commands that wait for Redis indefinitely, as BullMQ's workers do. */
 export function connectWaitingRedis(url: string): Redis {
   const patience = { maxRetriesPerRequest: null, socketTimeout: longSilenceMilliseconds }
   return quiet(new (loadRedis())(url, { ...usual, ...patience }))
 }
 
 const silenceMilliseconds = 2_000
-/** BullMQ's questions are answered after ten seconds at the latest. */
+/** BullMQ's blocking commands return after ten seconds at the latest. */
 const longSilenceMilliseconds = 15_000
 
-/** The client takes 3 MB of memory: it is loaded only for a Redis. */
+/** Loads the client, which takes 3 MB of memory, only if Redis is used. */
 function loadRedis() {
   return (require("ioredis") as typeof import("ioredis")).Redis
 }
@@ -41,11 +41,11 @@ export function sayWhenAway(redis: Redis, log: Log, consequence: string): void {
   })
 }
 
-/** Logs, at most once a minute, that Redis refuses commands, as a full or demoted one does. */
+/** Returns a function that logs, at most once a minute, that Redis rejects commands, as a full or demoted one does. */
 export function sayWhenRefused(log: Log, steadyClock: () => number, consequence: string) {
   let said_at = Number.NEGATIVE_INFINITY
   return (error: unknown): void => {
-    // `sayWhenAway` logs silence.
+    // `sayWhenAway` logs when there is no response.
     if (!(error instanceof Error) || error.name !== "ReplyError") return
     if (steadyClock() - said_at < 60_000) return
     said_at = steadyClock()
@@ -53,7 +53,7 @@ export function sayWhenRefused(log: Log, steadyClock: () => number, consequence:
   }
 }
 
-/** Without a listener an error would end the process. */
+/** Adds an error listener, without which an error would end the process. */
 export function quiet<Emitter extends { on(event: "error", listener: () => void): unknown }>(
   emitter: Emitter,
 ): Emitter {
@@ -64,7 +64,7 @@ export function quiet<Emitter extends { on(event: "error", listener: () => void)
 const usual = {
   connectTimeout: 2_000,
   keepAlive: 5_000,
-  // A demoted server keeps its connections but takes no writes.
+  // A demoted server keeps its connections but rejects writes.
   reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   retryStrategy: (times: number) => Math.min(times * 100, 1_000),
 }

@@ -3,8 +3,8 @@ import { ConfigError } from "./config-error.ts"
 import { StartError } from "./start-error.ts"
 
 /**
- * Runs a long-lived process: `start` answers how to stop it, which SIGINT and SIGTERM do. A start that fails says
- * why in one line on standard error and ends with 1; so does a stop that takes longer than ten seconds.
+ * Runs a long-lived process. `start` returns a function that stops it, which SIGINT and SIGTERM call. A failed start
+ * prints the reason in one line on standard error. It exits with 1, and so does a stop of more than ten seconds.
  */
 export async function runUntilStopped(start: () => Promise<() => Promise<unknown>>): Promise<void> {
   keepFilesPrivate()
@@ -30,12 +30,12 @@ export async function runUntilStopped(start: () => Promise<() => Promise<unknown
 
 const stopPatienceMilliseconds = 10_000
 
-/** What this process writes, databases above all, is for its own user's eyes. */
+/** Makes the files that this process writes, such as databases, accessible only to its own user. */
 export function keepFilesPrivate(): void {
   process.umask(0o077)
 }
 
-/** One line for the person at the terminal. */
+/** Prints one line for the person at the terminal. */
 export function say(line: string): void {
   process.stdout.write(`${line}\n`)
 }
@@ -44,7 +44,7 @@ export function complain(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** The cause and the next step, in one line. */
+/** Returns the cause and the next step in one line. */
 function startFailure(error: unknown): string {
   if (error instanceof DatabaseUnavailable) return withPlace(error)
   const known = [ConfigError, StartError].some((kind) => error instanceof kind)

@@ -1,24 +1,22 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto"
 
-/**
- * The service's secrets: `current` seals and opens; what was sealed under `previous`, before a rotation, still opens.
- */
+/** The service's secrets: `current` seals and unseals; `previous`, the one before a rotation, only unseals. */
 export type Secret = { readonly current: string; readonly previous: string | null }
 
-/** Text that only this service can read again, as base64url of what `sealBytes` answers. */
+/** Seals text that only this service can read, as base64url of what `sealBytes` returns. */
 export function seal(secret: Secret, purpose: string, boundTo: string, text: string): string {
   return sealBytes(secret, purpose, Buffer.from(boundTo), Buffer.from(text)).toString("base64url")
 }
 
-/** The text again. Throws `SealBroken` when it was changed, moved, or sealed under another secret. */
+/** Unseals text. Throws `SealBroken` if it was changed, moved, or sealed with another secret. */
 export function unseal(secret: Secret, purpose: string, boundTo: string, sealed: string): string {
   return unsealBytes(secret, purpose, Buffer.from(boundTo), Buffer.from(sealed, "base64url")).toString("utf8")
 }
 
 /**
- * Bytes that only this service can read again: AES-256-GCM (NIST SP 800-38D) under a key derived from the current
- * secret for one `purpose`, as version (1 byte), nonce (12), sealed bytes (as many as were given), tag (16). They open
- * only for the same `boundTo`, so that what is sealed cannot be moved to another row.
+ * Seals bytes with AES-256-GCM (NIST SP 800-38D) and a key derived from the current secret for one `purpose`. Returns
+ * the version (1 byte), nonce (12), ciphertext (same length as the input) and tag (16). They unseal only with the same
+ * `boundTo`, so that a sealed value cannot be moved to another row.
  */
 export function sealBytes(secret: Secret, purpose: string, boundTo: Uint8Array, bytes: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
@@ -27,7 +25,7 @@ export function sealBytes(secret: Secret, purpose: string, boundTo: Uint8Array, 
   return Buffer.concat([Uint8Array.of(SEAL_VERSION), nonce, ...sealed, gcm.getAuthTag()])
 }
 
-/** The bytes again. Throws `SealBroken` when they were changed, moved, or sealed under another secret. */
+/** Unseals bytes. Throws `SealBroken` if they were changed, moved, or sealed with another secret. */
 export function unsealBytes(
   secret: Secret,
   purpose: string,
@@ -43,7 +41,7 @@ export function unsealBytes(
   throw new SealBroken(`what was sealed for ${purpose} was changed or sealed under another SERVICE_SECRET`)
 }
 
-/** Null when the bytes were not sealed under this secret for this `boundTo`. */
+/** Returns null if the bytes were not sealed with this secret for this `boundTo`. */
 function openWith(secret: string, purpose: string, boundTo: Uint8Array, sealed: Uint8Array): Buffer | null {
   const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
   const gcm = createDecipheriv("aes-256-gcm", derivedKey(secret, purpose), nonce)
@@ -57,13 +55,13 @@ function openWith(secret: string, purpose: string, boundTo: Uint8Array, sealed: 
   }
 }
 
-/** A sealed text, anew under the current secret; null where it is already. Throws `SealBroken`. */
+/** Seals a sealed text again with the current secret. Returns null if it already is. Throws `SealBroken`. */
 export function reseal(secret: Secret, purpose: string, boundTo: string, sealed: string): string | null {
   const bytes = resealBytes(secret, purpose, Buffer.from(boundTo), Buffer.from(sealed, "base64url"))
   return bytes?.toString("base64url") ?? null
 }
 
-/** The same for bytes. */
+/** Does the same for bytes. */
 export function resealBytes(
   secret: Secret,
   purpose: string,
@@ -75,7 +73,7 @@ export function resealBytes(
   return sealBytes(secret, purpose, boundTo, opened)
 }
 
-/** The first byte of everything that is sealed. */
+/** The first byte of every sealed value. */
 export const SEAL_VERSION = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -86,9 +84,7 @@ export class SealBroken extends Error {
   override name = "SealBroken"
 }
 
-/**
- * A key of 32 bytes for one purpose (HKDF-SHA-256, RFC 5869); keys of different purposes say nothing about each other.
- */
+/** Returns a key of 32 bytes for one purpose (HKDF-SHA-256, RFC 5869). Keys of different purposes are independent. */
 export function derivedKey(secret: string, purpose: string): Buffer {
   const name = `${purpose} ${createHash("sha256").update(secret).digest("base64url")}`
   const known = lastKeys.get(name)
@@ -101,8 +97,8 @@ export function derivedKey(secret: string, purpose: string): Buffer {
 }
 
 /**
- * A process has at most two secrets and a handful of purposes. Named by a digest, so that a secret itself is kept
- * nowhere.
+ * A process has at most two secrets and a handful of purposes. The map's names contain a digest, so that it does not
+ * hold the secrets themselves.
  */
 const lastKeys = new Map<string, Buffer>()
 const MOST_KEYS = 16

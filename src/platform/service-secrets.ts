@@ -6,8 +6,8 @@ import { derivedKey, type Secret } from "./sealing.ts"
 import { StartError } from "./start-error.ts"
 
 /**
- * Refuses a start without the secrets that the database says things are sealed under, and registers the current one. Of
- * processes that bring different secrets to a new database at once, one wins. Throws `StartError`.
+ * Throws `StartError` unless the given secrets include all those that the database has data sealed with, and registers
+ * the current one. If several processes bring different secrets to a new database at once, one wins.
  */
 export async function holdToKnownSecrets({ tx, at }: Turn, { current, previous }: Secret): Promise<void> {
   const mine = checkValueOf(current)
@@ -27,7 +27,7 @@ const wrongSecret =
 const stillNeeded =
   "an earlier secret is still needed: set it as SERVICE_SECRET_PREVIOUS until operator secrets rewrap has encrypted everything again; if it is lost, see operator secrets adopt --help"
 
-/** From now on a start needs only the current secret: nothing is sealed under another, or it is lost. */
+/** Makes the current secret the only one a start needs, once nothing is sealed with another, or the other is lost. */
 export async function adoptSecret({ tx, at }: Turn, { current }: Secret): Promise<void> {
   const check_value = checkValueOf(current)
   await tx.delete(serviceSecrets).where(ne(serviceSecrets.check_value, check_value))
@@ -39,7 +39,7 @@ async function registeredSecrets(tx: Queries) {
   return await tx.select().from(serviceSecrets).orderBy(asc(serviceSecrets.number))
 }
 
-/** Tells secrets apart and reveals nothing about them. */
+/** Returns a value that distinguishes secrets and reveals nothing about them. */
 function checkValueOf(secret: string): string {
   return derivedKey(secret, "check value").toString("base64url")
 }

@@ -1,4 +1,4 @@
-/** A start that failed for a reason its operator can put right: one line with the cause and the next step. */
+/** A failed start that its operator can fix. The message is one line with the cause and the next step. */
 export class StartError extends Error {
   override name = "StartError"
 }

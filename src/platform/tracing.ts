@@ -2,20 +2,20 @@ import type { SpanExporter } from "@opentelemetry/sdk-trace"
 import { within } from "./deadline.ts"
 import { type Log, loggable } from "./log.ts"
 
-/** Sends spans to an OpenTelemetry collector. Costs nothing where there is none. */
+/** Sends spans to an OpenTelemetry collector. `noTracing` costs nothing. */
 export type Tracing = {
   record(span: FinishedSpan): void
-  /** Sends what is left, within the time that a stop has. */
+  /** Sends the remaining spans, for at most a second. */
   close(): Promise<void>
 }
 
-/** Something that is over. */
+/** A span that has ended. */
 export type FinishedSpan = {
   name: string
   kind: "server" | "internal"
-  /** When it began, by `performance.now()`: milliseconds since the process started. */
+  /** When it began, in milliseconds of `performance.now()`. */
   since: number
-  /** Never a secret, nor a caller's own text. */
+  /** Never secrets or text from callers. */
   attributes: Record<string, string | number | string[]>
   is_failed: boolean
   /** The header of that name (W3C Trace Context, section 3.2), which places the span in its caller's trace. */
@@ -25,8 +25,8 @@ export type FinishedSpan = {
 export const noTracing: Tracing = { record: () => {}, close: async () => {} }
 
 /**
- * Sends spans by OTLP over HTTP to `<url>/v1/traces`, a few seconds' worth at a time. Spans that are not accepted are
- * dropped, and the log says so. The packages are loaded only here.
+ * Sends spans by OTLP over HTTP to `<url>/v1/traces`, in batches every few seconds. Rejected spans are dropped and
+ * logged. The OpenTelemetry packages are loaded only here.
  */
 export async function createTracing(url: string, log: Log): Promise<Tracing> {
   const { ROOT_CONTEXT, SpanKind, SpanStatusCode, defaultTextMapGetter } = await import("@opentelemetry/api")
@@ -64,8 +64,8 @@ export async function createTracing(url: string, log: Log): Promise<Tracing> {
 const stopPatienceMilliseconds = 1_000
 
 /**
- * Logs once when spans are not accepted, and once when they are again; not the collector's own words, which may hold
- * anything.
+ * Logs once when spans are rejected and once when they are accepted again, without the collector's message, which could
+ * contain anything.
  */
 function saying(log: Log, exporter: SpanExporter): SpanExporter {
   let isTaken = true

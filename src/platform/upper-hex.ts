@@ -1,4 +1,4 @@
-/** Bytes as chips, manifests and the API show them: upper-case hexadecimal digits, two for each. */
+/** Returns bytes as upper-case hexadecimal digits, as chips, manifests and the API show them. */
 export function upperHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex").toUpperCase()
 }

@@ -5,8 +5,8 @@ import { connectRedis, connectWaitingRedis, quiet, sayWhenAway, sayWhenRefused }
 import { createWakeUps, type WakeUps } from "./wake.ts"
 
 /**
- * Wake-ups between processes, over a BullMQ queue: whoever takes one tells all processes that listen. While Redis is
- * away they are lost, and workers look at their own interval.
+ * Creates wake-ups between processes over a BullMQ queue. Whichever process takes one notifies all that listen. While
+ * Redis is away wake-ups are lost, and workers fall back on their own intervals.
  */
 export function createRedisWakeUps(url: string, log: Log): WakeUps {
   const local = createWakeUps()
@@ -19,19 +19,19 @@ export function createRedisWakeUps(url: string, log: Log): WakeUps {
       return local.onWake(queue, callback)
     },
     async close() {
-      // BullMQ waits without end for a Redis that is away.
+      // BullMQ waits indefinitely for a Redis that is away.
       const closed = Promise.allSettled([listener?.close(), publisher.close()])
       await within(closed, 2_000, "BullMQ did not close").catch(() => {})
     },
   }
 }
 
-/** Where the wake-ups are in Redis. */
+/** The BullMQ queue of the wake-ups. */
 export const wakeUpQueue = { name: "wake-ups", prefix: "service-api" }
 
 type Closing = { close(): Promise<void> }
 
-/** Publishes a queue's wake-up at once; those that come soon after it become one more. */
+/** Publishes a queue's wake-up at once; further ones within 20 ms are joined into one. */
 function startPublisher(url: string, log: Log) {
   const redis = connectRedis(url, 1_000)
   const consequence = "workers look for work by themselves"
@@ -48,7 +48,7 @@ function startPublisher(url: string, log: Log) {
       await known.add(queue, {}, jobOptions(queue))
     } catch (error) {
       sayRefused(error)
-      // A BullMQ queue that failed while it connected never recovers, and one that is not closed stays for ever.
+      // A BullMQ queue that failed while connecting never recovers, and one that is not closed is never freed.
       if (jobs === known) jobs = undefined
       await known.close().catch(() => {})
     }
@@ -82,7 +82,7 @@ function startPublisher(url: string, log: Log) {
 
 const restMilliseconds = 20
 
-/** At most one wake-up of a queue waits, and one more is kept while one is delivered. */
+/** Keeps at most one waiting wake-up per queue, and one more while one is being delivered. */
 function jobOptions(queue: string) {
   return {
     deduplication: { id: queue.replaceAll(":", "-"), keepLastIfActive: true },
@@ -91,7 +91,7 @@ function jobOptions(queue: string) {
   }
 }
 
-/** Takes wake-ups off the queue, and hears of all that any process took. Restarts when BullMQ gives up. */
+/** Takes wake-ups off the queue, and calls `wake` for those that any process took. Restarts when BullMQ gives up. */
 function startListener(url: string, wake: (queue: string) => void): Closing {
   let closed = false
   let open: Closing | undefined
@@ -130,5 +130,5 @@ function startListener(url: string, wake: (queue: string) => void): Closing {
   }
 }
 
-/** A wake-up may be delivered twice, so a dead worker is no reason to fail it. */
+/** A wake-up may be delivered twice, so a worker that died is no reason to fail it. */
 const stalls = { lockDuration: 10_000, stalledInterval: 5_000, maxStalledCount: 10 }

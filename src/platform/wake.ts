@@ -1,13 +1,13 @@
-/** Wake-ups from those who make work to those who do it. They carry no truth: the database does. */
+/** Wake-ups from those who create work to those who do it. They are hints: the work itself is in the database. */
 export type WakeUps = {
-  /** Says that a queue has work; returns at once and never fails. */
+  /** Announces that a queue has work. Returns at once and never throws. */
   wake(queue: string): void
-  /** Calls `callback` whenever the queue is woken, until the returned function is called. */
+  /** Calls `callback` whenever the queue is woken. Returns a function that stops this. */
   onWake(queue: string, callback: () => void): () => void
   close(): Promise<void>
 }
 
-/** Wake-ups inside one process. */
+/** Creates wake-ups within one process. */
 export function createWakeUps(): WakeUps {
   const listeners = new Map<string, Set<() => void>>()
   return {

@@ -1,8 +1,8 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs"
 
 /**
- * Writes a file that only its owner can read, part by part: it appears at `path` when it is complete and on the disk,
- * or not at all. A draft left by an earlier try is replaced.
+ * Writes a file part by part, readable only by its owner. It appears at `path` once it is complete and on disk, or not
+ * at all. Replaces a draft left by an earlier attempt.
  */
 export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
   const draft = `${path}.part`
@@ -20,12 +20,12 @@ export async function writeWhole(path: string, parts: AsyncIterable<Uint8Array>)
   renameSync(draft, path)
 }
 
-/** As `writeWhole`, for what is at hand in one piece. */
+/** Writes content at hand as `writeWhole` does. */
 export function writeWholeAtOnce(path: string, content: string | Uint8Array): void {
   makeWhole(path, (draft) => writeFileSync(draft, content, { mode: 0o600, flag: "wx" }))
 }
 
-/** As `writeWhole`, for what `make` puts at the path that it is told. */
+/** Writes a file as `writeWhole` does; `make` creates it at the path that it is given. */
 export function makeWhole(path: string, make: (draft: string) => void): void {
   const draft = `${path}.part`
   rmSync(draft, { force: true })
@@ -41,10 +41,10 @@ export function makeWhole(path: string, make: (draft: string) => void): void {
   renameSync(draft, path)
 }
 
-/** How many characters are written at once. */
+/** Texts are joined up to this many characters. */
 const partCharacters = 65_536
 
-/** Texts as bytes, in parts that are worth writing. */
+/** Encodes texts as bytes, in parts large enough to write efficiently. */
 export async function* inParts(texts: AsyncIterable<string> | Iterable<string>): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   let part = ""

@@ -1,6 +1,6 @@
 import type { ErrorEntries } from "./entry.ts"
 
-/** What stands in the way of claims, transfers and chip replacements. */
+/** Errors of claims, transfers and chip replacements. */
 export const ownershipErrors = {
   "claim.not_found": {
     status: 404,

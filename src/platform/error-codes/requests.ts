@@ -1,6 +1,6 @@
 import type { ErrorEntries } from "./entry.ts"
 
-/** What any request can meet, whatever it asks for. */
+/** Errors that any request can cause. */
 export const requestErrors = {
   "validation.failed": {
     status: 400,
@@ -129,7 +129,7 @@ export const requestErrors = {
   },
 } as const satisfies ErrorEntries
 
-/** What is the service's own fault, listed last. */
+/** Errors of the service itself, listed last. */
 export const internalErrors = {
   "internal.error": {
     status: 500,

@@ -1,6 +1,6 @@
 import type { ErrorEntries } from "./entry.ts"
 
-/** What stands in the way of collections, units and chips. */
+/** Errors of collections, units and chips. */
 export const thingErrors = {
   "collection.not_found": {
     status: 404,

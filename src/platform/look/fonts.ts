@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 
-/** A font as browsers load it: its path names its bytes, so that nobody asks for them twice. */
+/** A font file. Its path contains a hash of its content, so that browsers can cache it for good. */
 type Font = { path: string; content: Uint8Array<ArrayBuffer> }
 
 type Face = { family: string; from: string; subset: string; weights: string; kind: string }
@@ -18,10 +18,10 @@ const faces: Face[] = [
 
 const read = faces.map((face) => ({ ...face, ...readFont(face), letters: lettersOf(face) }))
 
-/** The fonts of all pages, which the service hands out itself. */
+/** The fonts of all pages, served by the service itself. */
 export const fonts: readonly Font[] = read.map(({ path, content }) => ({ path, content }))
 
-/** What a page that loads them says of them; until they are there, a font of the machine stands in. */
+/** The CSS of the fonts. Until they are loaded, browsers show a local font. */
 export const fontFaces = `/* IBM Plex, copyright IBM Corp., under the SIL Open Font License 1.1 */
 ${read.map(faceOf).join("")}`
 
@@ -30,7 +30,7 @@ export const fontHeaders = {
   "cache-control": "public, max-age=31536000, immutable",
 }
 
-/** The font at a path, or null where there is none. */
+/** Returns the response with the font at a path, or null. */
 export function fontAt(path: string): Response | null {
   const font = fonts.find((each) => each.path === path)
   return font ? new Response(font.content, { headers: fontHeaders }) : null

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fontFaces } from "./fonts.ts"
 
-/** The fonts of every page, and its colours for light and dark. */
+/** The fonts and colours of every page, for light and dark mode. */
 export const palette = `${fontFaces}${asset("palette.css")}`
 
-/** The style that the pages for people outside share: palette, type, buttons, focus. */
+/** The styles shared by the public pages: palette, type, buttons, focus. */
 export const look = `${palette}${asset("look.css")}`
 
 export const icon = asset("icon.svg")
