@@ -1,6 +1,6 @@
 import type { ApiKeyRow } from "../../db/schema.ts"
 
-/** What the operator CLI shows of an API key: not its hash. */
+/** Returns an API key as the operator CLI shows it, without its hash. */
 export function presentApiKey(apiKey: ApiKeyRow) {
   return {
     id: apiKey.id,

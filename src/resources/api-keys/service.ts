@@ -8,7 +8,10 @@ import { requireName } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-/** A new API key. `key` is the secret itself, which cannot be shown again. */
+/**
+ * Creates an API key. `key` is the secret itself, which cannot be shown again. Throws `not_found.resource`,
+ * `validation.failed`.
+ */
 export async function issueApiKey(
   turn: Turn,
   input: { organization_id: string; name: string | null; expires_at?: Date | null },
@@ -34,7 +37,7 @@ export async function issueApiKey(
   return { id: row.id, key: token, row }
 }
 
-/** Oldest first, the revoked ones too. */
+/** Returns all API keys of an organization, oldest first, including revoked ones. Throws `not_found.resource`. */
 export async function listApiKeys(queries: Queries, organizationId: string): Promise<ApiKeyRow[]> {
   const organization = await requireOrganization(queries, organizationId)
   return await queries
@@ -44,7 +47,7 @@ export async function listApiKeys(queries: Queries, organizationId: string): Pro
     .orderBy(asc(apiKeys.created_at), asc(apiKeys.id))
 }
 
-/** Ends an API key. Ending it again changes nothing. Throws `not_found.resource`. */
+/** Revokes an API key. Revoking it again changes nothing. Throws `not_found.resource`. */
 export async function revokeApiKey(turn: Turn, apiKeyId: string): Promise<ApiKeyRow> {
   const id = parseId(apiKeyId)
   if (!id) throw noApiKey(apiKeyId)

@@ -36,8 +36,8 @@ import type { UnitView } from "../units/service.ts"
 import type { CreateChipReplacementBody } from "./model.ts"
 
 /**
- * If a claimed unit is to get an encoded chip: the chip that the chain has locked for it. Null if that is the one
- * known here, or the chain cannot tell. Asks the chain, so it is called before the database transaction.
+ * Returns the chip that the chain has locked for a claimed unit, if the body names an encoded chip and the database has
+ * another one for the unit. Null otherwise, or if the chain cannot tell. Called before the database transaction.
  */
 export async function readLockedChip(
   context: Context,
@@ -59,8 +59,8 @@ export async function readLockedChip(
 }
 
 /**
- * Reserves another chip for an unclaimed unit and starts the swap on chain; for a claimed one only if a restored
- * back-up forgot that it already has that chip. `checkPairing` must have passed the body.
+ * Reserves another chip for an unclaimed unit and starts the replacement on chain. A claimed unit can only get the chip
+ * that the chain already has for it, after a restored backup lost that. `checkPairing` must have accepted the body.
  */
 export async function createChipReplacement(
   turn: Turn,
@@ -110,7 +110,7 @@ export async function createChipReplacement(
 type Wanted = {
   unit_id: string
   body: CreateChipReplacementBody
-  /** What `readLockedChip` read. */
+  /** The result of `readLockedChip`. */
   locked_chip_id?: string | null
 }
 
@@ -118,13 +118,16 @@ const insertReplacement = query((db, row: Given<ChipReplacementRow>) =>
   db.insert(chipReplacements).values(row).onConflictDoNothing().returning(),
 )
 
-/** One unit's chip replacements, newest first. */
+/** Lists a unit's chip replacements, newest first. */
 export const listChipReplacements = listOf(chipReplacements)
 
 /** Throws `chip_replacement.not_found`. */
 export const getChipReplacement = getOf(chipReplacements, "chip_replacement.not_found")
 
-/** The caller's encoded chip with the value that proves it; null if a test chip is to be made. */
+/**
+ * Returns the caller's encoded chip with the value that proves it, or null for a test chip to be made. Throws
+ * `chip.not_found`.
+ */
 async function findEncoded(
   queries: Queries,
   caller: Caller,
@@ -139,7 +142,7 @@ async function findEncoded(
   return { chip, message }
 }
 
-/** An issued unit whose chip may change; a claimed one only if the chain already has that chip for it. */
+/** Returns the issued unit if its chip may change; if it is claimed, only to the chip that it already has on chain. */
 async function requireReplaceable(
   queries: Queries,
   found: UnitView,
@@ -157,7 +160,7 @@ function requireTestChipOn({ is_test }: IssuedUnit): void {
     throw fieldError("is_test", "must be false or absent: the unit has an encoded chip and needs another one")
 }
 
-/** The new chip must be free, and of the same kind as the unit's. */
+/** Throws unless the new chip is free and of the same kind as the unit's. */
 async function requireFitting(queries: Queries, unit: IssuedUnit, chip: ChipRow): Promise<void> {
   requireFree(chip)
   await requireNoSerial(queries, unit, chip)
@@ -170,7 +173,7 @@ async function requireFitting(queries: Queries, unit: IssuedUnit, chip: ChipRow)
     )
 }
 
-/** A chip that the chain has at a serial which a restored back-up forgot would get a second serial. */
+/** Throws if the chain has the chip at a serial that a restored backup lost: the chip would get a second serial. */
 async function requireNoSerial(queries: Queries, unit: IssuedUnit, { chip_id }: ChipRow): Promise<void> {
   const found = (await foundSerialsOf(queries, unit.collection.id, [chip_id])).get(chip_id)
   if (found)

@@ -2,7 +2,7 @@ import { macInputOf } from "../../engine/sun/encoding/tag-address.ts"
 import { createFirstPlaces, type FirstPlaces } from "./first-places.ts"
 import { ChipFileError, csvRecords, jsonRecords } from "./records.ts"
 
-/** One chip of a file. `place` is where, such as `line 7` or `entry 7`. */
+/** One chip of a file. `place` is its place there, such as `line 7` or `entry 7`. */
 export type ChipLine = {
   place: string
   chip_id: string
@@ -11,17 +11,17 @@ export type ChipLine = {
   /** 16 bytes each. */
   meta_key: Uint8Array
   file_key: Uint8Array
-  /** The last read counter seen before the import; 0 if the file does not say. */
+  /** The last read counter seen before the import; 0 if the file has none. */
   counter: number
-  /** Whether it gives `c`, which part of its address that covers, and whether `enc` has a tamper wire's status. */
+  /** Whether the tag sends the MAC `c`, the part of the URL that `c` covers, and whether `enc` has a tamper status. */
   has_mac: boolean
   mac_input: string
   tamper: boolean
 }
 
 /**
- * The chips of a JSON array or a CSV file, which is read in pieces. Bad lines and duplicates are reported together,
- * by a `ChipFileError` at the end: use no chip before that.
+ * Reads the chips of a JSON array or a CSV file, which arrives in pieces. Bad lines and duplicates are reported
+ * together, by a `ChipFileError` at the end, so no chip may be used before that.
  */
 export function* chipLines(pieces: Iterable<string>, format: "json" | "csv"): Generator<ChipLine> {
   const records =
@@ -45,7 +45,7 @@ export function* chipLines(pieces: Iterable<string>, format: "json" | "csv"): Ge
   if (!hasChips) throw new ChipFileError(["the file has no chips"])
 }
 
-/** A file may begin with a byte order mark. */
+/** Removes a byte order mark from the beginning. */
 function* withoutMark(pieces: Iterable<string>): Generator<string> {
   let isFirst = true
   for (const piece of pieces) {
@@ -124,7 +124,7 @@ function wrongProfile({ mac, tamper, mac_input }: Record<string, unknown>): stri
   return wrong
 }
 
-/** A tag with a tamper wire also gives `c`, by default over `enc` up to `c`. */
+/** Returns what a tag mirrors. With a tamper wire it also sends `c`, by default over the URL from `enc` up to `c`. */
 function profileOf(fields: Record<string, unknown>): Pick<ChipLine, "mac_input" | "has_mac" | "tamper"> {
   const tamper = flagOf(fields.tamper) ?? false
   const given = fields.mac_input as string | undefined
@@ -132,13 +132,13 @@ function profileOf(fields: Record<string, unknown>): Pick<ChipLine, "mac_input" 
   return { mac_input, has_mac: tamper || mac_input !== "" || (flagOf(fields.mac) ?? false), tamper }
 }
 
-/** JSON has a boolean, CSV a word. */
+/** Reads a boolean of JSON or a word of CSV; null for anything else. */
 function flagOf(value: unknown): boolean | null {
   if (value === true || value === "true") return true
   return value === false || value === "false" ? false : null
 }
 
-/** JSON has a number, CSV digits. */
+/** Reads a number of JSON or digits of CSV; null for anything else. */
 function counterOf(value: unknown): number | null {
   const number = typeof value === "string" && /^\d{1,8}$/.test(value) ? Number(value) : value
   return typeof number === "number" && Number.isInteger(number) && number >= 0 && number <= maxCounter
@@ -152,7 +152,9 @@ function repeated(first: FirstPlaces, name: string, value: string, place: string
   return earlier === null ? [] : [`${name} ${value} is that of ${word} ${earlier}`]
 }
 
-/** A name from the file. If the header line is missing it may be a key, so only what looks like a name is shown. */
+/**
+ * Returns a name from the file if it looks like one. Without a header line it might be a key, which must not be shown.
+ */
 function spelled(name: string): string {
   return /^[A-Za-z_]{1,30}$/.test(name) ? name : "a name that is not shown here"
 }

@@ -1,10 +1,12 @@
-/** Where each value of a file came first. */
+/** The first place of each value in a file. */
 export type FirstPlaces = {
-  /** Records the place of a value of up to 14 hexadecimal digits, or answers where it came before. */
+  /** Records the place of a value of up to 14 hexadecimal digits. Returns where it occurred before, or null. */
   note(digits: string, place: number): number | null
 }
 
-/** An open hash table in two arrays: 24 bytes per value, where a `Map` of strings takes some two hundred. */
+/**
+ * Creates an open-addressing hash table in two arrays: 24 bytes per value, where a `Map` of strings takes about 200.
+ */
 export function createFirstPlaces(): FirstPlaces {
   let table = emptyTable(1_024)
   let count = 0
@@ -22,10 +24,10 @@ export function createFirstPlaces(): FirstPlaces {
   }
 }
 
-/** A slot with place 0 is free: lines and entries are counted from 1. */
+/** Place 0 marks a free slot: lines and entries are counted from 1. */
 type Table = { values: BigUint64Array; places: Uint32Array }
 
-/** `slots` is a power of two. */
+/** Creates a table; `slots` must be a power of two. */
 function emptyTable(slots: number): Table {
   return { values: new BigUint64Array(slots), places: new Uint32Array(slots) }
 }
@@ -44,7 +46,7 @@ function put({ values, places }: Table, at: number, value: bigint, place: number
   places[at] = place
 }
 
-/** The slot that has the value, or the free slot where it belongs. */
+/** Returns the slot that has the value, or the free slot where it belongs. */
 function slotOf({ values, places }: Table, value: bigint): number {
   const last = places.length - 1
   let at = spread(value) & last
@@ -52,7 +54,9 @@ function slotOf({ values, places }: Table, value: bigint): number {
   return at
 }
 
-/** Spreads ids that count up, or that differ only in their upper digits, over the whole table. */
+/**
+ * Hashes a value, so that consecutive ids, or ids that differ only in their upper digits, spread over the whole table.
+ */
 function spread(value: bigint): number {
   const folded = Number(value & 0xffff_ffffn) ^ Math.imul(Number(value >> 32n), 0x85eb_ca6b)
   const mixed = Math.imul(folded ^ (folded >>> 16), 0x9e37_79b1)

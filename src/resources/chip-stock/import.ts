@@ -12,14 +12,14 @@ import { requireOrganization } from "../organizations/service.ts"
 import type { ChipLine } from "./file.ts"
 import { ChipFileError } from "./records.ts"
 
-/** Called repeatedly with how many chips a step is done with. */
+/** Called repeatedly with the number of chips a step has done. */
 type OnProgress = (step: "checking" | "storing", done: number, total: number) => void
 
 /**
- * Imports a file's chips in three passes over `lines`: read all, compare all, then store, a part per database
- * transaction, so that an interrupted import continues when run again. Chips stored alike are skipped, unreadable
- * keys replaced and unused chips changed; any other difference refuses the file. Throws `ChipFileError`,
- * `not_found.resource`.
+ * Imports a file's chips in three passes over `lines`: read all, compare all, then store them in one database
+ * transaction per part, so that an interrupted import can be run again to continue. Skips chips that are stored with
+ * the same values, replaces unreadable keys and changes unused chips; any other difference rejects the whole file.
+ * Throws `ChipFileError`, `not_found.resource`.
  */
 export async function importChips(
   context: Context,
@@ -45,7 +45,7 @@ export async function importChips(
   return done
 }
 
-/** The lines of a file that has passed the check; one that is still being written may break later. */
+/** Yields the lines of a file that has passed the check, but may be broken by now if it is still being written. */
 function* unlessChanged(
   lines: Iterable<ChipLine>,
   done: { imported: number; replaced: number; changed: number },
@@ -62,12 +62,12 @@ function* unlessChanged(
   }
 }
 
-/** How many chips one database transaction stores, which SQLite does in a fraction of a second. */
+/** How many chips one database transaction stores, which takes SQLite a fraction of a second. */
 const partSize = 250
-/** Seventeen columns each; SQLite takes 32,766 parameters in one statement, Postgres 65,535. */
+/** Up to 21 columns each; SQLite takes 32,766 parameters in one statement, Postgres 65,535. */
 const statementSize = 125
 
-/** Checks that no line conflicts with what is stored, and answers how many are new. Throws `ChipFileError`. */
+/** Checks that no line conflicts with what is stored, and returns how many are new. Throws `ChipFileError`. */
 async function requireAlike(
   context: Context,
   organizationId: string,
@@ -97,8 +97,8 @@ type Compared = {
 }
 
 /**
- * A part's lines by what is stored: nothing; keys under a lost secret; other values of a chip never used; and
- * conflicts.
+ * Sorts a part's lines by what is stored: nothing, keys sealed with a lost secret, other values of an unused chip, or a
+ * conflict with a chip.
  */
 async function compared(
   { config: { service_secret: secret }, db }: Context,
@@ -133,7 +133,7 @@ async function store(
   { newLines, unreadable, unused }: Omit<Compared, "problems">,
 ): Promise<void> {
   const { service_secret } = context.config
-  // Wrapping the keys takes long, so it is done before the transaction: others can write to SQLite meanwhile.
+  // Wrapping keys takes long, so it precedes the database transaction: meanwhile others can write to SQLite.
   const [anew, again, changed] = [newLines, unreadable, unused].map((lines) =>
     lines.map((line) => seal(service_secret, line)),
   )
@@ -158,7 +158,7 @@ async function storedLike(queries: Queries, lines: ChipLine[]): Promise<ChipRow[
     .where(or(inArray(chips.chip_id, chipIds), inArray(chips.uid, uids)))
 }
 
-/** How a line compares with the stored chip, whose counter may have moved on since its import. */
+/** Compares a line with the stored chip, whose counter may have advanced since its import. */
 function likenessOf(
   secret: Secret,
   organizationId: string,
@@ -191,7 +191,9 @@ function likenessOfKeys(secret: Secret, row: ChipRow, line: ChipLine): "alike" |
   }
 }
 
-/** Free, never paired and never read: an import stores both counters alike, and a read moves one. */
+/**
+ * Returns whether a chip is free and was never paired or read. Imports store both counters equal, and a read moves one.
+ */
 function isUnused({ unit_id, reserved_for, retired_at, paired_at, ...chip }: ChipRow): boolean {
   const isUnbound = [unit_id, reserved_for, retired_at, paired_at].every((value) => value === null)
   return isUnbound && chip.counter === chip.emitted_counter

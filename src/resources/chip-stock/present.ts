@@ -1,7 +1,7 @@
 import type { ChipRow } from "../../db/schema.ts"
 import type { ChipSignals } from "../chips/signals.ts"
 
-/** What the operator CLI shows of a chip: not its keys. */
+/** Returns a chip as the operator CLI shows it, without its keys. */
 export function presentStockChip(chip: ChipRow & ChipSignals) {
   return {
     chip_id: chip.chip_id,

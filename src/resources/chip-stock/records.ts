@@ -1,7 +1,7 @@
-/** One line or entry of a file. `place` is where, such as `line 7` or `entry 7`. */
+/** One line or entry of a file. `place` is its place there, such as `line 7` or `entry 7`. */
 type ChipRecord = { place: string; fields: Record<string, unknown>; problem?: string }
 
-/** Everything that is wrong with a file, one sentence per place, and the outcome. No key is ever quoted. */
+/** Everything wrong with a file, one sentence per place, and the outcome. Never quotes a key. */
 export class ChipFileError extends Error {
   override name = "ChipFileError"
   constructor(
@@ -12,7 +12,7 @@ export class ChipFileError extends Error {
   }
 }
 
-/** The entries of a JSON array, one in memory at a time. Throws `ChipFileError`. */
+/** Reads the entries of a JSON array, one in memory at a time. Throws `ChipFileError`. */
 export function* jsonRecords(pieces: Iterable<string>): Generator<ChipRecord> {
   let number = 0
   for (const text of jsonEntries(pieces)) {
@@ -24,7 +24,7 @@ export function* jsonRecords(pieces: Iterable<string>): Generator<ChipRecord> {
   }
 }
 
-/** The lines of a CSV file below its header, which `wrongHeader` checks. Throws `ChipFileError`. */
+/** Reads the lines of a CSV file below its header, which `wrongHeader` checks. Throws `ChipFileError`. */
 export function* csvRecords(
   pieces: Iterable<string>,
   wrongHeader: (header: string, names: string[]) => string[],
@@ -54,7 +54,7 @@ function* linesOf(pieces: Iterable<string>): Generator<string> {
   let open = ""
   for (const piece of pieces) {
     const text = open + piece
-    // The rest of a line end may be in the next piece.
+    // The `\n` of a line break may be in the next piece.
     const held = text.endsWith("\r") ? "\r" : ""
     const lines = text.slice(0, text.length - held.length).split(/\r\n|\n|\r/)
     open = (lines.pop() ?? "") + held
@@ -63,7 +63,9 @@ function* linesOf(pieces: Iterable<string>): Generator<string> {
   yield* open.split(/\r\n|\n|\r/)
 }
 
-/** The texts between the brackets and commas of an array, whether or not they are JSON. */
+/**
+ * Yields the texts between the brackets and commas of an array, whether or not they are JSON. Throws `ChipFileError`.
+ */
 function* jsonEntries(pieces: Iterable<string>): Generator<string> {
   let text = ""
   let at = 0

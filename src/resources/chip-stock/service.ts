@@ -11,7 +11,7 @@ import { type ChipSignals, refusalsOfChip, signalColumns } from "../chips/signal
 import { requireOrganization } from "../organizations/service.ts"
 import { ChipFileError } from "./records.ts"
 
-/** All chips of an organization by id, with their signals, one page in memory at a time. */
+/** Yields all chips of an organization by id, with their signals, one page in memory at a time. */
 export async function* pagesOfStock(
   context: Context,
   organizationId: string,
@@ -35,8 +35,8 @@ export async function* pagesOfStock(
 const PAGE_CHIPS = 500
 
 /**
- * Retires an unpaired chip for good; retiring it again changes nothing. Throws `chip.not_found`,
- * `chip.already_paired` or `chip_replacement.in_progress`.
+ * Retires an unpaired chip permanently; doing so again changes nothing. Throws `chip.not_found`, `chip.already_paired`,
+ * `chip_replacement.in_progress` or `not_found.resource`.
  */
 export async function retireChip(
   turn: Turn,
@@ -69,10 +69,10 @@ export async function retireChip(
 }
 
 /**
- * Gives free chips to another organization, all or none; answers how many were not there yet. A chip keeps its keys, also
- * where they follow from a key set of the first one, and nothing of what the first one was told of it. Throws
- * `not_found.resource`, `validation.failed`, and `ChipFileError` naming each chip that cannot be moved, in the same words
- * whether it is somebody else's or nobody's.
+ * Moves free chips that were never paired to another organization, all or none, and returns how many were not there
+ * yet. A chip keeps its keys, even those derived from a key set of its former organization, and loses its count of
+ * rejected values. Throws `not_found.resource`, `validation.failed`, and `ChipFileError` for each chip that cannot be
+ * moved, with the same words whether another organization has it or nobody does.
  */
 export async function moveChips(
   turn: Turn,
@@ -112,7 +112,7 @@ export async function moveChips(
 
 const STATEMENT_CHIPS = 500
 
-/** Why chips of a part could not be moved. */
+/** Explains which chips of a part could not be moved and why. */
 async function unmoved(
   turn: Turn,
   part: string[],

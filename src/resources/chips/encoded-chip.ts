@@ -9,8 +9,8 @@ import { isAhead, isOpening, lastCounter, proveMessage, provenColumns } from "./
 import type { ChipPlace } from "./test-chip.ts"
 
 /**
- * Puts a free chip that proves itself in its place, and answers its new row. One statement takes it and consumes the
- * counter that proved it. Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
+ * Pairs or reserves a free chip that proves itself, and returns its new row. One statement takes the chip and consumes
+ * the counter that proves it. Throws `chip.already_paired`, `chip.invalid_e_value`, `chip.already_scanned`.
  */
 export async function takeEncodedChip(
   turn: Turn,
@@ -43,14 +43,14 @@ export async function takeEncodedChip(
 /** A chip named in a body, with the value that proves it. */
 export type NamedChip = { chip: ChipRow; message: EncodedChip }
 
-/** Whether a body calls a test chip an encoded one; a failed chip replacement can free a test chip. */
+/** Returns whether a body declares a test chip as encoded. A failed chip replacement can leave a test chip free. */
 export function isSaidEncoded({ chip, message }: NamedChip): boolean {
   return chip.is_test && message.is_test === false
 }
 
 export const saidEncoded = "must be absent: the chip is a test chip"
 
-/** Throws `chip.already_paired` for a chip that has a unit, is retired or is reserved. */
+/** Throws `chip.already_paired` if a chip has a unit, is retired or is reserved. */
 export function requireFree({ unit_id, retired_at, reserved_for }: ChipRow): void {
   if (unit_id || retired_at || reserved_for) throw new ApiError("chip.already_paired")
 }

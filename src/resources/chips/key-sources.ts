@@ -7,12 +7,14 @@ import { reseal, SealBroken, type Secret, seal, unseal } from "../../platform/se
 /** A version of a key set, ready to derive keys, with its name. */
 export type NamedKeySource = KeySource & { key_set_id: string; name: string; master: Uint8Array }
 
-/** The sealed master; it opens only for this version of this set. */
+/** Seals a master key, which can only be unsealed for this version of this set. */
 export function sealMaster(secret: Secret, keySetId: string, version: number, master: Uint8Array): string {
   return seal(secret, PURPOSE, `${keySetId}.${version}`, Buffer.from(master).toString("hex"))
 }
 
-/** A version of a key set that chip keys are derived from. A version never changes, so it is opened once. */
+/**
+ * Returns a key set's version to derive chip keys from. Versions never change, so they are cached. Throws `SealBroken`.
+ */
 export async function keySourceFor(
   queries: Queries,
   secret: Secret,
@@ -35,7 +37,7 @@ export async function keySourceFor(
   return source
 }
 
-/** All versions of an organization's key sets whose masters open, the newest last. */
+/** Returns all versions of an organization's key sets whose masters can be unsealed, newest last. */
 export async function keySourcesOf(
   queries: Queries,
   secret: Secret,
@@ -50,7 +52,7 @@ export async function keySourcesOf(
   return rows.flatMap((row) => openedUnlessLost(secret, row) ?? [])
 }
 
-/** A master resealed under the current secret; null if it already is. Throws `SealBroken`. */
+/** Reseals a master key with the current secret; returns null if it already is. Throws `SealBroken`. */
 export function resealMaster(
   secret: Secret,
   keySetId: string,
@@ -85,7 +87,7 @@ function opened(secret: Secret, row: VersionRow): NamedKeySource | null {
   return { ...keySourceOf(scheme, master, version), key_set_id, name, master }
 }
 
-/** Also null if its secret is lost, so that the other versions can still be used. */
+/** Returns null if the secret is lost, so that the other versions can still be used. */
 function openedUnlessLost(secret: Secret, row: VersionRow): NamedKeySource | null {
   try {
     return opened(secret, row)

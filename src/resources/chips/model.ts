@@ -19,8 +19,8 @@ import {
 import { unitSnapshot } from "../units/model.ts"
 
 /**
- * A test chip or an encoded one, plus `shared` fields. One closed object validates both variants, so that
- * `checkPairing` can name the field that is wrong; the document shows two.
+ * Returns a schema for a test chip or an encoded one, with `shared` fields. One closed object validates both variants,
+ * so that `checkPairing` can name the wrong field; the document shows two.
  */
 export function testOrEncoded<Shared extends TProperties>(title: string, shared: Shared) {
   const closed = { additionalProperties: false }
@@ -55,7 +55,7 @@ export function testOrEncoded<Shared extends TProperties>(title: string, shared:
 export const pairChipBody = testOrEncoded("PairChip", { unit_id: unitId })
 export type PairChipBody = Static<typeof pairChipBody>
 
-/** Describes a list of chips, in an answer or a body. */
+/** Describes a list of chips, in a response or a request. */
 export const chipsInOrder = "Chips, in the order of the request or newest first."
 
 export const pairChipsInBulkBody = Type.Object(
@@ -100,21 +100,21 @@ const signals = {
   last_refused_at: described(nullable(instant), "When the last value was refused; null if none was."),
 }
 
-/** A chip as its brand sees it, with signals that no browser is shown. */
+/** A chip as its brand sees it, with signals that browsers do not get. */
 export const observedChipResource = Type.Object(
   { ...tag, ...signals, unit: described(nullable(unitSnapshot), itsUnit) },
   { title: "ObservedChip", additionalProperties: false },
 )
 export type ObservedChipResource = Static<typeof observedChipResource>
 
-/** What pairing answers: a chip, with its unit. */
+/** The response to pairing: a chip with its unit. */
 export const pairedChipResource = Type.Object(
   { ...tag, unit: described(unitSnapshot, itsUnit) },
   { title: "PairedChip", additionalProperties: false },
 )
 export type PairedChipResource = Static<typeof pairedChipResource>
 
-/** What pairing in bulk answers. */
+/** The response to pairing in bulk. */
 export const pairedChips = Type.Object(
   { chips: Type.Array(pairedChipResource, { description: chipsInOrder }) },
   { additionalProperties: false },

@@ -1,7 +1,7 @@
 import { ApiError } from "../../platform/errors.ts"
 import type { PairChipBody } from "./model.ts"
 
-/** What is to be paired to a unit: a fresh test chip, or an encoded chip that proves itself. Ids are canonical. */
+/** What to pair to a unit: a new test chip, or an encoded chip that proves itself. Ids are canonical. */
 export type Pairing = { unit_id: string; encoded: EncodedChip | null }
 
 export type EncodedChip = {
@@ -12,7 +12,7 @@ export type EncodedChip = {
   is_test: boolean | undefined
 }
 
-/** What a checked body asks for. */
+/** Returns the pairing that a checked body asks for. */
 export function pairingOf(body: PairChipBody): Pairing {
   const { chip_id, e, c, enc, is_test } = body
   const unit_id = body.unit_id.toLowerCase()
@@ -20,7 +20,7 @@ export function pairingOf(body: PairChipBody): Pairing {
   return { unit_id, encoded: { chip_id: chip_id.toUpperCase(), e, c, enc, is_test } }
 }
 
-/** Throws `validation.failed` naming every field that fits neither variant of a pairing. */
+/** Throws `validation.failed` with every field that fits neither variant of a pairing. */
 export function checkPairing(body: Omit<PairChipBody, "unit_id">): void {
   const wrong = wrongFields(body)
   if (wrong.length > 0) {
@@ -30,8 +30,8 @@ export function checkPairing(body: Omit<PairChipBody, "unit_id">): void {
 }
 
 /**
- * The same for a bulk request, in which no unit or chip may be named twice. Throws `validation.failed` on `chips`,
- * with a message per problem.
+ * Checks a bulk request, which may not name a unit or chip twice. Throws `validation.failed` on `chips`, with one
+ * message for each problem.
  */
 export function checkPairings(bodies: PairChipBody[]): void {
   const wrong = bodies.flatMap((body, index) =>

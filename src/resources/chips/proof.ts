@@ -18,7 +18,7 @@ import type { Secret } from "../../platform/sealing.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor } from "./key-sources.ts"
 
-/** A value that is not from the chip: `chip.invalid_e_value`. */
+/** A value that did not come from the chip: `chip.invalid_e_value`. */
 export class ValueRefused extends ApiError {
   override name = "ValueRefused"
   constructor(
@@ -29,7 +29,7 @@ export class ValueRefused extends ApiError {
   }
 }
 
-/** What is stored of a chip's identity. */
+/** The columns that identify a chip. */
 type StoredTag = Pick<
   ChipRow,
   | "chip_id"
@@ -44,20 +44,22 @@ type StoredTag = Pick<
   | "tamper"
 >
 
-/** What a chip's authentic message says. */
+/** What an authentic message of a chip says. */
 export type SunProof = {
   counter: number
-  /** The version of the keys it was made with; not the chip's own on the first read after it was encoded again. */
+  /**
+   * The version of the keys that made it: newer than the chip's own on the first read after the tag was encoded again.
+   */
   key_version: number
-  /** As it is stored. */
+  /** As stored. */
   uid: string
-  /** What its tamper wire says, or last said; null if it mirrors none. */
+  /** The status of its tamper wire, now or last known; null if it mirrors none. */
   tamper: TamperStatus | null
 }
 
 /**
- * What a message of this chip says, under its keys or those ordered for it since. If its UID is not known yet, its
- * keys and, if ordered, `c` must prove it. Throws `chip.invalid_e_value`.
+ * Verifies a chip's message with its keys or with those ordered for it since, and returns what it says. If the UID is
+ * not known yet, the keys and, if ordered, `c` must prove it. Throws `chip.invalid_e_value`.
  */
 export async function proveMessage(
   queries: Queries,
@@ -76,7 +78,7 @@ export async function proveMessage(
     return {
       counter: proof.counter,
       key_version: version,
-      // Its keys say that the tag is this chip now, whatever another organization had it for.
+      // The keys prove that the tag is now this chip, whichever chip of another organization it was before.
       uid: holder !== null || isShared(chip) ? sharedUid(chip.chip_id, uid) : uid,
       tamper: tamperAfter(chip, tag, proof.counter, message),
     }
@@ -84,7 +86,7 @@ export async function proveMessage(
   throw new ValueRefused(chip.chip_id)
 }
 
-/** The organization that knows the UID which a chip tells for the first time as another chip's; null where none does. */
+/** Returns the organization whose other chip has the UID that this chip shows for the first time, or null. */
 export async function holderOfTag(queries: Queries, chip: StoredTag, uid: string): Promise<string | null> {
   if (knownUid(chip) !== null) return null
   const [other] = await queries
@@ -94,7 +96,7 @@ export async function holderOfTag(queries: Queries, chip: StoredTag, uid: string
   return other?.organization_id ?? null
 }
 
-/** The key versions that its tag may have: the last one that a tap showed, then that of each later order. */
+/** Returns the key versions that the tag may have: the last one seen in a tap, then that of each later order. */
 export async function versionsOnTag(
   queries: Queries,
   { chip_id, key_version, next_key_version }: Pick<StoredTag, "chip_id" | "key_version" | "next_key_version">,
@@ -116,18 +118,18 @@ export async function versionsOnTag(
   return [key_version, ...ordered.map(({ version }) => version), next_key_version]
 }
 
-/** The chip with its keys opened or derived. Throws `ChipKeysUnreadable`. */
+/** Returns the chip with its keys unwrapped or derived. Throws `ChipKeysUnreadable`. */
 export async function sunChipOf(queries: Queries, secret: Secret, chip: StoredTag): Promise<SunChip> {
   const uid = Buffer.from(chip.uid, "hex")
   return { uid, ...(await keysOf(queries, secret, chip, chip.key_version, uid)) }
 }
 
-/** The last counter accepted under the keys of the proof; 0 under keys that are new to the chip. */
+/** Returns the last counter accepted with the keys of the proof; 0 if the keys are new to the chip. */
 export function lastCounter(chip: { key_version: number; counter: number }, proof: SunProof): number {
   return proof.key_version === chip.key_version ? chip.counter : 0
 }
 
-/** As the condition of an update of `chips`: lets only one of any messages with the same counter through. */
+/** Returns the condition for updating `chips`, which only one of several messages with the same counter meets. */
 export function isAhead({ key_version, counter }: SunProof): SQL | undefined {
   return or(
     and(eq(chips.key_version, key_version), lt(chips.counter, counter)),
@@ -135,12 +137,12 @@ export function isAhead({ key_version, counter }: SunProof): SQL | undefined {
   )
 }
 
-/** Whether no tap has shown this version yet, but an order may have given it to the tag. */
+/** Returns the condition that no tap has shown this version yet, but an order may have put it on the tag. */
 export function isOrderedWith(version: SQL): SQL | undefined {
   return and(lt(chips.key_version, version), gte(chips.next_key_version, version))
 }
 
-/** What an accepted message changes in the chip's row. */
+/** Returns the columns of the chip's row that an accepted message changes. */
 export function provenColumns({ counter, key_version, uid, tamper }: SunProof) {
   return {
     counter,
@@ -151,27 +153,27 @@ export function provenColumns({ counter, key_version, uid, tamper }: SunProof) {
   }
 }
 
-/** The version that is still awaited after a message of this one. */
+/** Returns the version that is still awaited after a message with this one. */
 export function stillAwaited(version: SQL): SQL<number | null> {
   return sql`case when ${chips.next_key_version} = ${version} then null else ${chips.next_key_version} end`
 }
 
-/** The new status, which never closes what another message opened meanwhile. */
+/** Returns the new status, which never overwrites `opened` from another message. */
 export function stillOpened(tamper: SQL): SQL<TamperStatus | null> {
   return sql`case when ${chips.tamper} = 'opened' then 'opened' else ${tamper} end`
 }
 
-/** Whether this message is the first to say that the chip was opened. */
+/** Returns whether this message is the first to say that the chip was opened. */
 export function isOpening(chip: Pick<ChipRow, "tamper">, proof: SunProof): boolean {
   return proof.tamper === "opened" && chip.tamper !== "opened"
 }
 
-/** Stands for the UID of a chip that was ordered before its tag was seen; unique, like a UID. */
+/** Returns a unique placeholder for the UID of a chip that was ordered before its tag was seen. */
 export function unreadUid(chipId: string): string {
   return `${UNREAD}${chipId}`
 }
 
-/** The same once a read has told it, where another organization's chip has it: UIDs are stored once. */
+/** Returns a unique form of a UID that a chip of another organization already has: the column is unique. */
 function sharedUid(chipId: string, uid: string): string {
   return `${unreadUid(chipId)}:${uid}`
 }
@@ -180,7 +182,7 @@ function isShared({ chip_id, uid }: Pick<StoredTag, "chip_id" | "uid">): boolean
   return uid.startsWith(sharedUid(chip_id, ""))
 }
 
-/** The UID, 14 hexadecimal digits, or null before a read has told it. */
+/** Returns the UID, 14 hexadecimal digits, or null if no read has shown it yet. */
 export function knownUid({ uid }: { uid: string }): string | null {
   if (!uid.startsWith(UNREAD)) return uid
   const [_chipId, shared = null] = uid.slice(UNREAD.length).split(":")
@@ -218,7 +220,7 @@ async function keysOf(
   return chipKeysFrom(source, { chip_id: chip.chip_id, uid })
 }
 
-/** Once opened, a chip stays so. A tap without `enc` leaves what is known. */
+/** Returns the status after a message: opened is final, and a tap without `enc` changes nothing. */
 function tamperAfter(
   chip: StoredTag,
   tag: SunChip,

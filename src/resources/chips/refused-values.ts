@@ -7,13 +7,13 @@ import { type Context, inTurn } from "../../platform/context.ts"
 import type { ApiError } from "../../platform/errors.ts"
 import { ValueRefused } from "./proof.ts"
 
-/** A refused value of `e` counts against its chip. */
+/** Counts rejected values of `e` against their chip. */
 export const refusedValues: CountedRefusals = {
   against: (refusal) => (refusal instanceof ValueRefused ? refusal.chip_id : null),
   note: noteRefusal,
 }
 
-/** In its own database transaction, because the request's is rolled back. */
+/** Counts a rejected value in a database transaction of its own, since the request's is rolled back. */
 async function noteRefusal(context: Context, refusal: ApiError, requestId: string): Promise<void> {
   if (!(refusal instanceof ValueRefused)) return
   const { chip_id } = refusal

@@ -34,10 +34,10 @@ import { type Pairing, pairingOf } from "./pairing.ts"
 import { type ChipSignals, refusalsOfChip, signalColumns } from "./signals.ts"
 import { type ChipPlace, createTestChip } from "./test-chip.ts"
 
-/** A chip with the unit it is paired to now, without its secrets. */
+/** A chip, without its secrets, and the unit it is paired to now. */
 export type ChipView = Omit<ChipRow, "uid" | "wrapped_keys"> & { unit: UnitView | null }
 
-/** The same, with what only its brand may see. */
+/** The same, with signals that only its brand may see. */
 export type ObservedChip = ChipView & ChipSignals
 
 export type ListedChip = Pick<
@@ -47,8 +47,8 @@ export type ListedChip = Pick<
   ChipSignals & { unit: { id: string; external_id: string | null } | null }
 
 /**
- * Pairs a fresh test chip, or an encoded chip that proves itself, with a unit and starts the unit's issuance.
- * `checkPairing` must have passed the body.
+ * Pairs a new test chip, or an encoded chip that proves itself, to a unit and starts the unit's issuance.
+ * `checkPairing` must have accepted the body.
  */
 export async function pairChip(
   turn: Turn,
@@ -65,8 +65,8 @@ export async function pairChip(
 }
 
 /**
- * Pairs up to 100 chips with units of one collection, all or none; the units are issued in the given order.
- * `checkPairings` must have passed the body.
+ * Pairs up to 100 chips to units of one collection, all or none. The units are issued in the given order.
+ * `checkPairings` must have accepted the body.
  */
 export async function pairChipsInBulk(
   turn: Turn,
@@ -87,7 +87,7 @@ export async function pairChipsInBulk(
   return await pairInOrder(turn, secret, caller, { pairings, bulk_pairing_id })
 }
 
-/** One of the caller's own chips; its unit is null while it is not paired. */
+/** Returns one of the caller's own chips; `unit` is null if it is not paired. Throws `chip.not_found`. */
 export async function getChip(
   queries: Queries,
   caller: Pick<Caller, "organization_id">,
@@ -99,7 +99,7 @@ export async function getChip(
   return viewOf(found)
 }
 
-/** The chip that is paired to a unit, or null. */
+/** Returns the chip that is paired to a unit, or null. */
 export async function chipOfUnit(queries: Queries, unitId: string): Promise<ObservedChip | null> {
   const [found] = await chipByUnit(queries, { unit_id: unitId })
   return found ? viewOf(found) : null
@@ -170,10 +170,10 @@ const chipsOf = query((db, given: Given<Listed>) =>
     .limit(given.rows),
 )
 
-/** A pairing with its rows; `encoded` is null if a test chip is still to be made. */
+/** A pairing with its rows; `encoded` is null for a test chip to be made. */
 type FoundPairing = { unit: UnitView; encoded: NamedChip | null }
 
-/** The rows that pairings name, all the caller's own. Throws `unit.not_found` or `chip.not_found`. */
+/** Returns the rows that pairings name, all the caller's own. Throws `unit.not_found` or `chip.not_found`. */
 async function findPairings(turn: Turn, caller: Caller, pairings: Pairing[]): Promise<FoundPairing[]> {
   const unitIds = pairings.map(({ unit_id }) => unit_id)
   const foundUnits = await findUnits(turn.tx, caller, unitIds)
@@ -198,7 +198,7 @@ async function encodedChips(turn: Turn, caller: Caller, pairings: Pairing[]): Pr
   return new Map(rows.map((chip) => [chip.chip_id, chip]))
 }
 
-/** The indexes of pairings whose body calls a test chip an encoded one. */
+/** Returns the indexes of the pairings that declare a test chip as encoded. */
 function mistakenEntries(pairings: FoundPairing[]): number[] {
   return pairings.flatMap(({ encoded }, index) => (encoded && isSaidEncoded(encoded) ? [index] : []))
 }
@@ -208,7 +208,9 @@ function requireActiveCollections(pairings: FoundPairing[]): void {
     throw new ApiError("collection.not_active")
 }
 
-/** The constraint decides: a collection has one bulk pairing that is not issued yet. */
+/**
+ * Opens a bulk pairing. A constraint allows a collection only one that is not issued yet. Throws `chip.bulk_pending`.
+ */
 async function openBulkPairing(
   turn: Turn,
   caller: Caller,
@@ -251,7 +253,7 @@ async function pairInOrder(
       : await createTestChip(turn, secret, caller, place)
     const event = { type: "PAIRED", chip_id: chip.chip_id, bulk_pairing_id }
     const { accepted } = await sendEvent(turn, unit.id, event)
-    // A unit that was issued with a chip gets another one only by a chip replacement.
+    // A unit that was issued with a chip can only get another one by a chip replacement.
     if (!accepted) throw new ApiError("chip.already_paired")
     paired.push(viewOf({ chip, unit, collection: unit.collection }))
   }

@@ -8,12 +8,12 @@ import type { Caller } from "../../platform/caller.ts"
 import type { Secret } from "../../platform/sealing.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
 
-/** Where a chip goes: to a unit at once, or held back for a chip replacement. */
+/** A chip's use: paired to a unit, or reserved for a chip replacement. */
 export type ChipPlace = { unit_id: string; reserved_for: null } | { unit_id: null; reserved_for: string }
 
 const drawsAtMost = 8
 
-/** Makes a virtual chip with its own id, UID and keys. */
+/** Creates a virtual chip with its own id, UID and keys. */
 export async function createTestChip(
   turn: Turn,
   secret: Secret,

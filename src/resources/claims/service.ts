@@ -32,7 +32,7 @@ type PreparedClaim = {
   authorization: TimedAuthorization | null
 }
 
-/** Checks a claim against rows and chain, before the database transaction that records it. */
+/** Checks a claim against database and chain, before the database transaction that records it. */
 export async function prepareClaim(
   context: Context,
   caller: Caller,
@@ -53,7 +53,7 @@ export async function prepareClaim(
   const { chain, ownership } = await readOwnership(context.chains, unit, "claim.owner_unknown")
   requireCustody(unit, ownership.owner, recipient)
   const { authorization_nonce, chip_id } = ownership
-  // A claim signed now would lock the other chip for ever.
+  // A claim signed now would permanently lock the other chip.
   if (chip_id !== unit.chip_id)
     throw new LastingRefusal(
       "claim.owner_unknown",
@@ -66,14 +66,14 @@ export async function prepareClaim(
   return { chain, proof, authorization }
 }
 
-/** Refuses a unit that somebody owns, according to the chain or this service. */
+/** Throws if somebody owns the unit, according to the chain or the database. */
 function requireCustody({ claimed }: IssuedUnit, owner: Address | null, recipient: Address): void {
   if (owner && isAddressEqual(owner, recipient)) throw new ApiError("claim.already_to_recipient")
   if (owner) throw new ApiError("claim.already_claimed")
   if (claimed) throw new ApiError("claim.owner_unknown")
 }
 
-/** Records a prepared claim and starts it, after checking the rows again. */
+/** Records a prepared claim and starts it, after checking the database again. */
 export async function createClaim(
   turn: Turn,
   caller: Caller,
@@ -83,7 +83,7 @@ export async function createClaim(
   const recipient = requireRecipient(body.recipient)
   const unit = await requireClaimable(turn.tx, caller, { unit_id, recipient, while_claiming })
   if (authorization) await requireRoomFor(turn.tx, caller, unit, turn.at)
-  // Claimed since the chain was asked; a repeated request will learn by whom.
+  // It was claimed after the chain was asked; a repeated request will learn by whom.
   if (unit.claimed) throw new ApiError("claim.owner_unknown")
   if (proof) await useIdentityToken(turn, caller, proof)
 
@@ -123,7 +123,7 @@ const insertClaim = query((db, row: Given<ClaimRow>) =>
   db.insert(claims).values(row).onConflictDoNothing().returning(),
 )
 
-/** One unit's claims, newest first. */
+/** Lists a unit's claims, newest first. */
 export const listClaims = listOf(claims)
 
 /** Throws `claim.not_found`. */
@@ -136,7 +136,7 @@ async function requireRoomFor(queries: Queries, caller: Caller, { id }: IssuedUn
   await requireRoom(queries, caller, { table: claims, unit_id: id, in_progress, at })
 }
 
-/** An issued unit without a relayed claim or a chip replacement under way. */
+/** Returns an issued unit that has no relayed claim or chip replacement in progress. */
 async function requireClaimable(queries: Queries, caller: Caller, asked: HandOver): Promise<IssuedUnit> {
   const unit = await requireHandable(queries, caller, asked)
   if (await hasOpenReplacement(queries, unit.id)) throw new ApiError("chip_replacement.in_progress")

@@ -62,7 +62,7 @@ export async function createCollection(
   return collection
 }
 
-/** One of the caller's own collections. */
+/** Returns one of the caller's own collections. Throws `collection.not_found`. */
 export async function getCollection(
   queries: Queries,
   caller: Caller,
@@ -103,7 +103,7 @@ const collectionsOf = pagesOf(collections, ({ organization_id, external_id }: Gi
   ),
 )
 
-/** Changes only the given fields. */
+/** Changes only the given fields. Throws `collection.not_found`, `validation.failed`. */
 export async function updateCollection(
   turn: Turn,
   caller: Caller,
@@ -119,7 +119,7 @@ export async function updateCollection(
   return collection
 }
 
-/** The given fields as they are stored. Throws `validation.failed` on a field that breaks its rule. */
+/** Returns the given fields as stored. Throws `validation.failed` on an invalid field. */
 export function editableFields(body: CreateCollectionBody | UpdateCollectionBody) {
   return {
     ...(body.redirect_url !== undefined && { redirect_url: canonicalRedirect(body.redirect_url) }),
@@ -128,7 +128,7 @@ export function editableFields(body: CreateCollectionBody | UpdateCollectionBody
   }
 }
 
-/** The chain the caller chose, or the organization's default; it must be configured here. */
+/** Returns the chain that the caller chose, or the organization's default. Throws `validation.failed` on `chain_id`. */
 function chainFor(
   { default_chain_id, allowed_chain_ids }: OrganizationRow,
   chains: Chains,

@@ -2,8 +2,8 @@ const MOST_UNITS = 4
 const NAMELESS = "UNIT"
 
 /**
- * A token symbol for a collection without one: letters and digits of its words' initials, else of the whole name, in
- * upper case, at most 4 UTF-16 units.
+ * Returns a token symbol for a collection that has none: letters and digits of the initials of its words, else of the
+ * whole name, in upper case, at most 4 UTF-16 code units.
  */
 export function symbolFrom(name: string): string {
   const words = name.split(/\s+/u)
@@ -16,7 +16,7 @@ function firstCharacter(word: string): string {
   return first
 }
 
-/** A character that no longer fits ends it, so no surrogate pair is split. */
+/** Stops at the first character that no longer fits, so that no surrogate pair is split. */
 function shortened(text: string): string {
   let symbol = ""
   for (const character of text.toUpperCase()) {

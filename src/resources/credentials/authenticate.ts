@@ -7,8 +7,8 @@ import { expireSessionToken, findSessionToken, isLive } from "../session-tokens/
 import { findActiveApiKey, findActivePublishableKey, type HeldKey } from "./held-key.ts"
 
 /**
- * Authenticates against the database. Keys are remembered for 3 seconds, sessions are looked up every time. The
- * returned function throws `auth.unauthorized` or `session_token.invalid_or_expired`.
+ * Returns a function that authenticates against the database. Keys are cached for 3 seconds; sessions are looked up
+ * every time. The function throws `auth.unauthorized` or `session_token.invalid_or_expired`.
  */
 export function createAuthenticate(context: Context): Authenticate {
   const known = new Map<string, { caller: FoundCaller; until: number }>()
@@ -48,7 +48,10 @@ type Look = (context: Context, token: string) => Promise<FoundCaller | null>
 const rememberedMilliseconds = 3_000
 const rememberedKeys = 10_000
 
-/** Two headers arrive joined by a comma, which no token has. The scheme is case-insensitive (RFC 9110, 11.1). */
+/**
+ * Returns the bearer token of the only `Authorization` header: two would be joined by a comma, which no token contains.
+ * The scheme is case-insensitive (RFC 9110, section 11.1). Throws `auth.unauthorized`.
+ */
 function bearerToken(request: Request): string {
   const header = request.headers.get("authorization")
   const token = header?.match(/^bearer ([^\s,]+)$/i)?.[1]
@@ -87,7 +90,7 @@ function holderOf(
   return { ...caller, is_suspended: suspended_at !== null }
 }
 
-/** Null if there never was such a session. Throws `session_token.invalid_or_expired` if it has ended. */
+/** Returns null if there never was such a session. Throws `session_token.invalid_or_expired` if it has ended. */
 async function findSession(context: Context, requestId: string, token: string): Promise<FoundCaller | null> {
   const session = isWellFormed(token) ? await findSessionToken(context.db.read, hashOf(token)) : null
   if (!session) return null

@@ -11,12 +11,12 @@ export type HeldKey = {
   suspended_at: Date | null
 }
 
-/** The key by what is stored of it; null if there is none, or it was revoked or has expired. */
+/** Finds a key by its stored form. Returns null if there is none, or it was revoked or has expired. */
 type FindKey = (queries: Queries, stored: string, at: Date) => Promise<HeldKey | null>
 
-/** By the hash of the key. */
+/** Finds an API key by its hash. */
 export const findActiveApiKey = findIn(apiKeys, apiKeys.hash)
-/** By the key itself, which is not secret. */
+/** Finds a publishable key by itself, since it is not secret. */
 export const findActivePublishableKey = findIn(publishableKeys, publishableKeys.key)
 
 type Keys = typeof apiKeys | typeof publishableKeys
@@ -31,7 +31,7 @@ function findIn(keys: Keys, column: typeof apiKeys.hash | typeof publishableKeys
   }
 }
 
-/** Which of these API keys would still be accepted. */
+/** Returns which of these API keys would still be accepted. */
 export async function admittedApiKeys(queries: Queries, ids: string[], at: Date): Promise<Set<string>> {
   const unrevoked = await unrevokedApiKeys(queries, { ids })
   const admitted = unrevoked.filter((key) => !isOver(key, at) && key.suspended_at === null)
@@ -55,7 +55,7 @@ function unrevokedKeys(db: Builder, keys: Keys, asked: SQL) {
     .where(and(asked, isNull(keys.revoked_at)))
 }
 
-/** Whether a key has expired. */
+/** Returns whether a key has expired. */
 export function isOver({ expires_at }: Pick<HeldKey, "expires_at">, at: Date): boolean {
   return expires_at !== null && expires_at <= at
 }

@@ -5,10 +5,10 @@ import { knownUid } from "../chips/proof.ts"
 import type { ChipSignals } from "../chips/signals.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-/** A chip in an export, without keys. */
+/** A chip in an export, without its keys. */
 export type ExportedChip = ReturnType<typeof presentExported>
 
-/** All chips of an organization by id, one page in memory at a time. Throws `not_found.resource`. */
+/** Yields all chips of an organization by id, one page in memory at a time. Throws `not_found.resource`. */
 export async function* exportedChips(context: Context, organizationId: string): AsyncGenerator<ExportedChip> {
   const organization = await requireOrganization(context.db.read, organizationId)
   for await (const page of pagesOfStock(context, organization.id))

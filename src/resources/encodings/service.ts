@@ -19,23 +19,23 @@ import { type NamedTag, type WantedTag, wantedTags } from "./wanted-tags.ts"
 
 type ManifestRow = typeof manifests.$inferSelect
 
-/** What is ordered. The caller draws `id`, so that asking again continues the same order. */
+/** An order of tags. The caller generates `id`, so that repeating the call continues the same order. */
 type EncodingOrder = {
   id: string
   organization_id: string
   key_set_id: string
   url_template: string
   mirrors: Mirrors
-  /** How many new tags of any UID, or which ones. */
+  /** How many new tags of any UID, or which tags. */
   tags: { count: number } | { named: readonly NamedTag[] }
 }
 
-/** Called repeatedly with how many chips are registered. */
+/** Called repeatedly with the number of registered chips. */
 type OnRegistered = (done: number, total: number) => void
 
 /**
- * Registers the chips of an order, a part per database transaction; if interrupted, asking again continues it. Named
- * chips of the same key set get its newest version; any other known chip or UID refuses the order. Throws
+ * Registers the chips of an order, one database transaction per part. If interrupted, the same call continues it. Named
+ * chips of the same key set get its newest version; any other known chip or UID rejects the order. Throws
  * `TagConflicts`, `not_found.resource`, `validation.failed`, `TemplateError`.
  */
 export async function placeOrder(
@@ -57,7 +57,7 @@ export async function placeOrder(
   return manifest
 }
 
-/** The manifest lines of an order's registered chips, in order, one page in memory at a time. */
+/** Yields the manifest lines of an order's registered chips, in order, one page in memory at a time. */
 export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGenerator<ManifestLine> {
   const { service_secret } = context.config
   const { url_template, mac, tamper } = manifest
@@ -90,7 +90,7 @@ export async function* linesOf(context: Context, manifest: ManifestRow): AsyncGe
   }
 }
 
-/** The versions a tag may have: the one it was last tapped with, or those of later orders that no tap has shown. */
+/** Returns the versions a tag may have: that of its last tap, and those of later orders that no tap has shown yet. */
 function versionsBetween(from: number | null, to: number): number[] {
   return from === null ? [] : Array.from({ length: to - from }, (_none, index) => from + index)
 }
@@ -100,7 +100,7 @@ const PART_CHIPS = 1_000
 const STATEMENT_CHIPS = 250
 const PAGE_CHIPS = 500
 
-/** The order as it was first placed; asking again must be for the same. */
+/** Records the order, or returns it as first placed. Throws `validation.failed` if the call now has other content. */
 async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestRow> {
   checkTemplate(order.url_template)
   ndefFile(tagAddress(order.url_template, "0000000000", order.mirrors))
@@ -150,7 +150,7 @@ async function openManifest(turn: Turn, order: EncodingOrder): Promise<ManifestR
   return manifest
 }
 
-/** How many chips of an order are registered; 0 if there is no such order. */
+/** Returns how many chips of an order are registered; 0 if there is no such order. */
 export async function countRegistered(queries: Queries, manifestId: string): Promise<number> {
   const [last] = await queries
     .select({ number: max(manifestChips.number) })
@@ -187,7 +187,7 @@ async function registerPart(
   }
 }
 
-/** Inserts new chips under random ids; a collision among 2^40 fails, and running the order again draws others. */
+/** Inserts new chips with random ids. A collision among 2^40 ids throws; running the order again draws others. */
 async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[]): Promise<string[]> {
   if (tags.length === 0) return []
   const { organization_id, key_set_id, key_version, mac, tamper } = manifest
@@ -218,10 +218,7 @@ async function insertChips(turn: Turn, manifest: ManifestRow, tags: WantedTag[])
   return drawn.map(({ chip_id }) => chip_id)
 }
 
-/**
- * Notes the new key version of these chips, unless a later one is ordered. It counts from the first tap that shows
- * it.
- */
+/** Records the new key version of these chips, unless a later one is ordered. It takes effect at its first tap. */
 async function orderAnew(turn: Turn, { key_version }: ManifestRow, tags: WantedTag[]): Promise<void> {
   const chipIds = tags.flatMap(({ again }) => again?.chip_id ?? [])
   if (chipIds.length === 0) return

@@ -13,16 +13,14 @@ export class TagConflicts extends Error {
   }
 }
 
-/**
- * A tag at hand: its UID (14 upper-case hex digits), the chip (10 digits) it already is, or both. Lines count from 1.
- */
+/** An existing tag: its UID (14 upper-case hex digits), the id of its chip (10 digits), or both. Lines count from 1. */
 export type NamedTag = { line: number; uid: string | null; chip_id: string | null }
 
-/** A tag of an order: any, or that of a UID; `again` is the chip to be encoded again, null for a new one. */
+/** A tag of an order, of any UID if `uid` is null; `again` is the chip to be encoded again, null for a new one. */
 export type WantedTag = { uid: string | null; again: { chip_id: string; key_version: number } | null }
 
 /**
- * Answers which tag the chip of each number is for. Named chips of this organization and key set with an earlier
+ * Returns a function from a number of an order to its tag. Named chips of this organization and key set with an earlier
  * version are encoded again, each once, even if one line has its id and another its UID. Throws `TagConflicts`.
  */
 export async function wantedTags(
@@ -51,8 +49,8 @@ export async function wantedTags(
 }
 
 /**
- * The tags of a file: one UID per line, or a CSV with columns `uid`, `chip_id` (chips to be encoded again) or both,
- * as `chips export` writes it. Throws `TagConflicts` naming each wrong line.
+ * Parses the tags of a file: one UID per line, or a CSV with columns `uid`, `chip_id` (chips to be encoded again) or
+ * both, as `chips export` writes it. Throws `TagConflicts` with each wrong line.
  */
 export function parseTags(text: string): NamedTag[] {
   const rows = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/)
@@ -94,7 +92,7 @@ function nameOf({ uid, chip_id }: NamedTag): string {
 
 type KnownChip = Awaited<ReturnType<typeof known>>[number]
 
-/** Finds the stored chip of a tag: the one it names, else the one with its UID. */
+/** Returns a function that finds a tag's stored chip: the one it names, else the one with its UID. */
 async function finderOf(
   queries: Queries,
   manifest: typeof manifests.$inferSelect,
@@ -126,7 +124,7 @@ async function known(
       has_mac: chips.has_mac,
       tamper: chips.tamper,
       retired_at: chips.retired_at,
-      /** Its place in this very order, if that is being continued. */
+      /** Its number in this same order, if that is being continued. */
       number: manifestChips.number,
     })
     .from(chips)

@@ -36,7 +36,7 @@ export const eventRoutes: Route[] = [
     entries: "Events, newest first, or with `after` oldest first.",
     item: eventResource,
     filters: { ...filters, after: Type.Optional(after) },
-    // So that the caller sees what it has just done.
+    // Numbers events first, so that callers see what they have just done.
     ensure: async (context, { organization_id }) => void (await numberEvents(context, organization_id)),
     read: (context, caller, asked, page) =>
       listEvents(context.db.read, caller, { ...asked, is_test: flagOf(asked.is_test), page }),

@@ -8,7 +8,7 @@ import { ApiError, fieldError } from "../../platform/errors.ts"
 import { canonicalId } from "../../platform/fields.ts"
 import { parseId } from "../../platform/ids.ts"
 
-/** Which events are wanted. */
+/** Which events to return. */
 export type EventFilter = {
   type?: string | undefined
   unit_id?: string | undefined
@@ -16,7 +16,7 @@ export type EventFilter = {
   is_test?: boolean | undefined
 }
 
-/** One of the caller's own events. */
+/** Returns one of the caller's own events. Throws `event.not_found`. */
 export async function getEvent(queries: Queries, caller: Caller, eventId: string): Promise<EventRow> {
   const id = parseId(eventId)
   const [event] = id
@@ -30,8 +30,8 @@ export async function getEvent(queries: Queries, caller: Caller, eventId: string
 }
 
 /**
- * The feed, newest first; or oldest first what follows the event `after`, or everything kept if it is `0`. A reader
- * that continues from the last event of each page misses and repeats nothing. Throws `validation.failed` on `after`.
+ * Lists the feed, newest first. With `after`, lists the events after that one, oldest first; all stored ones for `0`. A
+ * reader that continues from each page's last event misses and repeats nothing. Throws `validation.failed` on `after`.
  */
 export async function listEvents(
   queries: Queries,
@@ -62,7 +62,7 @@ const newestEvents = query((db, { before, limit, ...given }: Given<Wanted & Newe
 
 type Newest = { before: number | undefined; limit: number }
 
-/** What follows a position, oldest first. */
+/** Returns the events after a position, oldest first. */
 export async function eventsAfter(
   queries: Queries,
   caller: Caller,
@@ -82,12 +82,12 @@ const nextEvents = query((db, { position, limit, ...given }: Given<Wanted & Next
     .limit(limit),
 )
 
-/** The position of the event `after`; 0 for `0`. Throws `validation.failed` on `after`. */
+/** Returns the position of the event `after`; 0 for `0`. Throws `validation.failed` on `after`. */
 export async function positionAfter(queries: Queries, caller: Caller, after: string): Promise<number> {
   return after === "0" ? 0 : await positionOfEvent(queries, caller, canonicalId(after, "after"), "after")
 }
 
-/** The same for `Last-Event-ID`. Throws `validation.failed` on `after`, naming the header. */
+/** Returns the position of a `Last-Event-ID`. Throws `validation.failed` on `after`, with the header's name. */
 export async function positionAfterLast(
   queries: Queries,
   caller: Caller,
@@ -107,7 +107,7 @@ export async function positionAfterLast(
 /** A place in the feed: after this event, or at the beginning, whose id is `0`. */
 export type Place = { id: string; position: number }
 
-/** The place after the organization's newest event. */
+/** Returns the place after the organization's newest event. */
 export async function newestPlace(queries: Queries, caller: Caller): Promise<Place> {
   const [newest] = await queries
     .select({ id: events.id, position: events.position })

@@ -8,8 +8,8 @@ import { type EventFilter, eventsAfter, type Place } from "./service.ts"
 import { feedWatchOf } from "./watch.ts"
 
 /**
- * The feed after a place as server-sent events (HTML Living Standard, 9.2), until `stopping` or until the caller's
- * key ends. Throws `rate_limit.exceeded` if the organization has too many streams open in this process.
+ * Streams the feed after a place as server-sent events (HTML Living Standard, 9.2), until `stopping` or until the
+ * caller's key ends. Throws `rate_limit.exceeded` if the organization has too many streams open in this process.
  */
 export function streamEvents(
   context: Context,
@@ -34,7 +34,7 @@ export function streamEvents(
 
   async function* read(): AsyncGenerator<string, void> {
     try {
-      // An id alone is no event: a client that is disconnected before the first one continues from here.
+      // An id without data is not an event, but a client that disconnects before the first event resumes from it.
       yield `: the feed of events\nid: ${place.id}\n\n`
       let commentedAt = performance.now()
       for (let seen = place.position; !isOver; ) {

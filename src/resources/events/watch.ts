@@ -10,12 +10,12 @@ import { admittedApiKeys } from "../credentials/held-key.ts"
 type Reader = { organization_id: string; credential_id: string; grown(): void; end(): void }
 
 /**
- * Tells all readers in this process that the feed has grown: on a wake-up, or by one look a second for all of them.
- * Ends a reader once its key would be refused. Does nothing while nobody reads.
+ * Notifies all readers in this process that the feed has grown: on a wake-up, or by one query a second for all of them.
+ * Ends a reader once its key would be rejected. Does nothing without readers.
  */
 type FeedWatch = { add(reader: Reader): () => void; readersOf(organizationId: string): number }
 
-/** The one watch of a process's context. */
+/** Returns the one watch of a process's context. */
 export function feedWatchOf(context: Context): FeedWatch {
   const watch = watches.get(context) ?? createFeedWatch(context)
   watches.set(context, watch)
@@ -49,14 +49,14 @@ function createFeedWatch(context: Context): FeedWatch {
   }
 
   async function endRefused(): Promise<void> {
-    // Somebody may join meanwhile, with another key.
+    // A reader with another key may join meanwhile.
     const asked = [...readers]
     const ids = [...new Set(asked.map(({ credential_id }) => credential_id))]
     const admitted = await admittedApiKeys(context.db.read, ids, context.clock())
     for (const reader of asked) if (!admitted.has(reader.credential_id)) reader.end()
   }
 
-  /** One look at a time; however often it is called meanwhile, one more follows. */
+  /** Looks at once, or once more after the look in progress, however often it is called meanwhile. */
   async function lookSoon(): Promise<void> {
     isWanted = true
     if (isLooking) return

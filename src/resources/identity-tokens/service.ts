@@ -17,13 +17,12 @@ import type { Context } from "../../platform/context.ts"
 import { ApiError, fieldError } from "../../platform/errors.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 
-/** The customer that a checked identity token names, and what makes the token single-use. */
+/** The customer named by a verified identity token, and what makes the token single-use. */
 export type IdentityProof = { customer_id: string; jti: string; expires_at: Date }
 
 /**
- * Checks a body's identity token; null if there is none. A bad one is `validation.failed` on its field, not 401, on
- * which clients would drop a session that is good. It may ask the JWKS address, so it is called before the
- * transaction.
+ * Verifies a body's identity token; returns null without one. An invalid token is `validation.failed` on its field, not
+ * a 401, for which clients would drop a valid session. Call it before the database transaction: it may fetch the JWKS.
  */
 export async function checkIdentityToken(
   context: Context,
@@ -42,7 +41,9 @@ export async function checkIdentityToken(
   return proofOf(await verified(organization.identity, token, context.clock()), context.clock())
 }
 
-/** Uses the token up, in the database transaction that records what it was for. */
+/**
+ * Marks the token as used, in the database transaction that records what it was used for. Throws `validation.failed`.
+ */
 export async function useIdentityToken(turn: Turn, caller: Caller, proof: IdentityProof): Promise<void> {
   const used = await turn.tx
     .insert(identityTokenUses)
@@ -53,8 +54,8 @@ export async function useIdentityToken(turn: Turn, caller: Caller, proof: Identi
 }
 
 /**
- * The settings as they are stored. `public_key` is a PEM (SPKI or certificate) or a JWK.
- * Throws `validation.failed` naming the setting; a private or symmetric key is refused.
+ * Returns the settings as stored. `public_key` is a PEM (SPKI or certificate) or a JWK. Throws `validation.failed` on a
+ * wrong setting, including a private or symmetric key.
  */
 export function requireIdentitySettings(settings: {
   issuer: string
@@ -73,7 +74,7 @@ export function requireIdentitySettings(settings: {
   return { issuer, audience, public_key }
 }
 
-/** Judged as a browser would open it: `http://localhost:1@evil.test` is on evil.test. */
+/** Checks the URL as a browser would open it: `http://localhost:1@evil.test` is on evil.test. */
 function requireKeysAddress(text: string): string {
   const url = URL.parse(text)
   const isHere = url?.protocol === "http:" && ["localhost", "127.0.0.1"].includes(url.hostname)
@@ -101,7 +102,7 @@ const allAlgorithms = [
   ...new Set([...rsaAlgorithms, ...Object.values(curveAlgorithms).flat(), ...edwardsAlgorithms]),
 ]
 
-/** One cache of keys per address, shared by all requests. */
+/** One cache of keys per URL, shared by all requests. */
 const keySets = new Map<string, KeySet>()
 const MAX_KEY_SETS = 1_000
 
@@ -110,7 +111,7 @@ type KeySet = {
   failure: { at: Date; cause: string } | null
 }
 
-/** How long a sign-in that did not answer is not asked again. */
+/** How long to wait before fetching the keys of a sign-in again after a failure. */
 const REST_MILLISECONDS = 10_000
 
 async function verified(settings: IdentitySettings, token: string, at: Date): Promise<JWTPayload> {
@@ -133,8 +134,8 @@ async function verified(settings: IdentitySettings, token: string, at: Date): Pr
 }
 
 /**
- * A token that fits no fetched key may fit a newer one, so the keys are fetched again; only this request waits for
- * that. Throws `Unavailable` while the keys cannot be fetched.
+ * Verifies a token with the sign-in's keys. If no fetched key fits, fetches them again, since there may be a newer one;
+ * only this request waits for that. Throws `Unavailable` while the keys cannot be fetched.
  */
 async function verifiedAt(
   url: string,
@@ -165,7 +166,7 @@ function isOfNoKey(error: unknown): boolean {
   )
 }
 
-/** A token need not name its key (RFC 7515, 4.1.4); then any key that fits will do. */
+/** Verifies a token with whichever key fits: it need not name its key (RFC 7515, section 4.1.4). */
 async function verifiedByAny(
   token: string,
   keys: JWTVerifyGetKey,
@@ -183,7 +184,7 @@ async function verifiedByAny(
   }
 }
 
-/** Null if the token was signed with another key. */
+/** Returns null if the token was signed with another key. */
 async function payloadBy(
   token: string,
   key: CryptoKey,
@@ -245,7 +246,7 @@ function keySetOf(url: string): KeySet {
 
 function publicKeyOf(text: string): KeyObject {
   const rule = "must be a public key, as PEM or JWK, of RSA, P-256, P-384, P-521 or Ed25519"
-  // Node silently derives the public key from a private one, which would then be stored.
+  // Node would silently derive the public key from a private one, and this text would be stored.
   if (/PRIVATE KEY/.test(text)) throw fieldError("public_key", `${rule}: this is a private key`)
   const jwk = parsedJwk(text)
   if (jwk && ("d" in jwk || "k" in jwk)) throw fieldError("public_key", `${rule}: this is a secret key`)
@@ -289,7 +290,7 @@ function refusalOf(error: unknown): Error {
   throw error
 }
 
-/** Whether the key cannot be read, is too short, or was published with its private half. */
+/** Returns whether the key is unreadable, too short, or published with its private half. */
 function isUnusable(error: unknown): boolean {
   return error instanceof TypeError || error instanceof DOMException || error instanceof errors.JWKSInvalid
 }

@@ -17,17 +17,20 @@ import type { Secret } from "../../platform/sealing.ts"
 import { keySourcesOf, sealMaster } from "../chips/key-sources.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-// What an operator does with the keys of an organization's tags. Masters never leave the database in clear text.
+// What operators do with the keys of an organization's tags. Master keys never leave the database in clear text.
 
 type KeySetRow = typeof keySets.$inferSelect
 
 /** A key set with its version numbers, oldest first. New tags get the last one. */
 export type KeySetView = KeySetRow & { versions: number[] }
 
-/** A version's master key: 16 bytes, or null for the scheme `explicit`, whose chips bring their own keys. */
+/** A version's master key: 16 bytes, or null for the scheme `explicit`, whose chips come with their own keys. */
 type Master = Uint8Array | null
 
-/** Throws `validation.failed` for an unknown scheme, a taken name, or a master that does not fit the scheme. */
+/**
+ * Creates a key set with one version. Throws `validation.failed` for an unknown scheme, a taken name or an unsuitable
+ * master, and `not_found.resource`.
+ */
 export async function createKeySet(
   turn: Turn,
   secret: Secret,
@@ -49,7 +52,7 @@ export async function createKeySet(
   return { ...row, versions: [1] }
 }
 
-/** An organization's key sets, oldest first, including retired ones. */
+/** Returns an organization's key sets, oldest first, including retired ones. Throws `not_found.resource`. */
 export async function listKeySets(queries: Queries, organizationId: string): Promise<KeySetView[]> {
   const organization = await requireOrganization(queries, organizationId)
   const rows = await queries
@@ -61,8 +64,8 @@ export async function listKeySets(queries: Queries, organizationId: string): Pro
 }
 
 /**
- * Gives a set another version for new tags; tags with an earlier one keep working. An earlier master is refused if
- * the version alone would not change what opens `e`. Throws `not_found.resource`, `validation.failed`.
+ * Adds a version for new tags to a set; tags with an earlier one keep working. Rejects an earlier master if the version
+ * alone would not change which key decrypts `e`. Throws `not_found.resource`, `validation.failed`.
  */
 export async function rotateKeySet(
   turn: Turn,
@@ -89,7 +92,9 @@ export async function rotateKeySet(
   return await viewOf(turn.tx, row)
 }
 
-/** No new tags are encoded with it; those that have its keys keep working. Retiring it again changes nothing. */
+/**
+ * Retires a key set: no new tags are encoded with it, and existing ones keep working. Doing so again changes nothing.
+ */
 export async function retireKeySet(turn: Turn, keySetId: string): Promise<KeySetView> {
   const row = await requireKeySet(turn.tx, keySetId)
   await turn.tx
@@ -99,7 +104,7 @@ export async function retireKeySet(turn: Turn, keySetId: string): Promise<KeySet
   return await viewOf(turn.tx, await requireKeySet(turn.tx, keySetId))
 }
 
-/** The key set, or `not_found.resource`. */
+/** Returns the key set. Throws `not_found.resource`. */
 export async function requireKeySet(queries: Queries, keySetId: string): Promise<KeySetRow> {
   const id = parseId(keySetId)
   const [row] = id ? await queries.select().from(keySets).where(eq(keySets.id, id)) : []
@@ -131,8 +136,8 @@ async function withVersions(queries: Queries, rows: KeySetRow[]): Promise<KeySet
 }
 
 /**
- * Tags that are encoded again count from zero, so if a new version opened `e` as an earlier one did, old values would
- * be valid again. AN10922 keys depend on the version itself.
+ * Throws if the master is that of an earlier version. The counters of tags that are encoded again start at zero, so
+ * with the same key for `e`, old values would be valid again. AN10922 keys depend on the version itself.
  */
 async function requireOtherValues(
   queries: Queries,
@@ -150,7 +155,7 @@ async function requireOtherValues(
     )
 }
 
-/** The constraint decides if two add the same version. */
+/** Adds a version. A constraint rejects the second of two simultaneous ones. Throws `validation.failed`. */
 async function addVersion(
   turn: Turn,
   secret: Secret,

@@ -15,7 +15,10 @@ import { newId, parseId } from "../../platform/ids.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import { getCollection } from "../collections/service.ts"
 
-/** Checks that the contract can announce anything, before the database transaction that records the refresh. */
+/**
+ * Checks that the contract can announce changes, before the database transaction that records the refresh. Throws
+ * `collection.not_active`, `metadata_refresh.unsupported` or `Unavailable`.
+ */
 export async function prepareMetadataRefresh(
   { db, chains }: Context,
   caller: Caller,
@@ -35,7 +38,7 @@ export async function prepareMetadataRefresh(
 
 const chainPatienceMilliseconds = 3_000
 
-/** Records a refresh and starts it, once a minute per collection: one statement decides. */
+/** Records a refresh and starts it, at most once a minute per collection. Throws `rate_limit.exceeded`. */
 export async function createMetadataRefresh(
   turn: Turn,
   caller: Caller,
@@ -85,7 +88,10 @@ const pauseMilliseconds = 60_000
 
 type Wanted = { id: string; metadata_refreshed_at: Date; before: Date; after: Date }
 
-/** A time further ahead than clocks differ is from before the clock was set back, so it does not count. */
+/**
+ * Takes the collection's next refresh in one statement. Ignores times that are too far ahead, which are from before the
+ * clock was set back.
+ */
 const takeItsTurn = query((db, { id, metadata_refreshed_at, before, after }: Given<Wanted>) =>
   db
     .update(collections)
@@ -103,7 +109,7 @@ const takeItsTurn = query((db, { id, metadata_refreshed_at, before, after }: Giv
     .returning({ id: collections.id }),
 )
 
-/** One of the caller's own refreshes. */
+/** Returns one of the caller's own refreshes. Throws `metadata_refresh.not_found`. */
 export async function getMetadataRefresh(
   queries: Queries,
   caller: Caller,

@@ -5,7 +5,7 @@ import { ApiError } from "../../platform/errors.ts"
 import { parseId } from "../../platform/ids.ts"
 import type { PublicCollection, PublicToken } from "./service.ts"
 
-/** Any organization's collection, and the last serial given out. Throws `collection.not_found`. */
+/** Returns any organization's collection and the last serial assigned. Throws `collection.not_found`. */
 export async function exportedCollection(
   queries: Queries,
   collectionId: string,
@@ -20,7 +20,7 @@ export async function exportedCollection(
   }
 }
 
-/** All issued tokens in the order of their serials. */
+/** Yields all issued tokens by serial. */
 export async function* exportedTokens(
   queries: Queries,
   collectionId: string,

@@ -12,7 +12,7 @@ import {
 } from "./service.ts"
 import { collectionPage, pagePolicy, tokenPage } from "./web-page.ts"
 
-/** Where tokens and contracts point: documents, pictures, and pages for people. */
+/** What tokens and contracts link to: documents, images, and pages for people. */
 export const metadataPages: readonly Page[] = [
   ofCollection("", (base, collection) => json(presentCollectionDocument(base, collection))),
   ofCollection("/image.svg", (_base, collection) => svg(drawCollection(collection))),
@@ -59,7 +59,7 @@ function json(document: object): Shown {
   }
 }
 
-/** Opened by itself, a picture may use its own style and nothing else. */
+/** Serves an image, which may use its own style and nothing else when opened by itself. */
 function svg(content: string): Shown {
   return {
     content,

@@ -3,7 +3,9 @@ import { html, type Markup, trusted } from "../../platform/html.ts"
 import { titleOf } from "./present.ts"
 import type { PublicCollection, PublicToken } from "./service.ts"
 
-/** The picture of a token without one: its name, and arcs and colours derived from its chain, contract and serial. */
+/**
+ * Draws an image for a token without one: its name, with arcs and colours derived from its chain, contract and serial.
+ */
 export function drawToken(token: PublicToken): string {
   const { collection, serial } = token
   const palette = paletteOf(seedOf(collection, "colours"))
@@ -14,7 +16,7 @@ export function drawToken(token: PublicToken): string {
   })
 }
 
-/** The picture of a collection without one, in the colours of its tokens. */
+/** Draws an image for a collection without one, in the colours of its tokens. */
 export function drawCollection(collection: PublicCollection): string {
   const palette = paletteOf(seedOf(collection, "colours"))
   return draw(palette, seedOf(collection, "collection"), {
@@ -49,7 +51,9 @@ const down = 4
 const side = 176
 const margin = 60
 
-/** A byte per tile turns and colours it: quarter circles that meet those of their neighbours. */
+/**
+ * Draws the tiles. One byte per tile selects shape, rotation and colours; quarter circles meet those of the neighbours.
+ */
 function tiles(palette: Palette, seed: Buffer): Markup {
   const drawn = Array.from({ length: across * down }, (_, index) => {
     const byte = seed[index] ?? 0
@@ -73,7 +77,7 @@ function figure(kind: number, [one, other]: [string, string]): string {
 
 type Palette = { ground: string; deep: string; paper: string; tints: string[] }
 
-/** A dark ground and four tints close to each other on the colour wheel, so that they always go together. */
+/** Returns a dark background and four tints that are close on the colour wheel, so that they always go together. */
 function paletteOf(seed: Buffer): Palette {
   const hue = (seed.readUInt16BE(0) * 360) / 65_536
   const turn = 24 + ((seed[2] ?? 0) % 24)
@@ -90,7 +94,7 @@ function paletteOf(seed: Buffer): Palette {
   }
 }
 
-/** From hue (degrees), saturation and lightness to hex, which every SVG reader knows. */
+/** Converts hue (degrees), saturation and lightness to hexadecimal, which every SVG renderer supports. */
 function colour(hue: number, saturation: number, lightness: number): string {
   const part = (offset: number) => {
     const place = (offset + hue / 30 + 24) % 12
@@ -107,11 +111,11 @@ function seedOf({ chain_id, address }: PublicCollection, purpose: string): Buffe
   return createHash("sha256").update(`${chain_id} ${address.toLowerCase()} ${purpose}`).digest()
 }
 
-/** In letter widths: what fits on a line of the title, and beside the serial. */
+/** In letter widths: what fits on a line of the title, and next to the serial. */
 const mostTitle = 27
 const mostBelow = 38
 
-/** The title in at most two lines, broken at a space. */
+/** Splits the title into at most two lines, at a space. */
 function linesOf(title: string): string[] {
   const text = printed(title)
   if (widthOf(text) <= mostTitle) return [text]
@@ -129,7 +133,7 @@ function fitting(text: string, most: number): string {
   return widthOf(text) <= most ? text : `${cut(text, most - 1)}…`
 }
 
-/** The longest beginning that fits. */
+/** Returns the longest beginning that fits. */
 function cut(text: string, most: number): string {
   let kept = ""
   let width = 0
@@ -149,7 +153,7 @@ function widthOf(text: string): number {
   return width
 }
 
-/** Chinese, Japanese, Korean and pictographs take the room of two letters. */
+/** Returns a width in letters: two for Chinese, Japanese, Korean and pictographs. */
 function widthOfCharacter(character: string): number {
   return /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u.test(
     character,
@@ -158,7 +162,7 @@ function widthOfCharacter(character: string): number {
     : 1
 }
 
-/** Leaves out what XML cannot contain and what would change the direction of the text around it. */
+/** Removes what XML cannot contain and what would change the direction of the surrounding text. */
 function printed(text: string): string {
   return text.replaceAll(/[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\p{Cc}/gu, " ").trim()
 }

@@ -1,6 +1,6 @@
 import type { PublicCollection, PublicToken } from "./service.ts"
 
-/** What a token's `tokenURI` points to (ERC-721). */
+/** The document that a token's `tokenURI` returns (ERC-721). */
 export type TokenDocument = {
   name: string
   description: string | null
@@ -9,7 +9,7 @@ export type TokenDocument = {
   attributes: { trait_type: string; value: string | number | boolean }[]
 }
 
-/** What a collection's `contractURI` points to (ERC-7572). */
+/** The document that a collection's `contractURI` returns (ERC-7572). */
 export type CollectionDocument = {
   name: string
   description: string | null
@@ -17,7 +17,7 @@ export type CollectionDocument = {
   external_link: string
 }
 
-/** A token's document; its own addresses begin with `base`. */
+/** Returns a token's document, whose URLs of this service begin with `base`. */
 export function presentToken(base: string, token: PublicToken): TokenDocument {
   const place = `${placeOf(base, token.collection)}/${token.serial}`
   return {
@@ -39,19 +39,19 @@ export function presentCollectionDocument(base: string, collection: PublicCollec
   }
 }
 
-/** A token's name, also if its unit has none. */
+/** Returns a token's name, even if its unit has none. */
 export function titleOf({ name, collection, serial }: PublicToken): string {
   return name ?? `${collection.name} #${serial}`
 }
 
-/** Sorted by name, because the databases keep no order. */
+/** Sorts the attributes by name, since the databases do not keep their order. */
 function traitsOf({ metadata }: PublicToken): TokenDocument["attributes"] {
   return Object.entries(metadata ?? {})
     .map(([trait_type, value]) => ({ trait_type, value }))
     .sort((one, other) => (one.trait_type < other.trait_type ? -1 : 1))
 }
 
-/** As the contract writes it: decimal numbers, the address in lower case. */
+/** Returns the URL as the contract writes it: decimal numbers, and the address in lower case. */
 function placeOf(base: string, { chain_id, address }: PublicCollection): string {
   return `${base}/${chain_id}/${address.toLowerCase()}`
 }

@@ -5,22 +5,22 @@ import { type Given, query } from "../../db/query.ts"
 import { type CollectionRow, collections, type UnitRow, units } from "../../db/schema.ts"
 import { ApiError } from "../../platform/errors.ts"
 
-/** What everybody may know of a collection, and nothing more. */
+/** What is public about a collection, and nothing more. */
 export type PublicCollection = Pick<
   CollectionRow,
   "name" | "description" | "image_url" | "symbol" | "chain_id" | "address"
 >
 
-/** What everybody may know of a unit, and nothing more. */
+/** What is public about a unit, and nothing more. */
 export type PublicToken = Pick<UnitRow, "name" | "description" | "image_url" | "metadata"> & {
   serial: number
   collection: PublicCollection
 }
 
-/** The parts of an address as they were sent. */
+/** The parts of a metadata URL as sent. */
 export type TokenAddress = { chain_id: string; address: string; serial: string }
 
-/** The collection of a deployed contract. Throws `not_found.resource`. */
+/** Returns the collection of a deployed contract. Throws `not_found.resource`. */
 export async function publicCollection(
   queries: Queries,
   asked: Omit<TokenAddress, "serial">,
@@ -28,7 +28,7 @@ export async function publicCollection(
   return (await contractAt(queries, asked)).collection
 }
 
-/** A token that was issued. Throws `not_found.resource`. */
+/** Returns an issued token. Throws `not_found.resource`. */
 export async function publicToken(queries: Queries, asked: TokenAddress): Promise<PublicToken> {
   if (!isNumber(asked.serial)) throw nothingThere()
   const { id, collection } = await contractAt(queries, asked)
@@ -53,7 +53,7 @@ function nothingThere(): ApiError {
   return new ApiError("not_found.resource")
 }
 
-/** As the contract writes numbers: decimal, without a leading zero. */
+/** Returns whether a number is written as the contract does: decimal, without leading zeros. */
 function isNumber(text: string): boolean {
   return /^[1-9]\d{0,14}$/.test(text)
 }

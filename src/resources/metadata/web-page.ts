@@ -4,7 +4,7 @@ import { look } from "../../platform/look/look.ts"
 import type { CollectionDocument, TokenDocument } from "./present.ts"
 import type { PublicToken } from "./service.ts"
 
-/** A token's page for people: its picture, what it is and what its brand says about it. */
+/** Returns a token's page for people: its image, what it is and what its brand says about it. */
 export function tokenPage(
   { name, description, image, attributes }: TokenDocument,
   token: PublicToken,
@@ -47,5 +47,5 @@ dd { margin: 0; }
 
 const styleHash = createHash("sha256").update(style).digest("base64")
 
-/** No scripts; a picture may be wherever its brand keeps it. */
+/** Allows no scripts, and images from anywhere, since a brand may host them where it likes. */
 export const pagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; font-src 'self'; img-src https: http://localhost:* http://127.0.0.1:* 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`

@@ -16,7 +16,7 @@ import { presentUnit } from "../units/present.ts"
 import { type UnitView, unitOfId } from "../units/service.ts"
 import { presentWebhookEndpoint } from "../webhook-endpoints/present.ts"
 
-/** Records what happened in the feed: an event per change of status that has a type, in the same transaction. */
+/** Records what happened in the event feed, in the same database transaction. Some status changes have no event. */
 export async function tell(turn: Turn, news: News): Promise<void> {
   if ("tap" in news) return await tellTap(turn, news)
   if ("new_owner_of" in news) return await tellOfUnit(turn, news.new_owner_of, "ownership.changed")
@@ -48,7 +48,7 @@ async function tellTap(turn: Turn, { tap, collection_id }: TapNews): Promise<voi
   })
 }
 
-/** The data is the chip, whose `tamper` is `opened`; its unit is null where it is not paired yet. */
+/** Records an event with the chip as its data: `tamper` is `opened`, and `unit` is null if it is not paired yet. */
 async function tellOpened(turn: Turn, { opened: { chip_id, organization_id } }: TamperNews): Promise<void> {
   await tellOfChip(turn, "chip.tampered", await getChip(turn.tx, { organization_id }, chip_id))
 }
@@ -94,7 +94,7 @@ async function tellOfChip(turn: Turn, type: EventType, chip: ObservedChip): Prom
   })
 }
 
-/** An event whose data is the unit itself. */
+/** Records an event whose data is the unit itself. */
 async function tellOfUnit(turn: Turn, unitId: string, type: EventType): Promise<void> {
   const unit = await findUnit(turn, unitId)
   await recordEvent(turn, { ...placeOf(unit), type, data: presentUnit(unit), endpoint_id: null })

@@ -1,6 +1,6 @@
 import type { OrganizationRow } from "../../db/schema.ts"
 
-/** What the operator CLI shows of an organization. */
+/** Returns an organization as the operator CLI shows it. */
 export function presentOrganization(organization: OrganizationRow) {
   return {
     id: organization.id,
@@ -14,7 +14,7 @@ export function presentOrganization(organization: OrganizationRow) {
   }
 }
 
-/** Null is unlimited. */
+/** Returns the quotas; null is unlimited. */
 export function presentQuotas(organization: OrganizationRow) {
   return {
     units: organization.quota_units,

@@ -8,7 +8,7 @@ import { requireName } from "../../platform/fields.ts"
 import { newId, parseId } from "../../platform/ids.ts"
 import { forgetUsage } from "../quotas/service.ts"
 
-// What an operator does for an organization. There is no caller: whoever runs these has the database.
+// What operators do for an organization. There is no caller: whoever runs these has access to the database.
 
 /** Throws `validation.failed` for a default chain that the service is not configured for. */
 export function requireConfiguredChain(chains: Chains, chainId: number | null): void {
@@ -17,7 +17,7 @@ export function requireConfiguredChain(chains: Chains, chainId: number | null): 
   throw fieldError("default_chain_id", `network ${chainId} is not configured; CHAINS has: ${known}`)
 }
 
-/** The default chain is always among the allowed ones. Throws `validation.failed`. */
+/** Creates an organization, whose default chain is always among the allowed ones. Throws `validation.failed`. */
 export async function createOrganization(
   turn: Turn,
   input: { name: string; default_chain_id: number | null; allowed_chain_ids: number[] },
@@ -40,7 +40,7 @@ export async function createOrganization(
   return inserted(organization)
 }
 
-/** Oldest first. */
+/** Returns all organizations, oldest first. */
 export async function listOrganizations(queries: Queries): Promise<OrganizationRow[]> {
   return await queries
     .select()
@@ -48,7 +48,10 @@ export async function listOrganizations(queries: Queries): Promise<OrganizationR
     .orderBy(asc(organizations.created_at), asc(organizations.id))
 }
 
-/** Changes what is given; a default chain becomes an allowed one. Throws `validation.failed`. */
+/**
+ * Changes only the given fields; a default chain also becomes an allowed one. Throws `validation.failed`,
+ * `not_found.resource`.
+ */
 export async function updateOrganization(
   turn: Turn,
   organizationId: string,
@@ -64,7 +67,7 @@ export async function updateOrganization(
   })
 }
 
-/** Refuses every credential of the organization until `resumeOrganization`; work under way continues. */
+/** Rejects every credential of the organization until `resumeOrganization`. Work in progress continues. */
 export async function suspendOrganization(turn: Turn, organizationId: string): Promise<OrganizationRow> {
   const organization = await requireOrganization(turn.tx, organizationId)
   if (organization.suspended_at) return organization
@@ -76,7 +79,7 @@ export async function resumeOrganization(turn: Turn, organizationId: string): Pr
   return await changeOrganization(turn, organizationId, { suspended_at: null })
 }
 
-/** A whole number per quota, or null for unlimited. Quotas that are left out stay as they are. */
+/** A whole number per quota, or null for unlimited. Omitted quotas stay as they are. */
 export type Quotas = {
   quota_units?: number | null
   quota_collections?: number | null
@@ -84,7 +87,7 @@ export type Quotas = {
   quota_taps_per_month?: number | null
 }
 
-/** What already exists counts against the new limits. */
+/** Sets quotas. What already exists counts towards the new limits. Throws `not_found.resource`. */
 export async function setQuotas(
   turn: Turn,
   organizationId: string,
@@ -94,7 +97,7 @@ export async function setQuotas(
   return await changeOrganization(turn, organizationId, quotas)
 }
 
-/** Sets the sign-in that names the organization's customers; `requireIdentitySettings` must have passed it. */
+/** Sets the sign-in that identifies the organization's customers. `requireIdentitySettings` must have accepted it. */
 export async function setIdentity(
   turn: Turn,
   organizationId: string,
@@ -103,7 +106,7 @@ export async function setIdentity(
   return await changeOrganization(turn, organizationId, { identity })
 }
 
-/** The organization, or `not_found.resource`. */
+/** Returns the organization. Throws `not_found.resource`. */
 export async function requireOrganization(
   queries: Queries,
   organizationId: string,

@@ -10,13 +10,13 @@ import type { Context } from "../../platform/context.ts"
 import { Unavailable } from "../../platform/unavailable.ts"
 import type { IssuedUnit } from "./rules.ts"
 
-/** What a person's wallet may submit until the deadline, and the token nonce that it uses up. */
+/** What a person's wallet may submit until the deadline, and the token's authorization nonce that it consumes. */
 export type TimedAuthorization = Authorization & { authorization_nonce: number; deadline_at: Date }
 
-/** The token that an authorization is about. */
+/** The token that an authorization is for, and its deadline. */
 type AuthorizedToken = { contract: Address; serial: number; deadline_at: Date }
 
-/** What is to be authorized, with what the chain says about the unit now. */
+/** What to authorize, and the unit's current state on chain. */
 type Wanted = {
   table: typeof claims | typeof transfers
   unit: IssuedUnit
@@ -25,7 +25,7 @@ type Wanted = {
 }
 
 /**
- * Has `sign` authorize something with a unit for half an hour. Throws `Unavailable` if the unit's collection would
+ * Calls `sign` for an authorization that is valid for half an hour. Throws `Unavailable` if the unit's collection would
  * stop accepting the signature before that.
  */
 export async function authorizeFrom(
@@ -41,7 +41,7 @@ export async function authorizeFrom(
   return { ...authorization, authorization_nonce, deadline_at }
 }
 
-/** What to watch on chain until the authorization is used or has expired. */
+/** Returns what to watch on chain until the authorization is used or has expired. */
 export function watchOf(unit: IssuedUnit, authorization: TimedAuthorization): WatchAuthorizationInput {
   return {
     chain_id: unit.collection.chain_id,
@@ -54,8 +54,8 @@ export function watchOf(unit: IssuedUnit, authorization: TimedAuthorization): Wa
 }
 
 /**
- * In whole seconds, as the contract counts: the first that no other authorization has. Equal deadlines would give
- * equal authorizations, and nobody could tell which one was used.
+ * Returns the first deadline that no other authorization has, in whole seconds as in the contract. Equal deadlines
+ * would make equal authorizations, and it would be unknown which one was used.
  */
 async function freeDeadline(
   queries: Queries,

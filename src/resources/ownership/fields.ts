@@ -4,7 +4,7 @@ import { address, chainId, described, nullable } from "../../platform/fields.ts"
 const whoReceives =
   "The wallet that receives the unit: an EVM address. If it has upper-case and lower-case letters, its checksum must be right."
 
-/** A recipient as it is sent; `requireRecipient` checks its form and names what is wrong. */
+/** A recipient as sent; `requireRecipient` checks its form and explains what is wrong. */
 export const sentRecipient = Type.String({ minLength: 1, maxLength: 256, description: whoReceives })
 export const recipient = described(address, whoReceives)
 
@@ -19,7 +19,7 @@ export const customerId = nullable(
   Type.String({ description: "The `sub` of the identity token in the request, or null if there was none." }),
 )
 
-/** Ready for `eth_sendTransaction`; `from` is the only address that can submit it. */
+/** Ready for `eth_sendTransaction`; only `from` can submit it. */
 export const transactionPayload = Type.Object(
   {
     chain_id: chainId,

@@ -8,7 +8,7 @@ import { ApiError, type ErrorCode } from "../../platform/errors.ts"
 import { parseId } from "../../platform/ids.ts"
 import { getUnitForCaller } from "./rules.ts"
 
-/** Makes a getter of one row about a unit that the caller may act on. It throws `not_found`. */
+/** Returns a function that gets one row about a unit that the caller may act on. It throws `not_found`. */
 export function getOf<Table extends OfUnit>(
   table: Table,
   not_found: ErrorCode,
@@ -31,7 +31,7 @@ export function getOf<Table extends OfUnit>(
   }
 }
 
-/** Makes a paged list of the rows about a unit that the caller may act on. */
+/** Returns a function that lists the rows about a unit that the caller may act on, a page at a time. */
 export function listOf<Table extends OfUnit>(table: Table): ListOfUnit<Table["$inferSelect"]> {
   const { unit_id }: OfUnit = table
   const pages = pagesOf(table, (given: Given<{ unit_id: string }>) => eq(unit_id, given.unit_id))

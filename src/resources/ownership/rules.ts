@@ -10,14 +10,14 @@ import { within } from "../../platform/deadline.ts"
 import { ApiError, fieldError, LastingRefusal, TooSoon } from "../../platform/errors.ts"
 import { type CollectionOfUnit, getUnit, type UnitView } from "../units/service.ts"
 
-// The rules that claims, transfers and chip replacements share.
+// The rules shared by claims, transfers and chip replacements.
 
-/** A unit whose token is on the chain. */
+/** A unit whose token is on chain. */
 export type IssuedUnit = UnitView & { collection: CollectionOfUnit; serial: number; chip_id: string }
 
 /**
- * A unit that the caller may act on. Throws `unit.not_found`, or `session_token.wrong_chip` if the session's chip is
- * not the one paired to this unit now.
+ * Returns a unit that the caller may act on. Throws `unit.not_found`, or `session_token.wrong_chip` if the session's
+ * chip is not the one paired to this unit now.
  */
 export async function getUnitForCaller(queries: Queries, caller: Caller, unitId: string): Promise<UnitView> {
   const unit = await getUnit(queries, caller, unitId)
@@ -27,7 +27,7 @@ export async function getUnitForCaller(queries: Queries, caller: Caller, unitId:
   return unit
 }
 
-/** The unit as an issued one. Throws `unit.not_minted`, or `unit.issuance_pending` while its issuance is under way. */
+/** Returns the unit as an issued one. Throws `unit.not_minted`, or `unit.issuance_pending` during its issuance. */
 export function requireIssued(unit: UnitView): IssuedUnit {
   const { collection, serial, chip_id } = unit
   if (!chip_id || !collection) throw new ApiError("unit.not_minted")
@@ -36,8 +36,8 @@ export function requireIssued(unit: UnitView): IssuedUnit {
 }
 
 /**
- * The checksummed address of a recipient. Throws `validation.failed` on `recipient` for a wrong form or checksum, or
- * the zero address.
+ * Returns the checksummed address of a recipient. Throws `validation.failed` on `recipient` for a wrong form or
+ * checksum, or the zero address.
  */
 export function requireRecipient(text: string): Address {
   if (!isAddress(text, { strict: false }))
@@ -51,7 +51,7 @@ export function requireRecipient(text: string): Address {
   return address
 }
 
-/** Handing a unit to a recipient, and the refusal while the service is sending a claim of the unit. */
+/** A unit to be handed to a recipient, and the error code to throw while the service relays a claim of the unit. */
 export type HandOver = {
   unit_id: string
   recipient: Address
@@ -59,8 +59,8 @@ export type HandOver = {
 }
 
 /**
- * An issued unit without a relayed claim under way. Refuses the collection's own address as recipient, because a
- * token sent to its contract would be back in custody.
+ * Returns an issued unit without a relayed claim in progress. Rejects the collection's own address as the recipient,
+ * because a token sent to its contract would be back in custody.
  */
 export async function requireHandable(
   queries: Queries,
@@ -76,8 +76,8 @@ export async function requireHandable(
 }
 
 /**
- * Refuses a sixth open authorization of this kind in one session. The limit is per session so that nobody can use up
- * another's; serializable database transactions keep parallel requests from getting past it.
+ * Throws `TooSoon` for the sixth open authorization of this kind for a unit in one session. The limit is per session so
+ * that nobody can use up another's. Serializable database transactions keep parallel requests from exceeding it.
  */
 export async function requireRoom(
   queries: Queries,
@@ -117,7 +117,7 @@ type AuthorizationKind = {
   in_progress: "claim.in_progress" | "transfer.in_progress"
 }
 
-/** Whether a claim that the service itself sends is under way. One that a wallet may send blocks nobody. */
+/** Returns whether a claim that the service itself sends is in progress. One that a wallet may send blocks nothing. */
 export async function hasRelayedClaim(queries: Queries, unitId: string): Promise<boolean> {
   const open = await relayedClaims(queries, { unit_id: unitId })
   return open.length > 0
@@ -132,7 +132,7 @@ const relayedClaims = query((db, { unit_id }: Given<{ unit_id: string }>) =>
     ),
 )
 
-/** Whether a chip replacement of the unit is under way. */
+/** Returns whether a chip replacement of the unit is in progress. */
 export async function hasOpenReplacement(queries: Queries, unitId: string): Promise<boolean> {
   const open = await openReplacements(queries, { unit_id: unitId })
   return open.length > 0
@@ -147,7 +147,7 @@ const openReplacements = query((db, { unit_id }: Given<{ unit_id: string }>) =>
     ),
 )
 
-/** The unit's chain and the owner it names now. Throws the given code if the chain cannot tell. */
+/** Returns the unit's chain and its current owner there. Throws `unknownCode` if the chain cannot tell. */
 export async function readOwner(
   chains: Chains,
   unit: IssuedUnit,
@@ -159,7 +159,7 @@ export async function readOwner(
   return { chain, owner }
 }
 
-/** The same, with the nonce that an authorization must carry. */
+/** Returns the unit's chain and the ownership there, with the nonce that an authorization must contain. */
 export async function readOwnership(
   chains: Chains,
   unit: IssuedUnit,
@@ -187,11 +187,11 @@ async function askOfToken<Said>(
     return { chain, said: await within(asked, chainPatienceMilliseconds, silent) }
   } catch (error) {
     if (error instanceof ChainUnreachable) throw silent()
-    // A lagging provider may not know the token yet.
+    // A provider that lags behind may not know the token yet.
     if (error instanceof CallReverted) throw new ApiError(unknownCode)
     throw error
   }
 }
 
-/** How long a request waits for a chain in all. */
+/** How long a request waits for a chain in total. */
 const chainPatienceMilliseconds = 3_000

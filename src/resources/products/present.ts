@@ -1,6 +1,6 @@
 import type { ProductRow } from "../../db/schema.ts"
 
-/** What the operator CLI shows of a product. */
+/** Returns a product as the operator CLI shows it. */
 export function presentProduct(product: ProductRow) {
   return {
     id: product.id,

@@ -7,7 +7,9 @@ import { canonicalRedirect, requireName } from "../../platform/fields.ts"
 import { newId } from "../../platform/ids.ts"
 import { requireOrganization } from "../organizations/service.ts"
 
-/** Throws `validation.failed` on `name`, `external_id` or `redirect_url`. */
+/**
+ * Creates a product. Throws `validation.failed` on `name`, `external_id` or `redirect_url`, and `not_found.resource`.
+ */
 export async function createProduct(
   turn: Turn,
   input: { organization_id: string; name: string; external_id: string | null; redirect_url: string | null },
@@ -32,7 +34,7 @@ export async function createProduct(
   return product
 }
 
-/** Newest first. */
+/** Returns an organization's products, newest first. Throws `not_found.resource`. */
 export async function listProducts(queries: Queries, organizationId: string): Promise<ProductRow[]> {
   const organization = await requireOrganization(queries, organizationId)
   return await queries

@@ -10,7 +10,7 @@ import { ApiError } from "../../platform/errors.ts"
 import { newId, parseId } from "../../platform/ids.ts"
 import { isOver } from "../credentials/held-key.ts"
 
-/** The organization's active keys. */
+/** Lists the organization's active keys, newest first. */
 export async function listPublishableKeys(
   queries: Queries,
   caller: Caller,
@@ -34,13 +34,13 @@ const activeKeys = pagesOf(publishableKeys, (given: Given<{ organization_id: str
   ),
 )
 
-/** Makes the organization a key unless it has an active one. */
+/** Creates a key for the organization unless it has an active one. */
 export async function ensurePublishableKey(turn: Turn, caller: Caller): Promise<void> {
   if (await hasPublishableKey(turn.tx, caller, turn.at)) return
   await issuePublishableKey(turn, caller.organization_id, "Default")
 }
 
-/** The organization must exist, and the name must be valid. */
+/** Creates a key. The organization must exist, and the name must be valid. */
 export async function issuePublishableKey(
   turn: Turn,
   organization_id: string,
@@ -61,7 +61,7 @@ export async function issuePublishableKey(
   return key
 }
 
-/** Oldest first, including keys that are revoked or expired. */
+/** Returns all keys of an organization, oldest first, including revoked and expired ones. */
 export async function listAllPublishableKeys(
   queries: Queries,
   organizationId: string,
@@ -74,8 +74,8 @@ export async function listAllPublishableKeys(
 }
 
 /**
- * A new key of the same name; the old one stays valid for `overlap_seconds`. Throws `not_found.resource` for a key
- * that is unknown, revoked or expired.
+ * Creates a new key of the same name; the old one stays valid for `overlap_seconds`. Throws `not_found.resource` for a
+ * key that is unknown, revoked or expired.
  */
 export async function rotatePublishableKey(
   turn: Turn,
@@ -89,7 +89,7 @@ export async function rotatePublishableKey(
       `Publishable key ${key.id} is expired or revoked: issue a new one.`,
     )
   const end = new Date(turn.at.getTime() + overlap_seconds * 1_000)
-  // A second rotation must not extend what the first one ended.
+  // A second rotation must not extend the end that the first one set.
   const expires_at = key.expires_at && key.expires_at < end ? key.expires_at : end
   const issued = await issuePublishableKey(turn, key.organization_id, key.name)
   return { issued, rotated: await changeKey(turn, key.id, { expires_at }) }

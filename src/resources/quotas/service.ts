@@ -11,8 +11,8 @@ type Quota = (typeof usageCounts.$inferSelect)["quota"]
 type Limited = Pick<OrganizationRow, "id" | `quota_${Quota}`>
 
 /**
- * Counts `adding` more of what a quota limits, or throws `quota.exceeded`. Nothing is counted without a quota; for a
- * new quota, what already exists is counted once.
+ * Counts `adding` more towards a quota. Throws `quota.exceeded`. Without a quota nothing is counted; for a new quota,
+ * existing things are counted once.
  */
 export async function holdToQuota(
   turn: Turn,
@@ -23,7 +23,7 @@ export async function holdToQuota(
   await hold(turn, organization, quota, { adding, counted: adding })
 }
 
-/** Refuses as `holdToQuota` would, but counts nothing. */
+/** Throws as `holdToQuota` would, but counts nothing. */
 export async function checkQuota(
   turn: Turn,
   organization: Limited,
@@ -33,7 +33,7 @@ export async function checkQuota(
   await hold(turn, organization, quota, { adding, counted: 0 })
 }
 
-/** Forgets the counts, so that they are taken again when they are next needed. */
+/** Deletes the counts, so that they are taken anew when next needed. */
 export async function forgetUsage(turn: Turn, organizationId: string): Promise<void> {
   await deleteCounts(turn.tx, { organization_id: organizationId })
 }
@@ -50,7 +50,7 @@ async function hold(
   const most = limit - use.adding
   const [known] = await usageOf(turn.tx, period)
   if (!known) await insertCount(turn.tx, { ...period, used: await countOf(turn.tx, period) })
-  // A refusal that has written nothing conflicts with no other transaction.
+  // If rejected before any write, the database transaction conflicts with no other.
   const mayFit = !known || known.used <= most
   if (mayFit && (await addUse(turn.tx, { ...period, counted: use.counted, most })).length > 0) return
   throw new ApiError(
@@ -67,7 +67,7 @@ function startOf(quota: Quota, at: Date): Date {
     : new Date(0)
 }
 
-/** One statement decides, so that parallel requests cannot use the same rest of a quota. */
+/** Decides in one statement, so that parallel requests cannot use the same remainder of a quota. */
 const addUse = query((db, given: Given<Period & { counted: number; most: number }>) =>
   db
     .update(usageCounts)
@@ -80,7 +80,7 @@ const usageOf = query((db, given: Given<Period>) =>
   db.select({ used: usageCounts.used }).from(usageCounts).where(ofPeriod(given)),
 )
 
-/** If somebody else has counted at the same time, that count stands. */
+/** A count that another request has inserted at the same time stands. */
 const insertCount = query((db, given: Given<Period & { used: number }>) =>
   db.insert(usageCounts).values(given).onConflictDoNothing(),
 )
@@ -113,7 +113,7 @@ const counts = {
   collections: query((db, { organization_id }: Given<Of>) =>
     db.select({ rows: count() }).from(collections).where(eq(collections.organization_id, organization_id)),
   ),
-  /** Those that have or had a unit, and those reserved for a chip replacement. */
+  /** Chips that have or had a unit, and those reserved for a chip replacement. */
   chips: query((db, { organization_id }: Given<Of>) =>
     db
       .select({ rows: count() })
@@ -134,7 +134,7 @@ const countTaps = query((db, given: Given<Of & { since: Date }>) =>
     .where(
       and(
         eq(taps.organization_id, given.organization_id),
-        // Whatever it is: the index by time has it first.
+        // Matches every row, but lets the index be used, where `is_test` precedes the time.
         inArray(taps.is_test, [true, false]),
         gte(taps.created_at, given.since),
       ),

@@ -7,29 +7,29 @@ import { createReceiptKey, type ReceiptKey } from "../../engine/receipts/receipt
 import { type Context, inTurn } from "../../platform/context.ts"
 import { reseal, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
-// The constraint on the number decides: if several processes make the next key at once, only one does.
+// If several processes create the next key at once, the constraint on `number` lets only one succeed.
 
-/** The key that signs now, made if there is none. Throws `SealBroken`. */
+/** Returns the key that signs now, and creates it if there is none. Throws `SealBroken`. */
 export async function signingKey(turn: Turn, secret: Secret): Promise<ReceiptKey> {
   const [newest] = await newestKey(turn.tx, {})
   if (!newest) await insertKey(turn, secret, 1)
   return newest ? opened(secret, newest) : await currentKey(turn.tx, secret)
 }
 
-/** The same, if there is one already. Throws `SealBroken`. */
+/** Returns the existing key that signs now. Throws `SealBroken`. */
 export async function currentKey(queries: Queries, secret: Secret): Promise<ReceiptKey> {
   const [newest] = await newestKey(queries, {})
   if (!newest) throw new Error("no receipt key was made yet")
   return opened(secret, newest)
 }
 
-/** Makes the first key unless there is one. */
+/** Creates the first key unless there is one. */
 export async function ensureReceiptKey(context: Context): Promise<void> {
   const [newest] = await newestKey(context.db.read, {})
   if (!newest) await inTurn(context, null, (turn) => insertKey(turn, context.config.service_secret, 1))
 }
 
-/** Every key that ever signed, newest first, the first one made if there is none. */
+/** Returns every key that ever signed, newest first, and creates the first if there is none. */
 export async function publishedKeys(context: Context): Promise<PublicReceiptJwk[]> {
   const known = await listReceiptKeys(context.db.read)
   if (known.length === 0) await ensureReceiptKey(context)
@@ -42,8 +42,8 @@ export async function listReceiptKeys(queries: Queries): Promise<ReceiptKeyRow[]
 }
 
 /**
- * Makes the key that signs after the `current` one, and forgets the private half of those before, which stay published.
- * Where somebody else has rotated that one meanwhile, theirs is the new key; `is_mine` says whose it is.
+ * Creates the key that signs after `current`, and deletes the private halves of the earlier ones, which stay published.
+ * If another process has rotated `current` meanwhile, returns its key; `is_mine` says whose it is.
  */
 export async function rotateReceiptKey(
   turn: Turn,
@@ -58,7 +58,7 @@ export async function rotateReceiptKey(
   return { key, is_mine: made !== null }
 }
 
-/** A sealed key anew under the current secret; null where it is already. Throws `SealBroken`. */
+/** Reseals a key with the current secret; returns null if it already is. Throws `SealBroken`. */
 export function resealReceiptKey(secret: Secret, kid: string, sealed: string): string | null {
   return reseal(secret, PURPOSE, kid, sealed)
 }
@@ -70,7 +70,7 @@ function opened(secret: Secret, { kid, public_jwk, sealed_key }: ReceiptKeyRow):
   return { public_jwk, d: unseal(secret, PURPOSE, kid, sealed_key) }
 }
 
-/** Null if another process has made this one. */
+/** Returns null if another process has created this key. */
 async function insertKey(turn: Turn, secret: Secret, number: number): Promise<ReceiptKeyRow | null> {
   const { public_jwk, d } = createReceiptKey()
   const { kid } = public_jwk

@@ -5,7 +5,7 @@ import type { UnitView } from "../units/service.ts"
 
 const SALT_BYTES = 16
 
-/** The receipt of a recorded tap, signed by `key` in the name of `issuer`. It names neither owner nor customer. */
+/** Signs the receipt of a recorded tap with `key` on behalf of `issuer`. It names neither owner nor customer. */
 export function receiptOf(
   key: ReceiptKey,
   issuer: string,

@@ -21,7 +21,7 @@ export const issuedSessionToken = Type.Object(
 )
 export type IssuedSessionTokenResource = Static<typeof issuedSessionToken>
 
-/** The session token that is presented with the request. */
+/** The session token that authenticates the request. */
 export const currentSessionToken = Type.Object(shown, {
   title: "CurrentSessionToken",
   additionalProperties: false,

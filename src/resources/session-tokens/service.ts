@@ -9,10 +9,10 @@ import { newCredential } from "../../platform/credentials.ts"
 import { ApiError } from "../../platform/errors.ts"
 import { newId } from "../../platform/ids.ts"
 
-/** The token in clear text, which cannot be recovered later, and what is stored of it. */
+/** The token in clear text, which cannot be recovered later, and its row. */
 export type IssuedSessionToken = { token: string; session: SessionTokenRow }
 
-/** Issues a session token for a recorded tap, valid for `ttl_seconds`. Its actor is stored by the first event. */
+/** Issues a session token for a recorded tap, valid for `ttl_seconds`. Its actor is only created by its first event. */
 export async function issueSessionToken(
   turn: Turn,
   caller: Caller,
@@ -35,10 +35,10 @@ export async function issueSessionToken(
 
 const insertSessionToken = query((db, row: Given<SessionTokenRow>) => db.insert(sessionTokens).values(row))
 
-/** A session, since when its organization is suspended, and the unit that its chip is paired to now. */
+/** A session, since when its organization is suspended, and the unit its chip is paired to now. */
 type HeldSession = SessionTokenRow & { suspended_at: Date | null; unit_of_chip: string | null }
 
-/** The session token of this hash, even if it has ended; null if there never was one. */
+/** Returns the session with this token hash, even if it has ended; null if there never was one. */
 export async function findSessionToken(queries: Queries, hash: string): Promise<HeldSession | null> {
   const [found] = await sessionTokenOfHash(queries, { hash })
   if (!found) return null
@@ -60,8 +60,8 @@ const sessionTokenOfHash = query((db, { hash }: Given<{ hash: string }>) =>
 )
 
 /**
- * A session ends with its status, its time, or when its chip is no longer paired to its unit, without anybody having
- * to end it.
+ * Returns whether a session is valid. It ends by its status, its expiry, or, without any event, when its chip is no
+ * longer paired to its unit.
  */
 export function isLive({ status, expires_at, unit_id, unit_of_chip }: HeldSession, at: Date): boolean {
   return status === "valid" && at < expires_at && unit_id === unit_of_chip
@@ -74,7 +74,7 @@ export async function revokeSessionToken(turn: Turn, caller: Caller): Promise<vo
   if (!accepted) throw new ApiError("session_token.invalid_or_expired")
 }
 
-/** Records in its status that a session's time is over. */
+/** Records in its status that a session has expired. */
 export async function expireSessionToken(turn: Turn, sessionId: string): Promise<void> {
   await catchUp(turn, sessionId)
 }

@@ -3,7 +3,9 @@ import { getDomain, getPublicSuffix } from "tldts"
 import { fieldError } from "../../platform/errors.ts"
 import { isShared } from "./shared-domains.ts"
 
-/** The entries in canonical form, without duplicates, in order. Throws `validation.failed` on `cors_origins`. */
+/**
+ * Returns the entries in canonical form, in order and without duplicates. Throws `validation.failed` on `cors_origins`.
+ */
 export function canonicalCorsOrigins(entries: string[]): string[] {
   const canonical = entries.map((entry, index) => {
     const read = readEntry(entry)
@@ -13,16 +15,18 @@ export function canonicalCorsOrigins(entries: string[]): string[] {
   return [...new Set(canonical)]
 }
 
-/** The entries that would let an origin in: itself, its host with any port, a wildcard per domain above it. */
+/**
+ * Returns the entries that would allow an origin: itself, its host with any port, and a wildcard per domain above it.
+ */
 export function entriesFor(origin: string): string[] {
-  // Browsers send origins in canonical form; anything else is not from a browser.
+  // Browsers send origins in canonical form; anything else does not come from a browser.
   const url = URL.parse(origin)
   if (!url || url.origin !== origin) return []
   const { protocol, hostname, port } = url
   const labels = hostname.split(".")
   if (labels.includes("")) return []
   const end = port && `:${port}`
-  // A wildcard that was stored before its domain was known to be shared must not let in other customers of its owner.
+  // A stored wildcard whose domain turned out to be shared must not let in other customers of that domain's owner.
   const owned = getDomain(hostname, { allowPrivateDomains: true })?.length ?? 0
   const domains = labels
     .slice(1)
@@ -34,7 +38,7 @@ export function entriesFor(origin: string): string[] {
 
 type Read = { entry: string } | { refused: string }
 
-/** `scheme://host[:port]`, with one `*` as the whole first label or as the whole port. */
+/** Parses `scheme://host[:port]`, with one `*` as the whole first label or as the whole port. */
 function readEntry(text: string): Read {
   if (/[^!-~]/.test(text))
     return { refused: "must be ASCII without spaces; write an international name as punycode" }
@@ -70,7 +74,9 @@ function subdomains(scheme: string, domain: string, port: string | undefined): R
   return { entry: origin.replace("://", "://*.") }
 }
 
-/** The canonical origin; null if a browser spells the host differently or it is no host name (RFC 1123, 2.1). */
+/**
+ * Returns the canonical origin; null if a browser writes the host differently or it is not a host name (RFC 1123, 2.1).
+ */
 function originOf(address: string): string | null {
   const url = URL.parse(address)
   if (!url || url.port === "0") return null

@@ -5,7 +5,7 @@ import { Unavailable } from "../../platform/unavailable.ts"
 import { entriesFor } from "./cors-entry.ts"
 import { listAllCorsOrigins } from "./service.ts"
 
-/** All organizations' CORS lists in memory, read again after 15 seconds. */
+/** Caches all organizations' CORS lists in memory, for 15 seconds. */
 export function createCorsOrigins(context: Context): CorsOrigins {
   let union = new Set<string>()
   let lists: Map<string, Set<string>> | null = null
@@ -13,7 +13,7 @@ export function createCorsOrigins(context: Context): CorsOrigins {
   let reading = Promise.resolve()
   let latest = 0
 
-  /** If the database is down, the known lists stay; a request that needs the database fails by itself. */
+  /** Reloads the lists. If the database is down the old ones stay; requests that need the database fail anyway. */
   async function read(): Promise<void> {
     const turn = ++latest
     try {

@@ -33,7 +33,7 @@ const allowList = {
     "Origins: an exact one, `https://*.example.com` for every subdomain, or `http://localhost:*` for every port.",
 }
 
-/** What an entry looks like is checked by `canonicalCorsOrigins`. */
+/** `canonicalCorsOrigins` checks the form of the entries. */
 export const replaceCorsOriginsBody = Type.Object(
   { cors_origins: Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 50, ...allowList }) },
   { title: "ReplaceCorsOrigins", additionalProperties: false },

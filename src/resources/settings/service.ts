@@ -13,7 +13,7 @@ export type Settings = Pick<
   "default_redirect_url" | "default_chain_id" | "allowed_chain_ids"
 >
 
-/** The caller's organization; organizations are never deleted. */
+/** Returns the caller's organization. Organizations are never deleted. */
 export async function organizationOf(queries: Queries, caller: Caller): Promise<OrganizationRow> {
   const [organization] = await organizationById(queries, { id: caller.organization_id })
   return existing(organization)
@@ -27,7 +27,7 @@ export async function getSettings(queries: Queries, caller: Caller): Promise<Set
   return await organizationOf(queries, caller)
 }
 
-/** Throws `validation.failed` on `default_redirect_url`. */
+/** Sets the default redirect. Throws `validation.failed` on `default_redirect_url`. */
 export async function updateSettings(
   turn: Turn,
   caller: Caller,
@@ -45,7 +45,7 @@ export async function getCorsOrigins(queries: Queries, caller: Caller): Promise<
   return (await organizationOf(queries, caller)).cors_origins
 }
 
-/** Replaces the whole list and answers it as stored. Throws `validation.failed` on `cors_origins`. */
+/** Replaces the whole list and returns it as stored. Throws `validation.failed` on `cors_origins`. */
 export async function replaceCorsOrigins(
   turn: Turn,
   caller: Caller,
@@ -60,7 +60,7 @@ export async function replaceCorsOrigins(
   return existing(organization).cors_origins
 }
 
-/** All non-empty lists, by the organization's id. */
+/** Returns all non-empty lists by organization id. */
 export async function listAllCorsOrigins(queries: Queries): Promise<Map<string, string[]>> {
   const rows = await corsLists(queries, {})
   return new Map(

@@ -1,11 +1,11 @@
 import { edgeChild, edgeLength, edgeStart, labelText, rulesRoot } from "tldts/dist/es6/src/data/trie.js"
 
-/** Whether strangers can get names under a domain that is no public suffix itself, as with `NAME.s3.amazonaws.com`. */
+/** Returns whether others can get names under a domain that is not a public suffix, as in `NAME.s3.amazonaws.com`. */
 export function isShared(domain: string): boolean {
   return hasPublicSuffixBelow(domain) || unlisted.some((suffix) => isAtOrAbove(domain, suffix))
 }
 
-/** Domains that hand out names but are not on the Public Suffix List; a region may precede them. */
+/** Domains that provide names to customers but are not on the Public Suffix List; a region may precede them. */
 const unlisted = [
   "cloudapp.azure.com",
   "oraclecloud.com",

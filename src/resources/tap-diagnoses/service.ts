@@ -13,12 +13,12 @@ import { upperHex } from "../../platform/upper-hex.ts"
 import { keySourceFor, keySourcesOf, type NamedKeySource } from "../chips/key-sources.ts"
 import { holderOfTag, knownUid, versionsOnTag } from "../chips/proof.ts"
 
-/** An address that a phone opened, and what GetFileSettings answered, if known. */
+/** A URL that a phone opened, and the response to GetFileSettings, if known. */
 export type ScannedTag = { url: string; file_settings: Uint8Array | null }
 
 /**
- * Answers which check of a tap fails and why, using the organization's keys and those that its chips brought along.
- * Changes and counts nothing.
+ * Returns a function that finds which check of a tap fails and why, with the organization's key sets and those that its
+ * chips were moved with. Changes and counts nothing.
  */
 export async function diagnoserOf(
   queries: Queries,
@@ -39,7 +39,7 @@ export async function diagnoserOf(
   }
 }
 
-/** By the keys that a tap last showed, and by those ordered since. */
+/** Diagnoses a tap with the keys of the chip's last tap, and with those ordered since. */
 async function diagnoseChip(
   queries: Queries,
   secret: Secret,
@@ -55,7 +55,7 @@ async function diagnoseChip(
   const isOrdered = ({ opened_with }: Diagnosis) =>
     opened_with !== null && versions.includes(opened_with.version)
   if (!isOrdered(found)) return found
-  // A chip that was encoded again is judged as a tap would judge it: its counter begins at zero.
+  // A chip that was encoded again is judged as a tap would be: its counter starts at zero.
   const version = found.opened_with?.version ?? null
   const next_key_version = version === chip.next_key_version ? null : chip.next_key_version
   const renewed = expectedOf(secret, { ...chip, counter: 0, next_key_version }, version, sets)
@@ -66,7 +66,7 @@ async function diagnoseChip(
 
 type KnownSet = { source: NamedKeySource; candidate: KeyCandidate }
 
-/** The first of these chips that the organization has. */
+/** Returns the first of these chips that belongs to the organization. */
 async function chipOf(
   queries: Queries,
   organizationId: string,
@@ -82,8 +82,8 @@ async function chipOf(
 }
 
 /**
- * For a chip moved from another organization: the versions it has and awaits of that organization's key set. Throws
- * `SealBroken` if they are lost, as a tap of it does.
+ * Returns, for a chip moved from another organization, the versions of that one's key set that the tag may have. Throws
+ * `SealBroken` if they are lost, as a tap does.
  */
 async function setsBroughtBy(
   queries: Queries,
@@ -142,7 +142,7 @@ function candidateOf(source: NamedKeySource): KeyCandidate {
   }
 }
 
-/** The two keys that a chip was imported with; their slots are not known, so the usual ones are assumed. */
+/** Returns the two keys that a chip was imported with. Their slots are unknown, so the usual ones are assumed. */
 function ownKeys(secret: Secret, { chip_id, wrapped_keys, key_version }: ChipRow): KeyCandidate {
   const { metaKey, fileKey } = unwrapChipKeys(secret, chip_id, wrapped_keys)
   const roles = rolesOf.explicit

@@ -74,7 +74,7 @@ export const tapResponse = Type.Object(
 )
 export type TapResponse = Static<typeof tapResponse>
 
-/** What `dry_run` answers. Generators drop a field that can only be null, so these are typed wider than they are. */
+/** The response to a dry run. Generators drop a field that can only be null, so these are typed more widely. */
 export const dryRunTapResponse = Type.Object(
   {
     id: described(nullable(id), "Null: no tap was recorded."),

@@ -5,7 +5,7 @@ import { presentUnit } from "../units/present.ts"
 import type { DryRunTapResponse, TapRecord, TapResponse } from "./model.ts"
 import type { TapOutcome } from "./service.ts"
 
-/** `receipt` is null if none was asked for. */
+/** Returns the response to a tap; `receipt` is null if none was requested. */
 export function presentTap(
   outcome: TapOutcome,
   receipt: string | null = null,

@@ -6,8 +6,8 @@ import { landingPage } from "./landing-page.ts"
 import { findRedirect } from "./service.ts"
 
 /**
- * `GET /t/{chip_id}`: what a chip's address opens. It redirects to the most specific redirect, with what that page
- * needs to verify the tap, and consumes nothing, because link previews open it too.
+ * `GET /t/{chip_id}`, the URL on a chip. It redirects to the most specific page, with the values which that page needs
+ * to verify the tap, and consumes nothing, because link previews open it too.
  */
 export const tapRedirect: DocumentedPage = {
   path: "/t/{chip_id}",
@@ -53,19 +53,19 @@ export const tapRedirect: DocumentedPage = {
   },
 }
 
-/** What a tag writes into its address, in either case. */
+/** Returns the schema of what a tag writes into its URL, in either case. */
 function written(digits: number, description: string) {
   return Type.String({ pattern: `^[0-9A-Fa-f]{${digits}}$`, description })
 }
 
-/** In upper case; null for anything that no tag writes, which must not get into a brand's address. */
+/** Returns the value in upper case; null for anything a tag cannot write, which must not get into a brand's URL. */
 function hexadecimal(text: string | null, digits: number): string | null {
   return text?.length === digits && /^[0-9a-f]+$/i.test(text) ? text.toUpperCase() : null
 }
 
 /**
- * These parameters replace those of the stored address, even if the tap has none. Its others stay exactly as written:
- * they may be signed, or not be pairs at all.
+ * Adds the parameters to a stored URL, replacing its own of the same names even if the tap has no value. The other
+ * parameters stay exactly as written: they may be signed, or not be pairs at all.
  */
 function redirectWith(redirect: string, parameters: Record<string, string | null>): string {
   const url = new URL(redirect)
@@ -78,7 +78,7 @@ function redirectWith(redirect: string, parameters: Record<string, string | null
   return url.href
 }
 
-/** The name of one parameter as it is written in an address. */
+/** Returns the name of a parameter as written in a URL. */
 function nameOf(parameter: string): string {
   return [...new URLSearchParams(parameter).keys()].join()
 }

@@ -22,7 +22,7 @@ import { createTap, createTestTap, findTap, listTaps } from "./service.ts"
 const checkTap = checkOf(createTapBody)
 const checkPublishedTap = checkOf(createPublishedTapBody)
 
-/** Called with a body that is not validated yet. */
+/** Returns whether a body, not yet validated, asks for a dry run. */
 function isDryRun(body: unknown): boolean {
   return (body as { dry_run?: unknown }).dry_run === true
 }

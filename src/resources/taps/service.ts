@@ -38,7 +38,7 @@ import { type IssuedSessionToken, issueSessionToken } from "../session-tokens/se
 import { collectionColumns, getUnit, type UnitView, unitViewOf } from "../units/service.ts"
 import type { CreateTapBody, CreateTestTapBody, TestTap } from "./model.ts"
 
-/** The outcome of a tap. `tap` and `session` are null for a dry run, which shows the chip as a tap would leave it. */
+/** The outcome of a tap. For a dry run, `tap` and `session` are null, and `chip` is as a tap would leave it. */
 export type TapOutcome = {
   tap: TapRow | null
   chip: ChipView
@@ -50,8 +50,8 @@ export type TapOutcome = {
 const defaultTtlSeconds = 600
 
 /**
- * Verifies one scan of a chip, records it and issues a session token. A dry run answers the same and changes nothing;
- * it needs an API key.
+ * Verifies one scan of a chip, records it and issues a session token. A dry run returns the same but changes nothing,
+ * and requires an API key.
  */
 export async function createTap(
   turn: Turn,
@@ -79,7 +79,7 @@ export async function createTap(
   return { tap, chip: shown, unit, redirect_url, session }
 }
 
-/** Makes a test chip emit its next value, as a scan of hardware would; `count` is the read counter in it. */
+/** Makes a test chip emit its next value, as scanning hardware would; `count` is the read counter in it. */
 export async function createTestTap(
   turn: Turn,
   secret: Secret,
@@ -119,8 +119,8 @@ const moveEmittedCounter = query((db, given: Given<{ chip_id: string; organizati
 })
 
 /**
- * Taps of test chips are listed only if asked for. Throws `validation.failed` for a window that ends before it
- * starts.
+ * Lists taps: real ones, or with `is_test` those of test chips. Throws `validation.failed` for a window that ends
+ * before it starts.
  */
 export async function listTaps(
   queries: Queries,
@@ -148,7 +148,7 @@ export async function listTaps(
   return await tapsOf(queries, asked, page)
 }
 
-/** One of the caller's own taps with its unit as it is now. Throws `tap.not_found`. */
+/** Returns one of the caller's own taps, with its unit as it is now. Throws `tap.not_found`. */
 export async function findTap(
   queries: Queries,
   caller: Caller,
@@ -176,7 +176,7 @@ type Listed = {
   created_before: Date | undefined
 }
 
-/** One chip's or unit's taps are few, and have their own index. */
+/** A chip or unit has few taps and an index of its own, so the organization's indexes are not used for them. */
 const tapsOf = pagesOf(taps, (given: Given<Listed>) => {
   const { organization_id, is_test, chip_id, unit_id } = given
   const ofOrganization = (chip_id ? equalUnindexed : eq)(taps.organization_id, organization_id)
@@ -192,7 +192,7 @@ const tapsOf = pagesOf(taps, (given: Given<Listed>) => {
   )
 })
 
-/** The most specific redirect of any organization's chip; null if there is none, or no such chip. */
+/** Returns the most specific redirect of any organization's chip; null if there is none, or no such chip. */
 export async function findRedirect(queries: Queries, chipId: string): Promise<string | null> {
   const [redirects] = await redirectsOfChip(queries, { chip_id: chipId })
   return redirects ? mostSpecific(redirects) : null
@@ -229,7 +229,7 @@ type Tag = {
   organization: OrganizationRow
 }
 
-/** A chip with its unit, where a tap of it leads, and its organization. Throws `chip.not_found`. */
+/** Returns a chip with its unit, the target of its taps, and its organization. Throws `chip.not_found`. */
 async function findTag(queries: Queries, caller: Caller, chipId: string): Promise<Tag> {
   const { organization_id } = caller
   const [found] = await ownTag(queries, { chip_id: canonicalChipId(chipId), organization_id })
@@ -265,8 +265,8 @@ const ownChip = query((db, given: Given<{ chip_id: string; organization_id: stri
 )
 
 /**
- * One statement moves the counter from where it was read, so only one of any taps with the same value gets through;
- * one that another tap overtook is tried again.
+ * Records a tap. One statement advances the counter from the value that was read, so only one of several taps with the
+ * same value succeeds; a tap that another one overtook runs again.
  */
 async function recordTap(turn: Turn, chip: ChipRow, unit: UnitView, proof: SunProof): Promise<TapRow> {
   const { chip_id, organization_id, is_test } = chip

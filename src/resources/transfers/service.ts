@@ -21,7 +21,7 @@ type PreparedTransfer = {
 }
 
 /**
- * Asks the chain for the owner and signs the owner's authorization, before the database transaction that records it.
+ * Reads the owner from the chain and signs the authorization for it, before the database transaction that records it.
  */
 export async function prepareTransfer(
   context: Context,
@@ -36,7 +36,7 @@ export async function prepareTransfer(
   const proof = await checkIdentityToken(context, caller, body.identity_token)
   const { chain, ownership } = await readOwnership(context.chains, unit, "transfer.owner_unknown")
   const { owner: sender, authorization_nonce } = ownership
-  // A reorganization undid the claim, which will come back, or a provider lags behind it.
+  // Either a reorganization undid the claim, which will be mined again, or a provider lags behind.
   if (!sender && unit.claimed) throw new ApiError("transfer.owner_unknown")
   if (!sender)
     throw new LastingRefusal("transfer.owner_unknown", "The unit has no owner yet: it must be claimed first.")
@@ -49,7 +49,7 @@ export async function prepareTransfer(
   return { sender, proof, authorization }
 }
 
-/** Records a prepared transfer and starts its watch, after checking the rows again. */
+/** Records a prepared transfer and starts watching for it, after checking the database again. */
 export async function createTransfer(
   turn: Turn,
   caller: Caller,
@@ -90,12 +90,12 @@ export async function createTransfer(
 
 const insertTransfer = query((db, row: Given<TransferRow>) => db.insert(transfers).values(row).returning())
 
-/** One unit's transfers, newest first. */
+/** Lists a unit's transfers, newest first. */
 export const listTransfers = listOf(transfers)
 
 /** Throws `transfer.not_found`. */
 export const getTransfer = getOf(transfers, "transfer.not_found")
 
 const in_progress = "transfer.in_progress"
-/** Until the claim is done, nobody owns the unit. */
+/** Until the claim is mined, nobody owns the unit. */
 const while_claiming = "transfer.owner_unknown"

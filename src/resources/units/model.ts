@@ -114,7 +114,7 @@ const ownership = Type.Object(
   },
 )
 
-/** A unit at the unit endpoints and in a tap. */
+/** A unit in the unit operations and in a tap. */
 export const unitResource = Type.Object(
   {
     ...snapshot,

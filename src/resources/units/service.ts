@@ -41,14 +41,14 @@ import { holdToQuota } from "../quotas/service.ts"
 import { organizationOf } from "../settings/service.ts"
 import type { CreateUnitBody, UpdateUnitBody } from "./model.ts"
 
-/** A unit with its collection and the chip that is paired to it now; it is a test unit while that is a test chip. */
+/** A unit with its collection and the chip paired to it now. `is_test`: that chip is a test chip. */
 export type UnitView = UnitRow & {
   collection: CollectionOfUnit | null
   chip_id: string | null
   is_test: boolean
 }
 
-/** The columns of a collection that are read together with its units; each one costs every tap. */
+/** The columns of a collection that are read with its units. Each one makes every tap slower. */
 export const collectionColumns = {
   id: collections.id,
   name: collections.name,
@@ -63,7 +63,7 @@ export type CollectionOfUnit = Pick<CollectionRow, keyof typeof collectionColumn
 
 export type ListedUnit = Pick<UnitRow, "id" | "external_id" | "name" | "created_at">
 
-/** Registers a unit of a collection; its token is issued once a chip is paired. */
+/** Registers a unit of a collection. Its token is issued once a chip is paired. */
 export async function createUnit(turn: Turn, caller: Caller, body: CreateUnitBody): Promise<UnitView> {
   const fields = editableFields(body)
   const collection = await getCollection(turn.tx, caller, body.collection_id)
@@ -106,7 +106,7 @@ const insertUnit = query((db, row: Given<UnitRow>) =>
   db.insert(units).values(row).onConflictDoNothing().returning({ id: units.id }),
 )
 
-/** One of the caller's own units. */
+/** Returns one of the caller's own units. Throws `unit.not_found`. */
 export async function getUnit(
   queries: Queries,
   caller: Pick<Caller, "organization_id">,
@@ -118,7 +118,7 @@ export async function getUnit(
   return unitViewOf(found)
 }
 
-/** A unit of any organization. */
+/** Returns a unit of any organization, or null. */
 export async function unitOfId(queries: Queries, id: string): Promise<UnitView | null> {
   const [found] = await unitById(queries, { id })
   return found ? unitViewOf(found) : null
@@ -130,7 +130,7 @@ type Found = {
   chip: Pick<ChipRow, "chip_id" | "is_test"> | null
 }
 
-/** A unit from the rows that a join found. */
+/** Returns a unit from the rows of a join. */
 export function unitViewOf({ unit, collection, chip }: Found): UnitView {
   return { ...unit, collection, chip_id: chip?.chip_id ?? null, is_test: chip?.is_test ?? false }
 }
@@ -153,7 +153,7 @@ function selectUnits(db: Builder) {
     .leftJoin(chips, eq(chips.unit_id, units.id))
 }
 
-/** Which units are wanted, as text from the query. */
+/** Which units to list, as query strings. */
 type UnitFilters = {
   external_id?: string | undefined
   collection_id?: string | undefined
@@ -162,7 +162,7 @@ type UnitFilters = {
   ownership_status?: OwnershipStatus | undefined
 }
 
-/** One page of the units that match all filters. Throws `validation.failed` for a malformed id. */
+/** Lists the units that match all filters, newest first. Throws `validation.failed` for a malformed id. */
 export async function listUnits(
   queries: Queries,
   caller: Caller,
@@ -179,14 +179,14 @@ export async function listUnits(
   const statuses = statusesFor(filters)
   if (statuses === null) return pageOf(await unitsOf(queries, asked), page.limit)
   const found = new Map<string, ListedUnit>()
-  // One index leads to each status. They go forward, but where a reorganization undoes a claim: whoever reads them in
-  // their order misses nobody else.
+  // Each status has an index. Units move forward through the statuses, unless a reorganization undoes a claim, so
+  // reading them in that order misses no other unit.
   for (const ownership_status of statuses)
     for (const unit of await unitsOf(queries, { ...asked, ownership_status })) found.set(unit.id, unit)
   return pageOf([...found.values()].sort(newerFirst).slice(0, page.limit + 1), page.limit)
 }
 
-/** The ownership statuses that the filters allow, in the order in which units go through them; null for all. */
+/** Returns the ownership statuses that the filters allow, in the order that units pass through them; null for all. */
 function statusesFor(filters: UnitFilters): OwnershipStatus[] | null {
   const { collection_id, token_status, ownership_status } = filters
   if (!collection_id && !token_status && !ownership_status) return null
@@ -233,14 +233,17 @@ const unitsOf = query((db, given: Given<Listed>) =>
     .limit(given.rows),
 )
 
-/** A collection's index finds fewer rows than the organization's, and an external id's finds one. */
+/**
+ * Returns the condition on the organization. A collection's index finds fewer rows than the organization's, and the
+ * index of external ids includes the organization.
+ */
 function ofOrganization({ organization_id, collection_id, external_id }: Given<Listed>): SQL {
   return collection_id && !external_id
     ? equalUnindexed(units.organization_id, organization_id)
     : eq(units.organization_id, organization_id)
 }
 
-/** Changes only the given fields. */
+/** Changes only the given fields. Throws `unit.not_found`, `unit.already_exists`, `validation.failed`. */
 export async function updateUnit(
   turn: Turn,
   caller: Caller,
@@ -261,7 +264,7 @@ export async function updateUnit(
   return await getUnit(turn.tx, caller, id)
 }
 
-/** Those of these units that are the caller's, in no order. */
+/** Returns those of these units that are the caller's, in no particular order. */
 export async function findUnits(queries: Queries, caller: Caller, unitIds: string[]): Promise<UnitView[]> {
   const found = await selectUnits(queries).where(
     and(inArray(units.id, unitIds), eq(units.organization_id, caller.organization_id)),
@@ -269,7 +272,7 @@ export async function findUnits(queries: Queries, caller: Caller, unitIds: strin
   return found.map(unitViewOf)
 }
 
-/** The given fields as they are stored. Throws `validation.failed` on a field that breaks its rule. */
+/** Returns the given fields as stored. Throws `validation.failed` on an invalid field. */
 export function editableFields(body: UpdateUnitBody) {
   if (body.attributes !== undefined) checkAttributes(body.attributes)
   if (body.metadata !== undefined) checkMetadata(body.metadata)
@@ -300,7 +303,7 @@ async function requireProduct(
   if (!product) throw fieldError("product_id", "is not a product of the organization")
 }
 
-/** False for every row if another unit of the organization has the external id. */
+/** Returns a condition that no row meets if another unit of the organization has the external id. */
 function externalIdIsFree(
   turn: Turn,
   caller: Caller,

@@ -9,15 +9,15 @@ import {
 } from "../../platform/public-address.ts"
 
 /**
- * The canonical URL of a webhook endpoint: https, or http to localhost if the service is on localhost. Throws
- * `validation.failed` on `url`, also if its host resolves into a private network.
+ * Returns the canonical URL of a webhook endpoint: https, or http to localhost if the service is on localhost. Throws
+ * `validation.failed` on `url`, also if its host resolves to a private network.
  */
 export async function checkedUrl(config: Config, text: string, resolve: Resolve = quickly): Promise<string> {
   const url = canonicalUrl(config, text)
   try {
     await checkedAddresses(url.hostname, { allowLoopback: mayBeLocal(config, url), resolve })
   } catch (error) {
-    // An unknown name may exist tomorrow; it is checked again at each attempt.
+    // An unknown name may exist later; it is checked again at each attempt.
     if (error instanceof AddressRefused) throw fieldError("url", error.message)
     if (error instanceof ApiError) throw error
   }
@@ -38,7 +38,7 @@ function canonicalUrl(config: Config, text: string): URL {
   return url
 }
 
-/** A request does not wait long for a name server. */
+/** Resolves a host, but lets a request wait for at most two seconds. */
 async function quickly(host: string): Promise<string[]> {
   const patience = Bun.sleep(2_000).then(() => Promise.reject(new Error("no answer in time")))
   return await Promise.race([resolveHost(host), patience])

@@ -190,7 +190,7 @@ export const webhookEndpointRoutes: Route[] = [
     status: 201,
     response: webhookReplay,
     errors: [...errors, "event.not_found"],
-    // Events just recorded have no position yet, and would be left out.
+    // Numbers events first: those just recorded would otherwise be left out.
     prepare: async (context, { organization_id }) => void (await numberEvents(context, organization_id)),
     async write(turn, { caller, params, body }) {
       const since = instantOf(body.created_after, "created_after")

@@ -31,7 +31,7 @@ type EndpointWithSecret = { endpoint: WebhookEndpointRow; secret: string }
 
 const mostEndpoints = 20
 
-/** `url` is what `checkedUrl` answered. */
+/** Creates an endpoint. `url` must come from `checkedUrl`. Throws `quota.exceeded`. */
 export async function createWebhookEndpoint(
   turn: Turn,
   serviceSecret: Secret,
@@ -69,7 +69,7 @@ export async function createWebhookEndpoint(
   return { endpoint, secret }
 }
 
-/** One of the caller's own endpoints. */
+/** Returns one of the caller's own endpoints. Throws `webhook_endpoint.not_found`. */
 export async function getWebhookEndpoint(
   queries: Queries,
   caller: Caller,
@@ -90,7 +90,9 @@ export async function listWebhookEndpoints(
 
 const endpointsOf = pagesOf(webhookEndpoints, ofOrganization)
 
-/** Changes only what is given. `url` is what `checkedUrl` answered, or null if none was given. */
+/**
+ * Changes only the given fields. `url` must come from `checkedUrl`; null keeps it. Throws `webhook_endpoint.not_found`.
+ */
 export async function updateWebhookEndpoint(
   turn: Turn,
   caller: Caller,
@@ -115,14 +117,14 @@ async function enable(turn: Turn, id: string): Promise<void> {
   await retryAll(turn, id)
 }
 
-/** Workers purge its waiting events and deliveries. */
+/** Deletes an endpoint. Workers purge its queued events and deliveries. Throws `webhook_endpoint.not_found`. */
 export async function deleteWebhookEndpoint(turn: Turn, caller: Caller, endpointId: string): Promise<void> {
   const { id } = await getWebhookEndpoint(turn.tx, caller, endpointId)
   await sendEvent(turn, id, { type: "DELETE" })
 }
 
 /**
- * A new secret for new deliveries; earlier ones also sign for 24 hours. Throws `rate_limit.exceeded` if too many do.
+ * Creates a secret for new deliveries; earlier ones also sign for 24 hours. Throws `rate_limit.exceeded` at too many.
  */
 export async function rotateWebhookSecret(
   turn: Turn,
@@ -141,7 +143,7 @@ export async function rotateWebhookSecret(
   return { endpoint: { ...endpoint, secrets }, secret }
 }
 
-/** Sends an event to this endpoint alone, so that its receiver can be tried. Throws `webhook_endpoint.paused`. */
+/** Sends a test event to this endpoint alone. Throws `webhook_endpoint.paused`. */
 export async function createWebhookTest(turn: Turn, caller: Caller, endpointId: string): Promise<EventRow> {
   const endpoint = await getWebhookEndpoint(turn.tx, caller, endpointId)
   if (endpoint.status === "paused") throw new ApiError("webhook_endpoint.paused")
@@ -156,7 +158,7 @@ export async function createWebhookTest(turn: Turn, caller: Caller, endpointId: 
   })
 }
 
-/** The attempts to deliver to an endpoint. */
+/** Lists the delivery attempts of an endpoint, newest first. */
 export async function listWebhookDeliveries(
   queries: Queries,
   caller: Caller,
@@ -172,8 +174,8 @@ const deliveriesTo = pagesOf(webhookDeliveries, (given: Given<{ endpoint_id: str
 )
 
 /**
- * Sends one event, or all since a time, again, and what still waits is tried at once: for one event, its unit's.
- * Workers queue many events in steps. All events so far must be numbered. Throws `event.not_found`.
+ * Sends an event, or all since a time, again, and makes waiting events due now: with `event_id` only those in the same
+ * line. Workers queue many events in steps. All events so far must be numbered. Throws `event.not_found`.
  */
 export async function createWebhookReplay(
   turn: Turn,
@@ -231,8 +233,8 @@ async function replaySince(turn: Turn, endpoint: WebhookEndpointRow, since: Date
 }
 
 /**
- * The smallest position among an organization's events since a time, or null. The oldest event's need not be the
- * smallest, because the clocks of several machines differ.
+ * Returns the smallest position among an organization's events since a time, or null. The oldest event may have a
+ * greater one, because the clocks of machines differ.
  */
 async function firstPositionSince(
   queries: Queries,
@@ -249,7 +251,7 @@ async function firstPositionSince(
     .limit(1)
   if (!oldest) return null
   const until = new Date(oldest.created_at.getTime() + clocksDifferMilliseconds)
-  // `+ 0` keeps a planner from scanning the feed from its beginning.
+  // `+ 0` keeps the planner from scanning the feed from its beginning.
   const [first] = await queries
     .select({ position: sql`min(${position} + 0)` })
     .from(events)
