@@ -3,15 +3,15 @@ pragma solidity 0.8.37;
 
 import {ServiceSettings} from "./ServiceSettings.sol";
 
-/// @title What the service signs so that people can claim and transfer by themselves, as EIP-712 typed data.
-/// @notice An authorizer is a key, or a contract that judges signatures itself (ERC-1271). The one before the present
-/// one may hold on until an end, so that a rotation breaks nothing that was handed out.
+/// @title EIP-712 authorizations that the service signs so that people can claim and transfer by themselves.
+/// @notice An authorizer is a key, or a contract that verifies signatures itself (ERC-1271). Signatures of the previous
+/// authorizer may stay valid until a set time, so that a rotation does not break authorizations already given out.
 abstract contract Authorizations is ServiceSettings {
     /// @notice `authorization` is the EIP-712 digest that the authorizer signed.
     event AuthorizationUsed(uint256 indexed serial, bytes32 indexed authorization);
 
     error AuthorizationExpired(uint256 deadline, uint256 timestamp);
-    /// @notice Not an authorizer's signature over these values and the token's present nonce; used ones end here.
+    /// @notice Not an authorizer's signature over these values and the token's current nonce; used ones fail too.
     error InvalidAuthorization(uint256 serial, uint256 nonce);
     error AuthorizationsPaused();
 
@@ -46,7 +46,7 @@ abstract contract Authorizations is ServiceSettings {
         uint256 deadline,
         bytes calldata signature
     ) internal {
-        // Only the owner sends it.
+        // Only the owner can submit it.
         bytes32 content = keccak256(abi.encode(TRANSFER_TYPE, serial, msg.sender, to, nonce, deadline));
         if (block.timestamp > deadline) revert AuthorizationExpired(deadline, block.timestamp);
         _use(serial, nonce, content, signature);
@@ -85,7 +85,7 @@ abstract contract Authorizations is ServiceSettings {
         emit AuthorizationUsed(serial, digest);
     }
 
-    /// @dev By the key first, which is the usual case and costs no look at the account's code.
+    /// @dev Checks the recovered key first: the usual case, for which the account's code need not be read.
     function _isBy(address authorizer, address signer, bytes32 digest, bytes calldata signature)
         private
         view
@@ -96,7 +96,7 @@ abstract contract Authorizations is ServiceSettings {
         if (authorizer.code.length == 0) return false;
         bytes memory question = abi.encodeWithSelector(IS_VALID_SIGNATURE, digest, signature);
         bytes32 yes = bytes32(IS_VALID_SIGNATURE);
-        // By hand, so that no more of the answer is copied than its first word, however long it is.
+        // In assembly, so that only the first word of the returned data is copied, however much there is.
         assembly ("memory-safe") {
             mstore(0, 0)
             let answered := staticcall(gas(), authorizer, add(question, 32), mload(question), 0, 32)
@@ -104,7 +104,7 @@ abstract contract Authorizations is ServiceSettings {
         }
     }
 
-    /// @dev Zero for anything but the one canonical form of a signature: 65 bytes, low s.
+    /// @dev Recovers the signer. Returns zero for anything but the canonical form of a signature: 65 bytes, low s.
     function _signer(bytes32 digest, bytes calldata signature) private pure returns (address) {
         if (signature.length != 65) return address(0);
         bytes32 s = bytes32(signature[32:64]);

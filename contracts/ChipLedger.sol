@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @title The chips that serials were issued with, five bytes each, never changed afterwards.
-/// @notice They are kept in one of two ways, which the issuer chooses for each batch by what it costs: six chips in a
-/// storage slot, or the whole batch as the code of a contract that the collection creates. Readers need not know.
+/// @title The chips that serials were issued with: five bytes each, never changed afterwards.
+/// @notice Batches are kept in one of two ways, which the issuer chooses by gas: six chips in a storage slot, or the
+/// whole batch as the code of a contract that the collection creates (a store). Readers need not know which.
 ///
-/// No pointer to such a store is kept. A contract's address follows from its creator and how many that one created
-/// before, and a store begins with its first serial, so the one that has a serial is found by bisecting.
+/// The addresses of stores are not recorded. A contract's address follows from its creator and its number among the
+/// creator's contracts, and a store begins with its first serial, so a binary search finds the store of a serial.
 abstract contract ChipLedger {
     uint256 private constant CHIP_BYTES = 5;
     uint256 private constant CHIP_BITS = 40;
@@ -15,21 +15,21 @@ abstract contract ChipLedger {
 
     mapping(uint256 index => uint256) private _slots;
 
-    /// @dev How many stores the collection has created; it creates nothing else.
+    /// @dev How many stores the collection has created. It creates no other contracts.
     function _stores() internal view virtual returns (uint256);
 
-    /// @dev Zero: the serial was issued with none.
+    /// @dev Returns zero if the serial was not issued.
     function _issuedChip(uint256 serial) internal view returns (uint40 chip) {
         (uint256 index, uint256 position) = _locate(serial);
         chip = uint40(_slots[index] >> position);
         if (chip != 0) return chip;
         (address store, uint256 first) = _storeOf(serial);
         if (store == address(0)) return 0;
-        // Code is zeros behind its end.
+        // Reading past the end of the code gives zeros.
         return uint40(_fiveBytes(store, CHIP_BYTES * (serial - first + 1)));
     }
 
-    /// @dev Whether one store holds exactly these chips from this serial on: one look instead of one for each.
+    /// @dev Returns whether one store holds exactly these chips from this serial on: one comparison, not one per chip.
     function _isStore(uint256 first, bytes calldata chips) internal view returns (bool) {
         (address store,) = _storeOf(first);
         return store != address(0) && store.codehash == keccak256(abi.encodePacked(uint40(first), chips));
@@ -52,8 +52,8 @@ abstract contract ChipLedger {
         }
     }
 
-    /// @dev The code is the first serial and the chips, five bytes each. A serial's first byte is zero, which stops
-    /// whoever calls it, and is not 0xef, which no code may begin with.
+    /// @dev Creates a store, whose code is the first serial and the chips, five bytes each. The code's first byte is
+    /// zero, which stops any call to it, and so is not 0xef, which no code may begin with.
     function _keepAsCode(uint256 first, bytes calldata chips) internal {
         assembly ("memory-safe") {
             let length := add(chips.length, 5)
@@ -61,7 +61,7 @@ abstract contract ChipLedger {
             // PUSH2 length DUP1 PUSH1 10 RETURNDATASIZE CODECOPY RETURNDATASIZE RETURN: ten bytes that return the rest.
             mstore(made, shl(136, or(shl(40, or(0x61000080600a3d393df3, shl(56, length))), first)))
             calldatacopy(add(made, 15), chips.offset, chips.length)
-            // It can only fail for want of gas, and says so as running out does: without a word.
+            // Creation can only fail for lack of gas, and then reverts without data, as running out of gas does.
             if iszero(create(0, made, add(length, 10))) { revert(0, 0) }
         }
     }
@@ -73,7 +73,7 @@ abstract contract ChipLedger {
         }
     }
 
-    /// @dev The last store that begins at or before the serial, and where it begins; no address where none does.
+    /// @dev Returns the last store that begins at or before the serial, and its first serial; or the zero address.
     function _storeOf(uint256 serial) private view returns (address store, uint256 first) {
         uint256 low;
         uint256 high = _stores();
@@ -86,8 +86,8 @@ abstract contract ChipLedger {
         }
     }
 
-    /// @dev The address of the `number`th contract that this one created: the hash of both as a list in RLP, whose
-    /// form depends on the size of the number.
+    /// @dev The address of the `number`th contract that this one created: the hash of the RLP list of both, whose
+    /// encoding depends on the size of the number.
     function _store(uint256 number) private view returns (address) {
         bytes memory list;
         if (number < 0x80) list = abi.encodePacked(hex"d694", this, uint8(number));
@@ -106,7 +106,7 @@ abstract contract ChipLedger {
         }
     }
 
-    /// @dev The slot of a serial's chip, and the chip's lowest bit in it.
+    /// @dev Returns the slot of a serial's chip, and the position of its lowest bit there.
     function _locate(uint256 serial) private pure returns (uint256 index, uint256 position) {
         unchecked {
             index = (serial - 1) / CHIPS_PER_SLOT;

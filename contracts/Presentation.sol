@@ -3,16 +3,16 @@ pragma solidity 0.8.37;
 
 import {ServiceSettings} from "./ServiceSettings.sol";
 
-/// @title What a collection shows of itself: name, symbol, and where the metadata of its tokens is.
+/// @title What a collection shows of itself: name, symbol, and the URLs of its metadata.
 abstract contract Presentation is ServiceSettings {
     event MetadataUpdate(uint256 tokenId);
     event BatchMetadataUpdate(uint256 fromTokenId, uint256 toTokenId);
     event ContractURIUpdated();
 
-    /// @dev The symbol's size in one byte, the symbol, the name: most collections' fit into one slot.
+    /// @dev One byte for the symbol's size, the symbol, and the name. For most collections this fits into one slot.
     bytes private _label;
 
-    /// @notice Writes the name and symbol of a new clone. Called by the factory, once.
+    /// @notice Sets the name and symbol of a new clone. Called by the factory, once.
     function setLabel(bytes calldata label) external {
         _requireFactory();
         _label = label;
@@ -32,20 +32,20 @@ abstract contract Presentation is ServiceSettings {
         return _part(label, 1, 1 + uint256(uint8(label[0])));
     }
 
-    /// @notice ERC-7572: where the collection's metadata is; empty while the service has no base for it.
+    /// @notice ERC-7572: the URL of the collection's metadata; empty while no base is set.
     function contractURI() public view returns (string memory) {
         string memory base = baseURI();
         if (bytes(base).length == 0) return "";
         return string.concat(base, "/", _decimal(block.chainid), "/", _lowerCase(address(this)));
     }
 
-    /// @dev Where a token's metadata is; empty while the service has no base for it.
+    /// @dev The URL of a token's metadata; empty while no base is set.
     function _tokenURI(uint256 serial) internal view returns (string memory) {
         string memory uri = contractURI();
         return bytes(uri).length == 0 ? "" : string.concat(uri, "/", _decimal(serial));
     }
 
-    /// @dev Asks whoever keeps copies to read the metadata of these tokens, and of the collection, again.
+    /// @dev Asks marketplaces and indexers to read the metadata of these tokens and of the collection again.
     function _announceMetadata(uint256 from, uint256 to) internal {
         if (from == to) emit MetadataUpdate(from);
         else if (from < to) emit BatchMetadataUpdate(from, to);

@@ -15,21 +15,21 @@ interface ERC721Receiver {
 /// @title A collection of units, each an ERC-721 token bound to a chip.
 /// @notice Runs behind exact ERC-1167 clones that the factory deploys.
 ///
-/// Until its claim a token is in custody: it is owned by the collection itself, and no owner is stored. So a
-/// `Transfer` from zero to the collection is an issuance, and one from the collection to somebody is a claim. The
-/// collection never calls itself, so nobody else acts for that owner.
+/// Until it is claimed, a token is in custody: the collection itself owns it, and no owner is stored. So a `Transfer`
+/// from zero to the collection is an issuance, and one from the collection to another account is a claim. The
+/// collection never calls itself, so nobody can act as that owner.
 ///
-/// Tokens are locked (ERC-5192): they move by claim and by authorized transfer only, until the service is released.
-/// `locked` answers for every token; no `Locked` event is emitted per token, which ERC-5192 recommends at issuance
-/// and which would make issuing a quarter dearer. The lock ends for all tokens at the time the factory announces.
+/// Tokens are locked (ERC-5192): until the service is released, they move only by claim and by authorized transfer.
+/// `locked` is correct for every token, but no `Locked` event is emitted per token: ERC-5192 recommends one at
+/// issuance, which would make issuing a quarter dearer. The lock ends for all tokens at the announced time.
 ///
-/// Repeats are harmless: a call that was executed before returns without effect where the outcome is still the
-/// asked one, and reverts where it is not. That a chip is bound to one unit only is the service's database's duty.
+/// Repeats are harmless: a call that was executed before returns without effect if its outcome still stands, and
+/// reverts otherwise. That a chip is bound to only one unit is ensured by the service's database, not here.
 contract ServiceCollection is Authorizations, Presentation, ChipLedger {
     event Transfer(address indexed from, address indexed to, uint256 indexed tokenId);
     event Approval(address indexed owner, address indexed approved, uint256 indexed tokenId);
     event ApprovalForAll(address indexed owner, address indexed operator, bool approved);
-    /// @notice Serials from `first` were issued with these chips: five bytes each, in order.
+    /// @notice Serials from `first` on were issued with these chips: five bytes each, in order.
     event Issued(uint256 indexed first, bytes chips);
     event ClaimSkipped(uint256 indexed serial, address indexed recipient);
     event ChipReplaced(uint256 indexed serial, uint40 previousChip, uint40 chip);
@@ -42,7 +42,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
     error InvalidChip(uint256 serial);
     error InvalidRecipient(address recipient);
     error TooManySerials(uint256 last, uint256 maximum);
-    /// @notice An earlier batch is missing: the next serial is still below the expected one.
+    /// @notice An earlier batch is missing: the next serial is below the expected one.
     error SerialGap(uint256 expectedFirst, uint256 next);
     /// @notice The serial was issued with another chip. Zero: it was not issued yet.
     error IssuedDifferently(uint256 serial, uint40 issuedChip, uint40 chip);
@@ -57,11 +57,11 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
     error UnsafeRecipient(address recipient);
     error ZeroAddress();
 
-    /// @notice The most entries one call may issue or claim.
+    /// @notice The most entries that one call can issue or claim.
     uint256 public constant MAX_BATCH = 250;
 
-    // A token's word, from the low bit: owner (160), chip that replaced the issued one (40), nonce (48), whether
-    // somebody is approved (1), whether the token moved after its claim (1).
+    // A token's word, from the low bit: owner (160 bits), chip that replaced the issued one (40), nonce (48), whether
+    // an account is approved (1), whether the token moved after its claim (1).
     uint256 private constant CHIP_SHIFT = 160;
     uint256 private constant NONCE_SHIFT = 200;
     uint256 private constant NONCE_ONE = 1 << NONCE_SHIFT;
@@ -91,9 +91,9 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         _;
     }
 
-    /// @notice Issues one token per chip (five bytes each), from serial `expectedFirst` on. Without effect when these
-    /// very chips were issued at these serials before, whatever happened to them since. `asCode` chooses how the
-    /// chips are kept, which is a matter of gas alone: as code for large batches, in slots for small ones.
+    /// @notice Issues one token per chip (five bytes each), from serial `expectedFirst` on. No effect if exactly these
+    /// chips were issued at these serials before, whatever happened to them since. `asCode` chooses how the chips are
+    /// stored, which only affects gas: as code for large batches, in slots for small ones.
     function issue(uint256 expectedFirst, bytes calldata chips, bool asCode) external only(ISSUE) {
         if (!_isClone()) revert NotClone();
         uint256 size = chips.length / 5;
@@ -105,7 +105,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         unchecked {
             last += size;
         }
-        // A store has four bytes for its first serial.
+        // A store's first serial must fit into four bytes.
         if (last > type(uint32).max) revert TooManySerials(last, type(uint32).max);
 
         _counts.issued = uint64(last);
@@ -118,7 +118,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         _emitIssued(expectedFirst, size, chips);
     }
 
-    /// @notice Hands a token in custody to `recipient`. Without effect when this claim was made and still stands.
+    /// @notice Claims a token in custody for `recipient`. No effect if this claim was made before and still stands.
     function claim(uint256 serial, address recipient) external only(CLAIM) {
         if (!_isRecipient(recipient)) revert InvalidRecipient(recipient);
         uint256 token = _tokens[serial];
@@ -128,8 +128,8 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         _claim(serial, token, recipient);
     }
 
-    /// @notice Claims each `serials[i]` for `recipients[i]`. An entry that cannot be claimed so is passed over with
-    /// `ClaimSkipped`; a repeated one is passed over in silence.
+    /// @notice Claims each `serials[i]` for `recipients[i]`. Skips an entry that cannot be claimed, with
+    /// `ClaimSkipped`, and silently skips a claim that was made before.
     function claimBatch(uint256[] calldata serials, address[] calldata recipients) external only(CLAIM) {
         uint256 size = serials.length;
         if (size != recipients.length) revert LengthMismatch(size, recipients.length);
@@ -166,7 +166,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         _claim(serial, token, recipient);
     }
 
-    /// @notice Moves the caller's own token, with an authorizer's signature over
+    /// @notice Transfers the caller's own token, with an authorizer's signature over
     /// `Transfer(serial, from, to, nonce, deadline)`. `deadline` is in Unix seconds, inclusive.
     function transferWithAuthorization(uint256 serial, address to, uint256 deadline, bytes calldata signature)
         external
@@ -179,14 +179,14 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         _transfer(serial, token, owner, to);
     }
 
-    /// @notice What the next authorization must carry: how often the token changed its owner or its chip.
+    /// @notice The nonce of the next authorization: how often the token has changed its owner or its chip.
     function authorizationNonce(uint256 serial) external view returns (uint256) {
         _requireIssued(serial);
         return _nonce(_tokens[serial]);
     }
 
-    /// @notice Binds `chip` instead of `previousChip`, until the claim, and ends all authorizations given before.
-    /// Without effect when it is bound already.
+    /// @notice Binds `chip` in place of `previousChip`, until the claim, and invalidates all authorizations given
+    /// before. No effect if it is bound already.
     function replaceChip(uint256 serial, uint40 previousChip, uint40 chip) external only(REPLACE) {
         if (chip == 0) revert InvalidChip(serial);
         uint40 current = chipOf(serial);
@@ -199,21 +199,21 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         emit MetadataUpdate(serial);
     }
 
-    /// @notice Asks whoever keeps copies to read the metadata of serials `from` to `to`, as far as they are issued,
-    /// and of the collection again (ERC-4906, ERC-7572).
+    /// @notice Asks marketplaces and indexers to read the metadata of the issued serials among `from` to `to`, and of
+    /// the collection, again (ERC-4906, ERC-7572).
     function refreshMetadata(uint256 from, uint256 to) external only(ISSUE) {
         uint256 last = _counts.issued;
         _announceMetadata(from == 0 ? 1 : from, to < last ? to : last);
     }
 
-    /// @notice The chip a token is bound to.
+    /// @notice The chip that a token is bound to.
     function chipOf(uint256 serial) public view returns (uint40) {
         _requireIssued(serial);
         uint40 replacement = uint40(_tokens[serial] >> CHIP_SHIFT);
         return replacement == 0 ? _issuedChip(serial) : replacement;
     }
 
-    /// @notice How many tokens were issued; the last serial.
+    /// @notice How many tokens were issued, which is also the last serial.
     function issued() public view returns (uint256) {
         return _counts.issued;
     }
@@ -223,7 +223,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         return _counts.claimed;
     }
 
-    /// @notice How many tokens exist, which is `issued`: none is ever destroyed.
+    /// @notice How many tokens exist: equal to `issued`, since none is ever burned.
     function totalSupply() external view returns (uint256) {
         return _counts.issued;
     }
@@ -235,26 +235,26 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         return owner == address(0) ? address(this) : owner;
     }
 
-    /// @notice ERC-721: how many tokens `owner` has; the collection itself has the unclaimed ones.
+    /// @notice ERC-721: how many tokens `owner` has; for the collection itself, the unclaimed ones.
     function balanceOf(address owner) external view returns (uint256) {
         if (owner == address(0)) revert ZeroAddress();
         if (owner == address(this)) return _counts.issued - _counts.claimed;
         return _balances[owner];
     }
 
-    /// @notice ERC-721: where the token's metadata is; empty while the service has no base for it.
+    /// @notice ERC-721: the URL of the token's metadata; empty while no base is set.
     function tokenURI(uint256 serial) external view returns (string memory) {
         _requireIssued(serial);
         return _tokenURI(serial);
     }
 
-    /// @notice ERC-5192: whether plain transfers of the token are refused, which they are until the release.
+    /// @notice ERC-5192: whether plain transfers of the token revert, as they do until the release.
     function locked(uint256 serial) external view returns (bool) {
         _requireIssued(serial);
         return !released();
     }
 
-    /// @notice ERC-165: itself, ERC-721, its metadata, ERC-5192 and ERC-4906.
+    /// @notice ERC-165: itself, ERC-721, its metadata extension, ERC-5192 and ERC-4906.
     function supportsInterface(bytes4 id) external pure returns (bool) {
         return id == 0x01ffc9a7 || id == 0x80ac58cd || id == 0x5b5e139f || id == 0xb45a3c0e || id == 0x49064906;
     }
@@ -269,14 +269,14 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         emit Approval(owner, to, serial);
     }
 
-    /// @notice ERC-721: lets `operator` move all tokens of the caller, or no longer. Only after the release.
+    /// @notice ERC-721: lets `operator` move all tokens of the caller, or revokes that. Only after the release.
     function setApprovalForAll(address operator, bool approved) external onlyReleased {
         if (operator == address(0)) revert ZeroAddress();
         _approvedForAll[msg.sender][operator] = approved;
         emit ApprovalForAll(msg.sender, operator, approved);
     }
 
-    /// @notice ERC-721: who may move this token besides its owner.
+    /// @notice ERC-721: the account that may move this token besides its owner.
     function getApproved(uint256 serial) public view returns (address) {
         _requireIssued(serial);
         return _approvals[serial];
@@ -287,7 +287,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         return _approvedForAll[owner][operator];
     }
 
-    /// @notice ERC-721: moves a claimed token. Only after the release.
+    /// @notice ERC-721: transfers a claimed token. Only after the release.
     function transferFrom(address from, address to, uint256 serial) public onlyReleased {
         address owner = ownerOf(serial);
         if (from != owner) revert NotOwner(from, serial, owner);
@@ -298,18 +298,18 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         _transfer(serial, _tokens[serial], owner, to);
     }
 
-    /// @notice ERC-721: moves a claimed token to an account or to a contract that accepts it. Only after the release.
+    /// @notice ERC-721: transfers a claimed token to an account or a contract that accepts it. Only after the release.
     function safeTransferFrom(address from, address to, uint256 serial) external {
         safeTransferFrom(from, to, serial, "");
     }
 
-    /// @notice ERC-721: moves a claimed token to an account or to a contract that accepts it. Only after the release.
+    /// @notice ERC-721: transfers a claimed token to an account or a contract that accepts it. Only after the release.
     function safeTransferFrom(address from, address to, uint256 serial, bytes memory data) public {
         transferFrom(from, to, serial);
         if (to.code.length == 0) return;
         bytes memory question = abi.encodeCall(ERC721Receiver.onERC721Received, (msg.sender, from, serial, data));
         bytes32 answer;
-        // By hand, so that no more of the answer is copied than its first word, however long it is.
+        // In assembly, so that only the first word of the returned data is copied, however much there is.
         assembly ("memory-safe") {
             mstore(0, 0)
             if call(gas(), to, 0, add(question, 32), mload(question), 0, 32) {
@@ -323,7 +323,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         return _counts.stores;
     }
 
-    /// @dev By hand, because this is where the gas of a large issuance goes.
+    /// @dev In assembly, because this is where a large issuance spends its gas.
     function _emitIssued(uint256 first, uint256 size, bytes calldata chips) private {
         bytes32 topic = Transfer.selector;
         uint256 serial = first;
@@ -388,7 +388,7 @@ contract ServiceCollection is Authorizations, Presentation, ChipLedger {
         return recipient != address(0) && recipient != address(this);
     }
 
-    /// @dev The nonce does not tell, because replacements move it too.
+    /// @dev The nonce cannot tell, because chip replacements increase it too.
     function _isClaimBy(uint256 token, address recipient) private pure returns (bool) {
         return token & TRANSFERRED == 0 && address(uint160(token)) == recipient;
     }

@@ -6,22 +6,22 @@ import {ServiceCollection} from "./ServiceCollection.sol";
 import {ServiceFactory} from "./ServiceFactory.sol";
 
 /// @title Sends calls to many collections in one transaction.
-/// @notice It is no part of the frozen code: it holds roles as a key does, so the admin can name another one or none.
-/// Who calls it needs the role of every call himself, so a key that lost its roles or is paused cannot use the desk's.
+/// @notice Not part of the frozen code: it holds roles as a key does, so the admin can grant them to another desk or to
+/// none. Its caller needs the role of every call too, so a key without roles, or a paused one, cannot use the desk's.
 contract ServiceDesk {
     struct Call {
         address to;
         bytes data;
     }
 
-    /// @notice The collection refused the call, for this reason (at most 256 bytes of it); the others were made.
+    /// @notice The collection reverted the call with this reason (at most 256 bytes of it); the others were made.
     event CallSkipped(uint256 indexed index, address indexed to, bytes reason);
 
-    /// @notice The reason of a skip: a call of nothing would succeed and do nothing.
+    /// @notice Reason of a skipped call: a call to an address without code would succeed without effect.
     error NoContract();
-    /// @notice The desk makes no such call.
+    /// @notice The desk does not make such calls.
     error UnknownCall(uint256 index, bytes4 selector);
-    /// @notice The call failed without a word, which is how running out of gas looks: send again, with more.
+    /// @notice The call reverted without data, as for lack of gas: send again with more.
     error CallRanOut(uint256 index);
 
     ServiceCollection private immutable SETTINGS;
@@ -30,8 +30,8 @@ contract ServiceDesk {
         SETTINGS = ServiceCollection(factory.implementation());
     }
 
-    /// @notice Makes each call in order. One that is refused is passed over with `CallSkipped`; when all are, the
-    /// last one's refusal is the answer. Never passes over a call that only lacked gas.
+    /// @notice Makes the calls in order. Skips a call that reverts, with `CallSkipped`; if all do, reverts with the
+    /// reason of the last one. Never skips a call that only lacked gas.
     function run(Call[] calldata calls) external {
         uint256 roles = SETTINGS.roles(msg.sender);
         uint256 skipped;
@@ -56,7 +56,7 @@ contract ServiceDesk {
         revert UnknownCall(index, selector);
     }
 
-    /// @dev By hand, because nothing of the answer is copied.
+    /// @dev In assembly, so that no returned data is copied.
     function _succeeds(address to, bytes calldata data) private returns (bool success) {
         assembly ("memory-safe") {
             let question := mload(0x40)
@@ -65,7 +65,7 @@ contract ServiceDesk {
         }
     }
 
-    /// @dev What the call just made was refused with, cut to what a refusal of ours needs.
+    /// @dev The revert data of the last call, cut to a size that holds every error of the collections.
     function _reason(uint256 index) private pure returns (bytes memory reason) {
         uint256 size;
         assembly ("memory-safe") {

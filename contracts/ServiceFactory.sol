@@ -6,8 +6,8 @@ import {ServiceCollection} from "./ServiceCollection.sol";
 import {ServiceSettings} from "./ServiceSettings.sol";
 
 /// @title Deploys the collections of a service and holds the rules of its admin.
-/// @notice The admin gives keys their roles, names authorizers, sets the base of the metadata and can announce the
-/// service's release. A guardian can only stop: pause the service, and cancel a release before its time.
+/// @notice The admin grants roles to keys, sets authorizers and the base of metadata URLs, and can announce the
+/// service's release. A guardian can only stop things: pause the service, and cancel a release before its time.
 contract ServiceFactory {
     event CollectionDeployed(address indexed collection, bytes32 indexed salt, string name, string symbol);
     event RolesSet(address indexed account, uint256 roles);
@@ -17,7 +17,7 @@ contract ServiceFactory {
     event AdminTransferred(address indexed previousAdmin, address indexed admin);
     event Paused(address indexed by);
     event Resumed();
-    /// @notice From `time` on, in Unix seconds, all collections answer plain ERC-721 transfers, unless it is cancelled.
+    /// @notice From `time` (Unix seconds) on, all collections allow plain ERC-721 transfers, unless it is cancelled.
     event ReleaseAnnounced(uint256 time);
     event ReleaseCancelled(address indexed by);
     event BaseURISet(string base);
@@ -41,28 +41,28 @@ contract ServiceFactory {
         uint256 roles;
     }
 
-    /// @notice How long before its time a release is announced.
+    /// @notice How long in advance a release is announced.
     uint256 public constant RELEASE_DELAY = 7 days;
-    /// @notice How long the authorizer before may hold on.
+    /// @notice How long the previous authorizer's signatures can stay valid.
     uint256 public constant MAX_OVERLAP = 7 days;
-    /// @notice The most keys with roles at a time: a pause walks through all of them.
+    /// @notice The most keys with roles at a time: a pause loops over all of them.
     uint256 public constant MAX_KEYS = 32;
-    /// @notice The most bytes of a collection's name; a symbol has at most 255.
+    /// @notice The maximum size of a collection's name in bytes; that of a symbol is 255.
     uint256 public constant MAX_NAME = 4096;
 
-    /// @notice The code that all collections run, and the store of their shared settings.
+    /// @notice The code that all collections run, whose storage holds their shared settings.
     address public immutable implementation;
 
-    /// @notice Who changes the settings, and can announce the release.
+    /// @notice The account that changes the settings and can announce the release.
     address public admin;
 
-    /// @notice Who can become admin by accepting. Zero: nobody was asked.
+    /// @notice The account that can become admin by accepting. Zero: none.
     address public pendingAdmin;
 
-    /// @notice Who can pause, and cancel a release, besides the admin. Zero: nobody.
+    /// @notice The account that can pause, and cancel a release, besides the admin. Zero: none.
     address public guardian;
 
-    /// @notice Whether the base of the metadata stays what it is.
+    /// @notice Whether the base of metadata URLs can no longer change.
     bool public baseURIFrozen;
 
     address[] private _keys;
@@ -85,7 +85,7 @@ contract ServiceFactory {
         string memory base
     ) {
         if (firstAdmin == address(0)) revert ZeroAddress();
-        // The first contract that this one creates: the service counts on its address.
+        // Must be the first contract that this one creates: the service computes its address.
         implementation = address(new ServiceCollection());
         admin = firstAdmin;
         emit AdminTransferred(address(0), firstAdmin);
@@ -98,13 +98,13 @@ contract ServiceFactory {
         if (bytes(base).length != 0) _setBaseURI(base);
     }
 
-    /// @notice Which contracts these are. Factories of the first generation do not have this function.
+    /// @notice The generation of these contracts. Factories of the first generation do not have this function.
     function generation() external pure returns (uint256) {
         return 2;
     }
 
-    /// @notice Deploys a collection, to the address that follows from all three values. Without effect when it is
-    /// there already. Keys with the role to deploy only.
+    /// @notice Deploys a collection, to an address that depends on all three values. No effect if it is already
+    /// deployed. Requires the role to deploy.
     function deploy(bytes32 salt, string calldata name, string calldata symbol) external returns (address collection) {
         if (!allows(roles(msg.sender), DEPLOY)) revert NotAllowed(msg.sender, DEPLOY);
         (uint256 nameSize, uint256 symbolSize) = (bytes(name).length, bytes(symbol).length);
@@ -128,7 +128,7 @@ contract ServiceFactory {
         return _addressOf(_saltOf(salt, name, symbol), _creationCode());
     }
 
-    /// @notice What `account` may do: 1 issue, 2 claim, 4 replace chips, 8 deploy, and 128 while the service is paused.
+    /// @notice The roles of `account`: 1 issue, 2 claim, 4 replace chips, 8 deploy; plus 128 while paused.
     function roles(address account) public view returns (uint256) {
         return _settings().roles(account);
     }
@@ -138,62 +138,62 @@ contract ServiceFactory {
         return _keys;
     }
 
-    /// @notice The account whose EIP-712 signatures authorize claims and transfers. Zero: nobody's do.
+    /// @notice The account whose EIP-712 signatures authorize claims and transfers. Zero: none.
     function authorizer() external view returns (address) {
         return _settings().rules().authorizer;
     }
 
-    /// @notice The authorizer before, and until when its signatures hold, in Unix seconds, inclusive.
+    /// @notice The previous authorizer, and until when its signatures are valid, in Unix seconds, inclusive.
     function previousAuthorizer() external view returns (address account, uint256 until) {
         ServiceSettings.PreviousAuthorizer memory previous = _settings().previousAuthorizer();
         return (previous.account, previous.until);
     }
 
-    /// @notice Whether keys and authorizers are stopped.
+    /// @notice Whether keys and authorizers are paused.
     function paused() external view returns (bool) {
         return _settings().rules().paused;
     }
 
-    /// @notice When plain ERC-721 transfers become free, in Unix seconds. Zero: no release is announced.
+    /// @notice When plain ERC-721 transfers become possible, in Unix seconds. Zero: no release is announced.
     function releaseAt() external view returns (uint256) {
         return _settings().rules().releaseAt;
     }
 
-    /// @notice Whether the service has ended and plain ERC-721 transfers are free.
+    /// @notice Whether the service has ended and plain ERC-721 transfers are possible.
     function released() external view returns (bool) {
         return _settings().released();
     }
 
-    /// @notice What the addresses of metadata begin with; empty while none is set.
+    /// @notice The base of metadata URLs; empty while none is set.
     function baseURI() external view returns (string memory) {
         return _settings().baseURI();
     }
 
-    /// @notice Gives `account` these roles and no others; 0 takes all away. Admin only.
+    /// @notice Gives `account` exactly these roles; 0 revokes all. Admin only.
     function setRoles(address account, uint256 granted) external onlyAdmin {
         _setRoles(account, granted);
     }
 
-    /// @notice Names the authorizer; zero: none. Signatures of the present one hold until `previousUntil`, in Unix
-    /// seconds, at most seven days from now; 0 ends them at once. The one before the present ends at once, unless the
-    /// present one is named again, which only moves the other's end. Admin only.
+    /// @notice Sets the authorizer; zero for none. Signatures of the current one stay valid until `previousUntil`, in
+    /// Unix seconds, at most seven days from now; 0 ends them at once. Those of the previous one end at once, unless
+    /// the current one is set again, which only moves that end. Admin only.
     function setAuthorizer(address account, uint256 previousUntil) external onlyAdmin {
         _setAuthorizer(account, previousUntil);
     }
 
-    /// @notice Names the guardian; zero: none. Admin only.
+    /// @notice Sets the guardian; zero for none. Admin only.
     function setGuardian(address account) external onlyAdmin {
         guardian = account;
         emit GuardianSet(account);
     }
 
-    /// @notice Asks `account` to become admin; zero takes the question back. Admin only.
+    /// @notice Invites `account` to become admin; zero withdraws the invitation. Admin only.
     function transferAdmin(address account) external onlyAdmin {
         pendingAdmin = account;
         emit AdminTransferStarted(msg.sender, account);
     }
 
-    /// @notice Makes the caller, who was asked, the admin.
+    /// @notice Makes the caller, who must be the pending admin, the admin.
     function acceptAdmin() external {
         if (msg.sender != pendingAdmin) revert NotPendingAdmin(msg.sender);
         emit AdminTransferred(admin, msg.sender);
@@ -201,21 +201,21 @@ contract ServiceFactory {
         pendingAdmin = address(0);
     }
 
-    /// @notice Stops all keys and authorizers; plain transfers after the release go on. Guardian or admin.
+    /// @notice Stops all keys and authorizers; plain transfers after the release continue. Guardian or admin.
     function pause() external onlyGuardian {
         _setPaused(true);
         emit Paused(msg.sender);
     }
 
-    /// @notice Lets all keys and authorizers go on. Admin only.
+    /// @notice Lets all keys and authorizers continue. Admin only.
     function resume() external onlyAdmin {
         _setPaused(false);
         emit Resumed();
     }
 
-    /// @notice Announces that plain ERC-721 transfers of claimed tokens become free in all collections, for good, in
-    /// seven days. Claims, authorized transfers and chip replacements go on as before. Without effect when it is
-    /// announced already. Admin only.
+    /// @notice Announces that in seven days plain ERC-721 transfers of claimed tokens become possible in all
+    /// collections, for ever. Claims, authorized transfers and chip replacements continue as before. No effect if
+    /// already announced. Admin only.
     function announceRelease() external onlyAdmin {
         ServiceSettings.Rules memory rules = _settings().rules();
         if (rules.releaseAt != 0) return;
@@ -224,7 +224,7 @@ contract ServiceFactory {
         emit ReleaseAnnounced(rules.releaseAt);
     }
 
-    /// @notice Takes an announced release back, before its time. Guardian or admin.
+    /// @notice Cancels an announced release before its time. Guardian or admin.
     function cancelRelease() external onlyGuardian {
         ServiceSettings.Rules memory rules = _settings().rules();
         if (rules.releaseAt == 0) return;
@@ -234,13 +234,13 @@ contract ServiceFactory {
         emit ReleaseCancelled(msg.sender);
     }
 
-    /// @notice Sets what the addresses of metadata begin with, without a slash at its end. Admin only.
+    /// @notice Sets the base of metadata URLs, without a slash at its end. Admin only.
     function setBaseURI(string calldata base) external onlyAdmin {
         if (baseURIFrozen) revert BaseIsFrozen();
         _setBaseURI(base);
     }
 
-    /// @notice Keeps the base of the metadata for good. Admin only.
+    /// @notice Makes the base of metadata URLs permanent. Admin only.
     function freezeBaseURI() external onlyAdmin {
         string memory base = _settings().baseURI();
         if (bytes(base).length == 0) revert BaseIsEmpty();
@@ -315,7 +315,7 @@ contract ServiceFactory {
         return address(uint160(uint256(hash)));
     }
 
-    /// @dev The 45 bytes of an ERC-1167 proxy, which explorers know, behind nine bytes that return them.
+    /// @dev The 45 bytes of an ERC-1167 proxy, which explorers recognize, preceded by nine bytes that return them.
     function _creationCode() private view returns (bytes memory) {
         return abi.encodePacked(
             hex"602d3d8160093d39f3363d3d373d3d3d363d73", implementation, hex"5af43d82803e903d91602b57fd5bf3"

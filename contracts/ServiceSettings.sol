@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @title What all collections of one service share: roles of keys, authorizers, release, base of the metadata.
-/// @notice The values live in the storage of the implementation, not of the factory: a clone's call has already
-/// paid for touching the implementation, so asking there is 2,500 gas cheaper. Every clone gives the same answers.
-/// Only the factory, where the admin's rules are, can change them.
+/// @title The settings shared by all collections of a service: roles of keys, authorizers, release, base of metadata
+/// URLs.
+/// @notice The values are in the storage of the implementation, not of the factory: a clone's call has already paid for
+/// accessing the implementation, so reading there is 2,500 gas cheaper. Every clone returns the same values. Only the
+/// factory, which holds the admin's rules, can change them.
 abstract contract ServiceSettings {
     error NotFactory(address caller);
 
-    /// @dev One word, from the low bit as here: `paused` is repeated in it for authorizations.
+    /// @dev One word, from the low bit in this order. `paused` duplicates the bit of the keys, for authorizations.
     struct Rules {
         address authorizer;
         uint40 releaseAt;
@@ -20,7 +21,7 @@ abstract contract ServiceSettings {
         uint40 until;
     }
 
-    /// @dev Where `paused` is in the word of the rules.
+    /// @dev The position of `paused` in the word of the rules.
     uint256 internal constant PAUSED_SHIFT = 200;
 
     address internal immutable IMPLEMENTATION = address(this);
@@ -36,20 +37,20 @@ abstract contract ServiceSettings {
         return FACTORY;
     }
 
-    /// @notice What `account` may do, as the bits of Roles.sol; with 128 while the service is paused.
+    /// @notice The roles of `account`, as bits of Roles.sol; plus 128 while the service is paused.
     function roles(address account) public view returns (uint256) {
         if (_isClone()) return ServiceSettings(IMPLEMENTATION).roles(account);
         return _roles[account];
     }
 
-    /// @notice The account whose EIP-712 signatures authorize claims and transfers (zero: nobody's do), when plain
-    /// transfers become free in Unix seconds (zero: not announced), and whether keys and authorizers are paused.
+    /// @notice The account whose EIP-712 signatures authorize claims and transfers (zero: none), when plain transfers
+    /// become possible in Unix seconds (zero: not announced), and whether keys and authorizers are paused.
     function rules() public view returns (Rules memory) {
         if (_isClone()) return ServiceSettings(IMPLEMENTATION).rules();
         return _rules;
     }
 
-    /// @notice The same in one word, as it is stored: an authorization looks at it once.
+    /// @notice The rules in one word, as stored, which an authorization reads once.
     function rulesWord() public view returns (uint256 word) {
         if (_isClone()) return ServiceSettings(IMPLEMENTATION).rulesWord();
         assembly ("memory-safe") {
@@ -57,43 +58,43 @@ abstract contract ServiceSettings {
         }
     }
 
-    /// @notice The authorizer before, whose signatures hold until then, in Unix seconds, inclusive.
+    /// @notice The previous authorizer, and until when its signatures are valid, in Unix seconds, inclusive.
     function previousAuthorizer() public view returns (PreviousAuthorizer memory) {
         if (_isClone()) return ServiceSettings(IMPLEMENTATION).previousAuthorizer();
         return _previous;
     }
 
-    /// @notice What the addresses of metadata begin with; empty while none is set.
+    /// @notice The base of metadata URLs; empty while none is set.
     function baseURI() public view returns (string memory) {
         if (_isClone()) return ServiceSettings(IMPLEMENTATION).baseURI();
         return _baseURI;
     }
 
-    /// @notice Whether the service has ended and plain ERC-721 transfers are free.
+    /// @notice Whether the service has ended and plain ERC-721 transfers are possible.
     function released() public view returns (bool) {
         uint256 time = rules().releaseAt;
         return time != 0 && block.timestamp >= time;
     }
 
-    /// @notice Gives a key its roles. Called by the factory on the implementation.
+    /// @notice Sets the roles of a key. Called by the factory on the implementation.
     function setRoles(address account, uint256 bits) external {
         _requireFactory();
         _roles[account] = bits;
     }
 
-    /// @notice Called by the factory on the implementation.
+    /// @notice Sets the rules. Called by the factory on the implementation.
     function setRules(Rules calldata changed) external {
         _requireFactory();
         _rules = changed;
     }
 
-    /// @notice Called by the factory on the implementation.
+    /// @notice Sets the previous authorizer. Called by the factory on the implementation.
     function setPreviousAuthorizer(PreviousAuthorizer calldata changed) external {
         _requireFactory();
         _previous = changed;
     }
 
-    /// @notice Called by the factory on the implementation.
+    /// @notice Sets the base of metadata URLs. Called by the factory on the implementation.
     function setBaseURI(string calldata base) external {
         _requireFactory();
         _baseURI = base;

@@ -27,10 +27,10 @@ type Compiler = {
 const root = join(import.meta.dir, "..")
 
 /**
- * Compiles every `.sol` file of a folder, with the settings of production, and answers each contract by its name.
- * Imports that do not start with a dot come from `node_modules`. Warnings about the folder's own files count as errors.
+ * Compiles every `.sol` file of a folder with the production settings, and returns the contracts by name. Imports that
+ * do not start with a dot come from `node_modules`. Warnings about the folder's own files count as errors.
  *
- * @throws Error with the compiler's own messages
+ * @throws Error with the compiler's messages
  */
 export function compileFolder(folder: string): Record<string, Artifact> {
   const files = readdirSync(folder)
@@ -61,7 +61,7 @@ export function compileFolder(folder: string): Record<string, Artifact> {
   )
 }
 
-/** The compiler of all contracts, by its JSON interface. */
+/** Loads the compiler of all contracts, with its JSON interface. */
 export function loadCompiler(): Compiler {
   return createRequire(import.meta.url)("solc") as Compiler
 }
@@ -74,7 +74,9 @@ function readPackage(path: string): { contents: string } | { error: string } {
   }
 }
 
-/** The text of each generated file: the contracts of today, and the frozen first ones that chains may still have. */
+/**
+ * Returns the text of each generated file: the current contracts, and the frozen first ones that chains may still have.
+ */
 export function generate(): Record<string, string> {
   const today = compileFolder(import.meta.dir)
   const first = compileFolder(join(import.meta.dir, "first"))
