@@ -1,20 +1,20 @@
 import { chainEffect } from "./effect.ts"
 import { type FailureCode, failure } from "./failures.ts"
 
-/** An EIP-712 authorization that a person's own wallet submits, and what the chain made of it. */
+/** An EIP-712 authorization that a person submits from their own wallet, identified for the watch on chain. */
 export type WatchAuthorizationInput = {
   chain_id: number
   contract_address: string
   serial: number
   authorization_digest: string
-  /** The token's nonce that the authorization uses up. */
+  /** The token's authorization nonce in the contract, which using the authorization increments. */
   authorization_nonce: number
   deadline_at: string
 }
 
 /**
- * `used`: the authorization is in a block at the confirmation depth. `expired`: a block later than the deadline
- * is that deep and the authorization is unused. `superseded`: ownership changed otherwise, so it never can be used.
+ * `used`: the authorization is in a block at the confirmation depth. `expired`: a block later than the deadline is that
+ * deep and the authorization is unused. `superseded`: ownership changed in another way, so it can never be used.
  */
 export type WatchAuthorizationOutput =
   | { outcome: "used"; transaction_hash: string }
@@ -23,11 +23,14 @@ export type WatchAuthorizationOutput =
 
 export const watchAuthorization = chainEffect<WatchAuthorizationOutput, WatchAuthorizationInput>()
 
-/** Guards of those who wait for an authorization. */
+/** Guards for machines that invoke `watchAuthorization`. */
 export const isUsed = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "used"
 export const isExpired = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "expired"
 
-/** Watches the context's authorization; the machine must have the guards and actions named here. */
+/**
+ * Returns the `invoke` that watches the authorization in the context. The machine must define the guards and actions
+ * named here.
+ */
 export function watchingAuthorization<Target extends string>(
   superseded: FailureCode,
   targets: { used: Target; expired: Target; failed: Target },
@@ -65,7 +68,7 @@ function errorOf({ event }: { event: { error: unknown } }): { error: unknown } {
   return { error: event.error }
 }
 
-/** XState makes a machine's context also without an input. */
+/** A placeholder for the authorization of a machine that XState starts without an input. */
 const noAuthorization: WatchAuthorizationInput = {
   chain_id: 0,
   contract_address: "",

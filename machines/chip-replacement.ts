@@ -12,7 +12,7 @@ type ReplaceChipOutput = { transaction_hash: string }
 
 type ChipReplacementEvent = { type: "SUBMITTED"; transaction_hash: string }
 
-/** A chip replacement: the swap on chain, from its preparation over its broadcast to its confirmation. */
+/** A chip replacement: the swap on chain, from preparation through broadcast to confirmation. */
 export const chipReplacementMachine = setup({
   types: {
     input: {} as ReplaceChipInput,
@@ -30,7 +30,7 @@ export const chipReplacementMachine = setup({
     chip_id: input?.chip_id ?? "",
     ...noOutcome,
   }),
-  // The swap goes on across `prepared` and `submitted`, so it belongs to the whole machine.
+  // The swap spans `prepared` and `submitted`, so the root state invokes it.
   invoke: {
     id: "replaceChip",
     src: "replaceChip",

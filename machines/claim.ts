@@ -14,13 +14,13 @@ type RelayClaimOutput = { transaction_hash: string }
 
 type ClaimInput = { unit_id: string; recipient: string } & (Relayed | Broadcast)
 
-/** Sent by the service, which needs its lane. */
+/** The service relays the claim through its lane. */
 type Relayed = { relay: { lane_id: string }; authorization: null }
 
-/** Sent by the recipient's own wallet, with an authorization to watch. */
+/** The recipient's own wallet submits the claim with an authorization, which the service watches. */
 type Broadcast = { relay: null; authorization: WatchAuthorizationInput | null }
 
-/** A claim: hands a unit to a recipient, sent by the service or by the recipient's own wallet. */
+/** A claim: hands a unit to a recipient; submitted by the service or by the recipient's own wallet. */
 export const claimMachine = setup({
   types: {
     input: {} as ClaimInput,
@@ -32,7 +32,7 @@ export const claimMachine = setup({
   actions: { recordTransaction: assign(recordTransaction), recordFailure: assign(recordFailure) },
 }).createMachine({
   id: "claim",
-  context: ({ input }) => ({ ...(input ?? nobody), ...noOutcome }),
+  context: ({ input }) => ({ ...(input ?? noClaim), ...noOutcome }),
   initial: "claiming",
   states: {
     claiming: {
@@ -75,5 +75,5 @@ export const claimMachine = setup({
   },
 })
 
-/** XState makes a machine's context also without an input. */
-const nobody: ClaimInput = { unit_id: "", recipient: "", relay: null, authorization: null }
+/** A placeholder: XState may call the context factory without an input. */
+const noClaim: ClaimInput = { unit_id: "", recipient: "", relay: null, authorization: null }

@@ -7,7 +7,7 @@ type DeployCollectionOutput = { transaction_hash: string }
 
 type CollectionContractEvent = { type: "RETRY" }
 
-/** A collection's contract: deploying until the chain has it; failed only when the deployment reverts. */
+/** A collection's contract: deploying until it is on chain; failed only if the deployment reverts. */
 export const collectionContractMachine = setup({
   types: {
     input: {} as DeployCollectionInput,

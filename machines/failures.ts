@@ -1,7 +1,7 @@
-/** Why work failed for good: a stable code, and words for the reader. */
+/** Why work failed for good: a stable code, and a message for people. */
 export type EffectFailure = { code: string; message: string }
 
-/** Every `failure.code`, with what an integrator can do. */
+/** Every `failure.code`, with what happened and what an integrator can do about it. */
 export const failures = {
   "collection.deployment_reverted":
     "The chain refused the contract; the operator of the service can retry it.",
@@ -21,12 +21,12 @@ export const failures = {
 
 export type FailureCode = keyof typeof failures
 
-/** A failure with its documented sentence and, for support, what was seen. */
+/** Returns a failure with its documented message and, for support, what was observed. */
 export function failure(code: FailureCode, seen: string | null = null): EffectFailure {
   return { code, message: seen === null ? failures[code] : `${failures[code]} (${seen})` }
 }
 
-/** The failure an `xstate.error.actor.*` event carries, whatever was thrown. */
+/** Returns the failure in an `xstate.error.actor.*` event; `internal.error` if it has no code or no message. */
 export function failureOf(error: unknown): EffectFailure {
   if (error && typeof error === "object" && "code" in error && "message" in error)
     return { code: String(error.code), message: String(error.message) }

@@ -7,7 +7,7 @@ type RefreshMetadataOutput = { transaction_hash: string }
 
 type MetadataRefreshEvent = { type: "SUBMITTED"; transaction_hash: string }
 
-/** A metadata refresh: the contract tells marketplaces to read anew, from its preparation to its confirmation. */
+/** A metadata refresh: the contract tells marketplaces to read metadata again, from preparation to confirmation. */
 export const metadataRefreshMachine = setup({
   types: {
     input: {} as RefreshMetadataInput,
@@ -23,7 +23,7 @@ export const metadataRefreshMachine = setup({
     collection_id: input?.collection_id ?? "",
     ...noOutcome,
   }),
-  // The call goes on across `prepared` and `submitted`, so it belongs to the whole machine.
+  // The call spans `prepared` and `submitted`, so the root state invokes it.
   invoke: {
     id: "refreshMetadata",
     src: "refreshMetadata",

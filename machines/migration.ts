@@ -1,10 +1,10 @@
 /**
  * Migrates a stored snapshot from one version of a machine to the next. A machine that needs migrations exports them
- * beside itself, oldest first, the first from version 1. Pure, and kept for ever.
+ * from its own file, oldest first; the first migrates from version 1. Pure, and never removed.
  */
 export type Migration = (stored: StoredSnapshot) => StoredSnapshot
 
-/** What of a persisted snapshot a migration may have to change; `children` are its open effects. */
+/** The parts of a persisted snapshot that a migration may change; `children` holds its open effects. */
 export type StoredSnapshot = {
   status: string
   value: unknown

@@ -1,11 +1,11 @@
 import { type EffectFailure, failureOf } from "./failures.ts"
 
-/** What became of a machine's work on chain; at most one of the two is set. */
+/** The result of a machine's work on chain; at most one of the two is set. */
 export type Outcome = { transaction_hash: string | null; failure: EffectFailure | null }
 
 export const noOutcome: Outcome = { transaction_hash: null, failure: null }
 
-/** Assignments of machines that keep an outcome, each the body of an action of this name. */
+/** Assigners for machines whose context holds an `Outcome`, each for the action of the same name. */
 export const recordTransaction = (
   _: unknown,
   params: { transaction_hash: string } | { outcome: string },

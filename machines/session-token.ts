@@ -4,7 +4,7 @@ type SessionTokenInput = { ttl_seconds: number }
 
 type SessionTokenEvent = { type: "REVOKE" }
 
-/** A session token: valid until its time is over or it is handed back. */
+/** A session token: valid until it expires or is revoked. */
 export const sessionTokenMachine = setup({
   types: {
     input: {} as SessionTokenInput,

@@ -16,7 +16,10 @@ type UnitTokenEvent =
   | { type: "CLAIMED" }
   | { type: "RETURNED" }
 
-/** A unit's token: pending until a chip is paired and the chain has issued it; its chip is locked by the claim. */
+/**
+ * A unit's token: pending until a chip is paired and the token is issued on chain; active from then on. A claim locks
+ * the chip.
+ */
 export const unitTokenMachine = setup({
   types: {
     input: {} as UnitTokenInput,
@@ -83,10 +86,10 @@ export const unitTokenMachine = setup({
       initial: "unclaimed",
       states: {
         unclaimed: { on: { CLAIMED: "claimed" } },
-        // A reorganization undid a claim that nobody here knows, or that nobody can bring back.
+        // A reorganization undid a claim that the database does not have, or that can never be on chain again.
         claimed: { on: { RETURNED: "unclaimed" } },
       },
-      // The chain locks the chip of a claimed unit, which may have been replaced before, unknown to a restored back-up.
+      // Accepted while claimed too: after a restore, a claim may be found before the chip replacement that preceded it.
       on: { CHIP_REPLACED: { actions: { type: "replaceChip", params: ({ event }) => event } } },
     },
   },

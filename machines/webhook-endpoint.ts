@@ -7,7 +7,9 @@ type WebhookEndpointEvent =
   | { type: "GAVE_UP"; last_error: string }
   | { type: "DELETE" }
 
-/** A webhook endpoint: enabled until its organization pauses it, or every attempt at one event has failed. */
+/**
+ * A webhook endpoint: enabled until its organization pauses it, or until every attempt to deliver one event has failed.
+ */
 export const webhookEndpointMachine = setup({
   types: {
     input: {} as Record<string, never>,
