@@ -6,14 +6,16 @@ import { transactionAttempts, transactions, units } from "../db/schema.ts"
 
 export type FoundSerial = Pick<typeof foundSerials.$inferSelect, "serial" | "chip_id" | "transaction_hash">
 
-/** By chip id, the serials that the chain has for chips and no unit has yet, as after a restored back-up. */
+/**
+ * Returns, by chip id, serials that the chain has issued for these chips but no unit has, as after a restored back-up.
+ */
 export async function foundSerialsOf(
   queries: Queries,
   collectionId: string,
   chipIds: string[],
 ): Promise<Map<string, FoundSerial>> {
   const rows = await serialsWithoutUnit(queries, { collection_id: collectionId, chip_ids: chipIds })
-  // The lowest one, should the chain have bound a chip twice.
+  // If the chain bound a chip to several serials, the lowest one wins.
   return new Map(rows.reverse().map((row) => [row.chip_id, row]))
 }
 
@@ -30,8 +32,8 @@ const serialsWithoutUnit = query((db, { collection_id, chip_ids }: Given<Asked>)
 })
 
 /**
- * Of transactions given by hash, the ids of those that are a lane's own: what they issued is issued again if a
- * reorganization undoes it. Others may have been forgotten, as after a restored back-up.
+ * Returns the ids of the lanes' own transactions among these, by hash. Lanes issue their content again if a
+ * reorganization undoes it; other transactions may have been lost, as with a restored back-up.
  */
 export async function ownIssuances(
   queries: Queries,

@@ -17,14 +17,15 @@ export type World = {
   context: Context
   chains: ReadonlyMap<number, ConnectedChain>
   wakeUps: WakeUps
-  /** From now on `keyFaults` knows what the chains say of the keys. */
+  /** Starts checking the keys' roles on chain; from then on `keyFaults` reports what is wrong. */
   watchRoles(): void
   close(): Promise<void>
 }
 
 /**
- * Opens everything a configuration names, and migrates the database. `tell` is handed in because it shows resources,
- * which stand above. Throws `DatabaseUnavailable`, or `StartError` where the database was written with another secret.
+ * Opens everything that the configuration names, and migrates the database. `tell` is passed in because it presents
+ * resources, a layer above this one. Throws `DatabaseUnavailable`, or `StartError` if the database needs a
+ * `SERVICE_SECRET` that the configuration lacks.
  */
 export async function openWorld(config: Config, tell: Tell): Promise<World> {
   const world = await openUncheckedWorld(config, tell)
@@ -37,7 +38,7 @@ export async function openWorld(config: Config, tell: Tell): Promise<World> {
   return world
 }
 
-/** The same whatever secret the database was written with: for recovery after a secret was lost. */
+/** Like `openWorld`, but without checking the secret: for recovery after a secret was lost. */
 export async function openUncheckedWorld(config: Config, tell: Tell): Promise<World> {
   const log = createLog(config.log_level)
   const tracing = config.traces_url ? await createTracing(config.traces_url, log) : noTracing
@@ -75,7 +76,7 @@ export async function openUncheckedWorld(config: Config, tell: Tell): Promise<Wo
   }
 }
 
-/** BullMQ takes 11 MB of memory and a tenth of a second: it is loaded only for a Redis. */
+/** Loads BullMQ only if Redis is configured: it takes 11 MB of memory and a tenth of a second. */
 async function openWakeUps({ redis_url }: Config, log: Log): Promise<WakeUps> {
   if (!redis_url) return createWakeUps()
   const { createRedisWakeUps } = await import("../platform/wake-redis.ts")

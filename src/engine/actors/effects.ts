@@ -2,13 +2,13 @@ import type { AnyStateMachine, InputFrom, OutputFrom, StateMachine } from "xstat
 import { chainQueue, laneQueue } from "../../platform/queues.ts"
 import type { lifecycles, MachineName } from "./lifecycles.ts"
 
-/** The names of the effects that machines invoke and lanes perform. */
+/** The names of the effects that lanes perform. */
 export type LaneEffect = Extract<Invoked, { logic: { queue: "lane" } }>["src"]
 
-/** What a machine asks an effect for. */
+/** The input that machines pass to an effect. */
 export type InputOf<Name extends EffectName> = Inputs[Name]
 
-/** What an effect answers its machine. */
+/** The output that an effect returns to its machine. */
 export type OutputOf<Name extends EffectName> = Outputs[Name]
 
 type Inputs = { [Name in EffectName]: InputFrom<LogicOf<Name>> }
@@ -16,7 +16,7 @@ type Outputs = { [Name in EffectName]: OutputFrom<LogicOf<Name>> }
 
 type EffectName = Invoked["src"]
 
-/** Every effect of every machine, as the machines declare them. */
+/** The effects of all machines, as their `setup` declares them. */
 type Invoked = ActorsOf<(typeof lifecycles)[MachineName]["machine"]>
 
 type LogicOf<Name extends EffectName> = Extract<Invoked, { src: Name }>["logic"]
@@ -42,7 +42,7 @@ type ActorsOf<Machine> =
     ? Actors
     : never
 
-/** The queue of an effect: its lane's or its chain's, as the machine declares, else one by its own name. */
+/** Returns an effect's queue: its lane's or its chain's if the machine declares one, otherwise one named `src`. */
 export function queueOf(machine: AnyStateMachine, src: string, input: Record<string, unknown>): string {
   const logic = machine.implementations.actors[src]
   const queue = logic && "queue" in logic ? logic.queue : null

@@ -34,7 +34,7 @@ import type { Turn } from "../../db/turn.ts"
 import { usageCounts } from "../../db/usage-schema.ts"
 import { noteClaimed, noteTransferred } from "./owners.ts"
 
-/** The machines, with what the runtime must know about each. An actor has the id of the row it governs. */
+/** The machines, with what the runtime must know about each. An actor and the row it governs have the same id. */
 export const lifecycles = {
   "unit-token": lifecycle({ machine: unitTokenMachine, journalled: true, project: projectUnitToken }),
   "collection-contract": lifecycle({
@@ -59,7 +59,7 @@ export const lifecycles = {
     journalled: true,
     project: projectWebhookEndpoint,
   }),
-  // Sessions are many and short: their history is not kept.
+  // Sessions are many and short-lived, so they have no journal.
   "session-token": lifecycle({
     machine: sessionTokenMachine,
     journalled: false,
@@ -72,27 +72,26 @@ export type MachineName = keyof typeof lifecycles
 
 export type Lifecycle<Machine extends AnyStateMachine = AnyStateMachine> = Definition<Machine> & {
   readonly migrations: readonly Migration[]
-  /** The version of the snapshots that the machine stores now: one more than it has migrations. */
+  /** The version of the snapshots that this machine stores: the number of its migrations plus one. */
   readonly version: number
 }
 
 type Definition<Machine extends AnyStateMachine> = {
   readonly machine: Machine
-  /** For stored snapshots that no longer fit the machine, one from each version to the next. */
+  /** Migrations for stored snapshots that no longer fit the machine, one for each step between versions. */
   readonly migrations?: readonly Migration[]
   readonly journalled: boolean
   /**
-   * What an actor was started with, from the row that it governs; null where there is none. Such actors are stored by
-   * their first event; until then they are what the machine makes of this.
+   * Reads from the governed row what an actor was started with; null if there is no such row. Actors of such a machine
+   * are stored only on their first event; until then their state is computed from this.
    */
   startOf?(queries: Queries, id: string): Promise<Start | null>
-  /** Carries a stored snapshot into the rows that the API reads, in the same database transaction. */
+  /** Writes a new state into the rows that the API reads, in the same database transaction. */
   project(turn: Turn, actor: ProjectedActor<Machine>, send: SendEvent): Promise<void>
 }
 
 type Start = { organization_id: string; input: Record<string, unknown>; started_at: Date }
 
-/** A lifecycle, whose version counts its migrations. */
 export function lifecycle<Machine extends AnyStateMachine>(
   definition: Definition<Machine>,
 ): Lifecycle<Machine> {
@@ -103,12 +102,12 @@ export function lifecycle<Machine extends AnyStateMachine>(
 type ProjectedActor<Machine extends AnyStateMachine> = {
   id: string
   status: StatusOf<Machine>
-  /** The whole state, such as `pending.issuing`. */
+  /** The full state path, such as `pending.issuing`. */
   state: string
   context: ContextFrom<Machine>
 }
 
-/** The machine's top-level states, which are what the API shows. */
+/** The machine's top-level states, which the API shows as `status`. */
 type StatusOf<Machine extends AnyStateMachine> = TopLevel<StateValueFrom<Machine>>
 type TopLevel<Value> = Value extends string ? Value : keyof Value & string
 
@@ -118,7 +117,7 @@ async function projectUnitToken(
   turn: Turn,
   { id, status, state, context }: ProjectedActor<typeof unitTokenMachine>,
 ): Promise<void> {
-  // Until it is issued, its row stays as it was created.
+  // The row was created in this state and needs no change before issuance.
   if (status === "pending") return
   const { serial } = context
   const claimed = state === "active.claimed"
@@ -128,7 +127,7 @@ async function projectUnitToken(
 
 type UnitChange = Pick<UnitRow, "id" | "token_status" | "serial" | "claimed"> & { issued_at: Date }
 
-/** Issuance puts a unit into custody; an owner known since then stays. */
+/** Issuance puts the token into custody, which dates its ownership unless an owner is already known. */
 const updateUnit = query((db, { id, issued_at, ...changed }: Given<UnitChange>) =>
   db
     .update(units)
@@ -225,7 +224,7 @@ const retireChip = query((db, given: Given<{ chip_id: string; unit_id: string; a
     .where(and(eq(chips.chip_id, given.chip_id), eq(chips.unit_id, given.unit_id))),
 )
 
-/** Gives back the chip that a failed replacement had reserved, where a quota counts chips. */
+/** Returns to the organization's quota, if chips are counted, the chip that a failed replacement had reserved. */
 const giveBackChip = query((db, { unit_id }: Given<{ unit_id: string }>) =>
   db
     .update(usageCounts)
@@ -262,7 +261,7 @@ async function projectWebhookEndpoint(
   await turn.tx.update(webhookEndpoints).set(changed).where(eq(webhookEndpoints.id, id))
 }
 
-/** Paused as well, so that nothing more is queued or sent, by the previous release either. */
+/** Also paused, so that neither this release nor the previous one queues or sends anything more. */
 const deleted = {
   status: "paused",
   failure: null,
@@ -295,7 +294,7 @@ const updateSessionToken = query((db, { id, status }: Given<Pick<SessionTokenRow
   db.update(sessionTokens).set({ status }).where(eq(sessionTokens.id, id)),
 )
 
-/** What an ending changes in the row of a claim, transfer, chip replacement or metadata refresh. */
+/** The columns that a result changes in the row of a claim, transfer, chip replacement or metadata refresh. */
 type Ended<Row extends ClaimRow | TransferRow | ChipReplacementRow | MetadataRefreshRow> = Pick<
   Row,
   "id" | "status" | "transaction_hash" | "failure" | "updated_at"

@@ -6,8 +6,9 @@ import type { Turn } from "../../db/turn.ts"
 import { ApiError } from "../../platform/errors.ts"
 
 /**
- * Does what an organization's request asks for, and refuses with `rate_limit.exceeded` what would leave it with more
- * effects waiting for lanes, or for wallets, than it may have of either. Requests that add no work are never refused.
+ * Runs the work of an organization's request. Throws `rate_limit.exceeded` if the work would leave the organization
+ * with more than the limit of effects waiting for lanes, or for wallets. Requests that add no effects are never
+ * refused.
  */
 export type WithinOpenWork = <T>(
   turn: Turn,
@@ -15,7 +16,7 @@ export type WithinOpenWork = <T>(
   work: (turn: Turn) => Promise<T>,
 ) => Promise<T>
 
-/** An organization may have `limit` effects waiting for lanes, and as many for wallets. */
+/** Allows each organization `limit` effects waiting for lanes, and as many waiting for wallets. */
 export function createOpenWorkLimit(limit: number): WithinOpenWork {
   const ceilings = [
     createCeiling(
@@ -45,7 +46,7 @@ export function createOpenWorkLimit(limit: number): WithinOpenWork {
 
 type RequireRoom = (turn: Turn, organizationId: string, woken: readonly string[]) => Promise<void>
 
-/** A ceiling for the effects in queues of a prefix; `what` names them in the error. */
+/** Limits the open effects in queues with this prefix; `what` names them in the error. */
 function createCeiling(
   limit: number,
   prefix: string,
@@ -71,10 +72,10 @@ function createCeiling(
 type Allowance = { since: Date; left: number }
 
 const allowedMilliseconds = 1_000
-/** How many processes may take room on trust at the same time. */
+/** How many processes may each add effects on an allowance at the same time. */
 const sharers = 16
 
-/** An allowance that was used stays used after a rollback: then it is only counted sooner. */
+/** Reduces the allowance. A rollback does not restore it, which only means counting again sooner. */
 function isAllowed(allowance: Allowance | undefined, at: Date, added: number): boolean {
   if (!allowance) return false
   const age = at.getTime() - allowance.since.getTime()
@@ -83,8 +84,8 @@ function isAllowed(allowance: Allowance | undefined, at: Date, added: number): b
   return true
 }
 
-// Worded as the indexes `effects_open_by_organization` and `effects_watched_by_organization` are: with parameters they
-// would not be used.
+// Literals, as in the partial indexes `effects_open_by_organization` and `effects_watched_by_organization`: with
+// parameters the indexes would not be used.
 const waitingForLanes = query((db, given: Given<{ organization_id: string }>) =>
   openEffects(db, given, sql`${effects.queue} like 'lane:%'`),
 )

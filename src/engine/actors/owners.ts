@@ -3,12 +3,12 @@ import { type Given, query } from "../../db/query.ts"
 import { type TransferRow, type UnitRow, units } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 
-/** What the chain says of a token: its owner, null in the service's custody, and the block that says so. */
+/** A token's owner according to the chain, null while in the service's custody, and the block that it was read from. */
 export type SeenOwner = { owner: string | null; block_number: number }
 
 type OwnedUnit = Pick<UnitRow, "id" | "owner" | "owner_block">
 
-/** Whether the known owner of a unit is from a later block. */
+/** Whether the unit's known owner comes from a later block. */
 export function isOutdated(
   { block_number }: SeenOwner,
   { owner_block }: Pick<OwnedUnit, "owner_block">,
@@ -16,7 +16,7 @@ export function isOutdated(
   return owner_block !== null && block_number < owner_block
 }
 
-/** Stores what the chain says, unless a later block is known. Returns whether the owner changed. */
+/** Stores the owner unless one from a later block is known. Returns whether the owner changed. */
 export async function noteOwner(turn: Turn, unit: OwnedUnit, seen: SeenOwner): Promise<boolean> {
   if (isOutdated(seen, unit)) return false
   const { id, owner: known } = unit
@@ -33,8 +33,8 @@ export async function noteOwner(turn: Turn, unit: OwnedUnit, seen: SeenOwner): P
 }
 
 /**
- * Stores what a claim achieved. It only takes a unit out of custody: what blocks themselves say comes before or after,
- * and stays.
+ * Stores the recipient of a claim as the owner, only while the unit is in custody: an owner read from a block is never
+ * overwritten.
  */
 export async function noteClaimed(turn: Turn, unitId: string, recipient: string): Promise<void> {
   const change = { id: unitId, owner: recipient, ownership_updated_at: turn.at }
@@ -42,7 +42,7 @@ export async function noteClaimed(turn: Turn, unitId: string, recipient: string)
   if (changed) await turn.tell(turn, { new_owner_of: unitId })
 }
 
-/** The same for a transfer, only while the unit still belongs to its sender. */
+/** Stores the recipient of a transfer as the owner, only while the sender still is. */
 export async function noteTransferred(
   turn: Turn,
   { unit_id, sender, recipient }: Pick<TransferRow, "unit_id" | "sender" | "recipient">,

@@ -2,8 +2,6 @@ import { and, asc, eq, lte } from "drizzle-orm"
 import { type Given, query } from "../../db/query.ts"
 import { type ActorRow, actorEvents, actors, actorTimers, type EffectRow, effects } from "../../db/schema.ts"
 
-// What the runtime asks of the rows of actors.
-
 type EventRow = typeof actorEvents.$inferSelect
 type TimerRow = typeof actorTimers.$inferSelect
 
@@ -15,7 +13,7 @@ export const insertActor = query((db, row: Given<ActorRow>) => db.insert(actors)
 
 type Saved = Omit<ActorRow, "machine" | "organization_id" | "created_at"> & { seen_version: number }
 
-/** Compare-and-set by version: returns nothing where somebody else was first. */
+/** Compares and sets by version: returns no row if another write came first. */
 export const saveActor = query((db, { id, seen_version, ...changed }: Given<Saved>) =>
   db
     .update(actors)
@@ -34,7 +32,7 @@ export const removeTimer = query((db, given: Given<Pick<TimerRow, "actor_id" | "
     .where(and(eq(actorTimers.actor_id, given.actor_id), eq(actorTimers.send_id, given.send_id))),
 )
 
-/** The timer that has been due longest. */
+/** The timer that was due first. */
 export const dueTimerOf = query((db, given: Given<{ actor_id: string; at: Date }>) =>
   db
     .select({ send_id: actorTimers.send_id, event: actorTimers.event })
@@ -53,7 +51,7 @@ export const openEffectOfId = query((db, { id }: Given<{ id: string }>) =>
     .where(and(eq(effects.id, id), eq(effects.status, "open"))),
 )
 
-/** One of a queue: whether there is any is asked far more often than there is. */
+/** One open effect in a queue, if there is any. */
 export const openEffectIn = query((db, { queue }: Given<{ queue: string }>) =>
   db
     .select({ id: effects.id })
@@ -64,7 +62,7 @@ export const openEffectIn = query((db, { queue }: Given<{ queue: string }>) =>
 
 type Closed = Pick<EffectRow, "id" | "status" | "closed_at" | "last_error">
 
-/** Returns nothing where the effect was closed or cancelled before. */
+/** Returns no row if the effect was already closed or cancelled. */
 export const closeEffect = query((db, { id, ...closed }: Given<Closed>) =>
   db
     .update(effects)

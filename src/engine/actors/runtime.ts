@@ -30,7 +30,7 @@ type StartActor = {
 
 type ActorState = { status: string; state: string }
 
-/** Starts an actor. The row it governs, with the same id, already exists in the machine's first state. */
+/** Starts an actor. The row that it governs already exists, with the same id and in the machine's first state. */
 export async function startActor(turn: Turn, actor: StartActor): Promise<ActorState> {
   const lifecycle: Lifecycle = lifecycles[actor.machine]
   const [snapshot, actions] = firstStep(lifecycle.machine, actor.input)
@@ -56,7 +56,7 @@ function firstRow(actor: StartActor, snapshot: AnyMachineSnapshot, at: Date): Ac
   }
 }
 
-/** An actor as stored or, if nothing has happened to it yet, as its machine starts it. */
+/** Returns an actor as stored or, if it has had no event yet, as its machine starts it. */
 export async function findActor(queries: Queries, id: string): Promise<ActorRow | null> {
   const [stored] = await actorOfId(queries, { id })
   if (stored) return stored
@@ -66,14 +66,14 @@ export async function findActor(queries: Queries, id: string): Promise<ActorRow 
   return firstRow(implied, firstStep(machine, implied.input)[0], implied.started_at)
 }
 
-/** Fires an actor's due timers; stores the actor first if it is not stored yet. */
+/** Fires an actor's due timers; first stores the actor if it is not stored yet. */
 export async function catchUp(turn: Turn, id: string): Promise<void> {
   const [stored] = await actorOfId(turn.tx, { id })
   if (!stored) await storeActor(turn, id)
   await fireDueTimers(turn, id)
 }
 
-/** Stores an actor as it was started; does nothing where no row implies one. */
+/** Stores an actor in its initial state; does nothing if no row implies the actor. */
 async function storeActor(turn: Turn, id: string): Promise<void> {
   const implied = await impliedActor(turn.tx, id)
   if (implied) await startActor({ ...turn, at: implied.started_at }, implied)
@@ -81,7 +81,7 @@ async function storeActor(turn: Turn, id: string): Promise<void> {
 
 type ImpliedActor = StartActor & { started_at: Date }
 
-/** What an actor that is not stored was started with; null where no row implies one. */
+/** Returns what an actor that is not stored was started with; null if no row implies the actor. */
 async function impliedActor(queries: Queries, id: string): Promise<ImpliedActor | null> {
   for (const [machine, lifecycle] of Object.entries(lifecycles) as [MachineName, Lifecycle][]) {
     const start = await lifecycle.startOf?.(queries, id)
@@ -91,8 +91,8 @@ async function impliedActor(queries: Queries, id: string): Promise<ImpliedActor 
 }
 
 /**
- * Gives one event to an actor, after its due timers. `accepted`: whether it changed anything; a machine refuses an
- * event by ignoring it.
+ * Sends an event to an actor, after firing its due timers. `accepted`: whether the event changed anything; a machine
+ * refuses an event by ignoring it.
  */
 export async function sendEvent(
   turn: Turn,
@@ -104,8 +104,8 @@ export async function sendEvent(
 }
 
 /**
- * Closes an open effect and gives its result to the actor, on behalf of the request that caused the effect. False when
- * it was closed or cancelled before.
+ * Closes an open effect and sends its result to the actor, recorded under the request that caused the effect. Returns
+ * false if the effect was already closed or cancelled.
  */
 export async function settleEffect(turn: Turn, effectId: string, result: EffectResult): Promise<boolean> {
   const [owner] = await openEffectOfId(turn.tx, { id: effectId })
@@ -128,7 +128,7 @@ export async function settleEffect(turn: Turn, effectId: string, result: EffectR
 
 type EffectResult = { output: Record<string, unknown> } | { error: { code: string; message: string } }
 
-/** Fires an actor's due timers, earliest first. Returns how many. */
+/** Fires an actor's due timers, earliest first. Returns how many were fired. */
 export async function fireDueTimers(turn: Turn, actorId: string): Promise<number> {
   for (let fired = 0; ; fired++) {
     const [timer] = await dueTimerOf(turn.tx, { actor_id: actorId, at: turn.at })
@@ -138,20 +138,20 @@ export async function fireDueTimers(turn: Turn, actorId: string): Promise<number
   }
 }
 
-/** The journal's first entry, from which `replay` starts. */
+/** The type of a journal's first entry, from which `replay` starts. */
 const initEvent = "xstate.init"
 
-/** The journal's entry for a snapshot stored by an older version of the machine, after its migration. */
+/** The type of the journal entry that holds a snapshot migrated from an older version of the machine. */
 const migrateEvent = "xstate.migrate"
 
-/** Replays a journal through its machine; the result must equal the stored snapshot. */
+/** Replays a journal through its machine. The result must equal the stored snapshot. */
 export function replay(machineName: MachineName, journal: JournalEvent[]): unknown {
   const { machine }: Lifecycle = lifecycles[machineName]
   const last = replaySteps(machineName, journal).at(-1)
   return last && JSON.parse(JSON.stringify(machine.getPersistedSnapshot(last)))
 }
 
-/** The same, with the snapshot after each entry; null before the last migration. */
+/** Replays a journal and returns the snapshot after each entry; null for entries before the last migration. */
 export function replaySteps(
   machineName: MachineName,
   journal: JournalEvent[],
@@ -189,7 +189,7 @@ async function applyEvent(turn: Turn, actorId: string, event: JournalEvent) {
   const stored = currentSnapshot(lifecycle, row)
   const current = restore(machine, stored)
   const state = pathOf(current.value)
-  // XState would still handle an event that the root of a finished machine has a transition for.
+  // XState would still take a transition at the root of a machine that is done.
   if (current.status !== "active") return { status: statusOf(current), state, accepted: false }
   const [next, actions] = nextStep(machine, current, event)
   if (next === current && actions.length === 0) return { status: statusOf(current), state, accepted: false }
@@ -230,7 +230,7 @@ async function recordStep(
   const state = pathOf(snapshot.value)
   await journal(turn, lifecycle, actor, event, state)
   for (const action of actions) await performAction(turn, lifecycle.machine, actor, action)
-  // An actor's row is created in the machine's first state.
+  // At the start there is nothing to project: the row was created in the machine's first state.
   if (actor.state !== null)
     await lifecycle.project(turn, { id: actor.id, status, state, context: snapshot.context }, sendEvent)
   if (state !== actor.state)
@@ -259,7 +259,7 @@ async function journal(
 
 type RequestedAction = { type: string; params?: unknown }
 
-/** Turns into rows what an idiomatic machine asks of the outside. */
+/** Stores what a machine asked for as rows: effects and timers. */
 async function performAction(
   turn: Turn,
   machine: AnyStateMachine,
@@ -331,7 +331,7 @@ function statusOf(snapshot: AnyMachineSnapshot): string {
   return typeof snapshot.value === "string" ? snapshot.value : (Object.keys(snapshot.value)[0] ?? "")
 }
 
-/** `pending.issuing` for `{ pending: "issuing" }`. */
+/** Returns the path of a state value, such as `pending.issuing` for `{ pending: "issuing" }`. */
 export function pathOf(value: unknown): string {
   if (typeof value === "string") return value
   return Object.entries(value as Record<string, unknown>)

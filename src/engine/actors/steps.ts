@@ -7,22 +7,22 @@ import {
   type ExecutableActionsFrom,
 } from "xstate"
 
-/** A machine's next snapshot, and what it asks of the outside. */
+/** A machine's next snapshot, and the actions that it requests. */
 type Step = [snapshot: AnyMachineSnapshot, actions: ExecutableActionsFrom<AnyStateMachine>[]]
 
-/** A machine's first snapshot for an input: XState's `initialTransition`. Pure. */
+/** Returns a machine's first snapshot for an input, like XState's `initialTransition`. Pure. */
 export function firstStep(machine: AnyStateMachine, input: unknown): Step {
   return step(machine, (scope) => machine.getInitialSnapshot(scope, input))
 }
 
-/** A machine's snapshot after an event: XState's `transition`. Pure. */
+/** Returns a machine's snapshot after an event, like XState's `transition`. Pure. */
 export function nextStep(machine: AnyStateMachine, snapshot: AnyMachineSnapshot, event: EventObject): Step {
   return step(machine, (scope) => machine.transition(snapshot, event, scope))
 }
 
 /**
- * XState's own functions create an actor for each step, which takes longer than the step itself: here each machine has
- * one.
+ * Takes a step with one actor per machine: XState's own functions create an actor for each step, which takes longer
+ * than the step itself.
  */
 function step(machine: AnyStateMachine, take: (scope: AnyActorScope) => AnyMachineSnapshot): Step {
   const actions: Step[1] = []
@@ -43,7 +43,7 @@ function step(machine: AnyStateMachine, take: (scope: AnyActorScope) => AnyMachi
 
 const actors = new WeakMap<AnyStateMachine, ReturnType<typeof createActor<AnyStateMachine>>>()
 
-/** Never started: it only stands in as the actor that takes the step. */
+/** Returns the machine's actor, which is never started and only serves as the scope of steps. */
 function actorOf(machine: AnyStateMachine) {
   const known = actors.get(machine)
   if (known) return known

@@ -3,8 +3,7 @@ import type { ActorRow } from "../../db/schema.ts"
 import type { Lifecycle } from "./lifecycles.ts"
 
 /**
- * An actor's stored snapshot, migrated to the version that its machine reads now. Throws where a newer release stored
- * it.
+ * Returns an actor's stored snapshot, migrated to the machine's current version. Throws if a newer release stored it.
  */
 export function currentSnapshot({ machine, migrations, version }: Lifecycle, actor: ActorRow): unknown {
   const { id, machine_version, snapshot } = actor
