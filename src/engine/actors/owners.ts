@@ -8,7 +8,7 @@ export type SeenOwner = { owner: string | null; block_number: number }
 
 type OwnedUnit = Pick<UnitRow, "id" | "owner" | "owner_block">
 
-/** Whether the unit's known owner comes from a later block. */
+/** Returns whether the unit's known owner comes from a later block. */
 export function isOutdated(
   { block_number }: SeenOwner,
   { owner_block }: Pick<OwnedUnit, "owner_block">,

@@ -32,7 +32,7 @@ export const removeTimer = query((db, given: Given<Pick<TimerRow, "actor_id" | "
     .where(and(eq(actorTimers.actor_id, given.actor_id), eq(actorTimers.send_id, given.send_id))),
 )
 
-/** The timer that was due first. */
+/** Selects the timer that was due first. */
 export const dueTimerOf = query((db, given: Given<{ actor_id: string; at: Date }>) =>
   db
     .select({ send_id: actorTimers.send_id, event: actorTimers.event })
@@ -51,7 +51,7 @@ export const openEffectOfId = query((db, { id }: Given<{ id: string }>) =>
     .where(and(eq(effects.id, id), eq(effects.status, "open"))),
 )
 
-/** One open effect in a queue, if there is any. */
+/** Selects one open effect of a queue, if there is any. */
 export const openEffectIn = query((db, { queue }: Given<{ queue: string }>) =>
   db
     .select({ id: effects.id })

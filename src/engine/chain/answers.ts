@@ -1,8 +1,9 @@
 import { partsOf } from "../../platform/parts.ts"
 
 /**
- * Asks one after the other until one answers: the next as soon as one fails, or has been silent for too long; then the
- * first to answer counts. An error that `isAnswer` counts, too. Throws the `mostTelling` error where all fail.
+ * Calls `asks` in turn until one responds: the next as soon as one fails or has been silent for too long; then the
+ * first response counts. An error that `isAnswer` accepts counts as a response. Throws the `mostTelling` error if all
+ * fail.
  */
 export function firstAnswer<T>(
   asks: (() => Promise<T>)[],
@@ -38,7 +39,9 @@ export function firstAnswer<T>(
   })
 }
 
-/** All answers, without those that come too long after the first. Throws the `mostTelling` error where all fail. */
+/**
+ * Returns all responses except those that come too long after the first. Throws the `mostTelling` error if all fail.
+ */
 export async function timelyAnswers<T>(
   asked: Promise<T>[],
   mostTelling: (errors: unknown[]) => unknown,
@@ -59,7 +62,7 @@ export async function timelyAnswers<T>(
   return answers.flatMap((answer) => (answer ? [answer.value] : []))
 }
 
-/** The answers to each, in order, asking at most `atOnce` at the same time. Throws the first error. */
+/** Returns the results in order, asking for at most `atOnce` at the same time. Throws the first error. */
 export async function someAtATime<One, Answer>(
   all: readonly One[],
   atOnce: number,

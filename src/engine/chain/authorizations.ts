@@ -4,7 +4,10 @@ import type { Authorization, ClaimAuthorization, TransferAuthorization } from ".
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 
-/** Signs what lets a recipient claim a serial until the deadline (EIP-712), in a call ready for the wallet. */
+/**
+ * Signs the authorization with which a recipient can claim a serial until the deadline (EIP-712), and returns it in a
+ * call ready for the wallet.
+ */
 export async function authorizeClaim(
   chain: ChainConfig,
   authorizer: LocalAccount,
@@ -30,7 +33,7 @@ export async function authorizeClaim(
   }
 }
 
-/** The same for the owner, who hands the serial to a recipient. */
+/** Signs the authorization with which the owner can transfer the serial to a recipient, likewise. */
 export async function authorizeTransfer(
   chain: ChainConfig,
   authorizer: LocalAccount,

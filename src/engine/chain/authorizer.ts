@@ -7,12 +7,12 @@ import { type Rpc, reach } from "./rpc.ts"
 /** How long an authorization lasts. */
 export const authorizationSeconds = 30 * 60
 
-/** A chain, and the address that signs for it; null where none does. */
+/** A chain, and the address of `AUTHORIZER_KEY`; null if it is unset. */
 type Authorizing = { rpc: Rpc; chain_id: number; authorizer_address: Address | null }
 
 /**
- * When the collections of a factory stop accepting what this service signs, at its newest block or the given one; null
- * where no end is set. Throws `ChainUnreachable`.
+ * Returns when the collections of a factory stop accepting this service's authorizations, as of the given block or the
+ * newest; null if no end is set. Throws `ChainUnreachable`.
  */
 export async function authorizerEnd(
   { rpc, chain_id, authorizer_address: ours }: Authorizing,
@@ -28,19 +28,19 @@ export async function authorizerEnd(
   )
   const place = `factory ${factory} of chain ${chain_id}`
   const outcome = "claims and transfers from wallets are refused until"
-  if (isPaused) return { at: before, text: `${place} is paused: ${outcome} its admin calls resume` }
+  if (isPaused) return { at: alreadyOver, text: `${place} is paused: ${outcome} its admin calls resume` }
   if (ours === null) {
     const text = `AUTHORIZER_KEY is unset, and ${place} names ${named}: ${outcome} its key is set`
-    return { at: before, text }
+    return { at: alreadyOver, text }
   }
   if (isAddressEqual(named, ours)) return null
   const text = `AUTHORIZER_KEY is that of ${ours}, and ${place} names ${named}: ${outcome} the factory's admin calls setAuthorizer, or the key is corrected`
-  if (generation === 1) return { at: before, text }
+  if (generation === 1) return { at: alreadyOver, text }
   const [previous, until] = await reach(() =>
     rpc.readContract({ ...question, functionName: "previousAuthorizer" }),
   )
-  return { at: isAddressEqual(previous, ours) ? new Date(Number(until) * 1_000) : before, text }
+  return { at: isAddressEqual(previous, ours) ? new Date(Number(until) * 1_000) : alreadyOver, text }
 }
 
-/** It accepts nothing now. */
-const before = new Date(0)
+/** An end in the past: nothing is accepted now. */
+const alreadyOver = new Date(0)

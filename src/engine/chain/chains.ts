@@ -26,7 +26,7 @@ import { createProviders, type Providers } from "./providers.ts"
 import { ChainUnreachable, createRpc, type Rpc, reach } from "./rpc.ts"
 import { createSigners, type Signer } from "./signers.ts"
 
-/** What the workers need besides: to read the chain and to send to it. */
+/** What workers need in addition: to read the chain and to send to it. */
 export type ConnectedChain = Chain & {
   config: ChainConfig
   rpc: Rpc
@@ -40,10 +40,10 @@ export type ConnectedChain = Chain & {
   authorizer_address: Address | null
 }
 
-/** Connects what is configured; speaks to no provider yet. */
+/** Sets up the configured chains; sends no request yet. */
 export function createChains(
   config: Config,
-  /** Of `SIGNER_KEYS`, in order. */
+  /** The accounts of `SIGNER_KEYS`, in order. */
   accounts: LocalAccount[],
 ): ReadonlyMap<number, ConnectedChain> {
   const authorizer = config.authorizer_key ? privateKeyToAccount(config.authorizer_key) : null
@@ -95,7 +95,7 @@ function issuanceLaneId(signers: Signer[], collectionId: string): string {
   return (issuing[index] ?? laneFor(signers, "issuance")).lane_id
 }
 
-/** The last digits of an id are random. */
+/** An id's last digits are random. */
 function ownershipLaneId(signers: Signer[], unitId: string): string {
   const owning = signers.filter(({ purpose }) => purpose === "ownership")
   const index = Number.parseInt(unitId.slice(-8), 16) % Math.max(owning.length, 1)
@@ -114,8 +114,8 @@ function requireAuthorizer(authorizer: LocalAccount | null): LocalAccount {
 }
 
 /**
- * Asks again, for about as long as a request waits for a chain, where the provider wants fewer requests for a moment, or
- * has nodes that lack the newest block yet, which another one of them told of.
+ * Retries, for about as long as a request waits for a chain, while the provider is rate limiting, or while a node of it
+ * lacks the newest block that another of its nodes has reported.
  */
 async function untilTold<T>(ask: () => Promise<T>): Promise<T> {
   for (let left = mostTimes; ; left -= 1)
@@ -130,7 +130,9 @@ async function untilTold<T>(ask: () => Promise<T>): Promise<T> {
 const mostTimes = 12
 const pauseMilliseconds = 250
 
-/** Every claim asks this once: the call is put together beforehand, and nothing else is asked with it. */
+/**
+ * Kept fast, because every claim calls it once: the call is encoded with a prepared function and nothing else is read.
+ */
 async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Address | null> {
   const question = { to: contract, data: encodeFunctionData({ ...ownerCall, args: [BigInt(serial)] }) }
   return await reach(async () => {
@@ -141,7 +143,7 @@ async function ownerOf(rpc: Rpc, contract: Address, serial: number): Promise<Add
 
 const ownerCall = prepareEncodeFunctionData({ abi: collectionAbi, functionName: "ownerOf" })
 
-/** All at one block: two providers may be at different ones. */
+/** Reads everything at one block, because two providers may be at different ones. */
 async function ownershipOf(chain: ConnectedChain, contract: Address, serial: number): Promise<Ownership> {
   const { rpc, generations } = chain
   const args = [BigInt(serial)] as const
@@ -166,7 +168,7 @@ async function ownershipOf(chain: ConnectedChain, contract: Address, serial: num
   }
 }
 
-/** The collection itself stands for the service's custody. */
+/** Returns the owner: null if the holder is the collection's contract, which stands for the service's custody. */
 export function ownerIn(contract: Address, holder: Address): Address | null {
   return isAddressEqual(holder, contract) ? null : holder
 }

@@ -10,10 +10,11 @@ import { endingAfter } from "./endpoint.ts"
 import { rawMessage } from "./rpc.ts"
 
 /**
- * Asks every configured provider, at start, whether it serves the chain it is configured for, with the factory on it.
- * Throws `StartError` where one serves another chain, another contract is in the factory's place, or none of a chain knows
- * a factory that has deployed nothing yet. One that does not answer, or lacks a factory that was there, as while it
- * synchronizes anew, is only warned of: it may come back, and keeps nobody from the other chains meanwhile.
+ * Checks at start that every provider serves the chain it is configured for and has the factory there. Throws
+ * `StartError` if one serves another chain, or if none has the factory and either one has another contract at its
+ * address or the factory has deployed nothing yet. A provider that does not respond, or lacks a factory that has
+ * deployed before, for example while it synchronizes again, only causes a warning: it may recover, and must not keep
+ * the other chains from working.
  */
 export async function checkChains(context: Pick<Context, "config" | "db" | "log">): Promise<void> {
   await Promise.all(context.config.chains.map((chain) => checkChain(context, chain)))
@@ -41,7 +42,7 @@ async function checkChain({ db, log }: Pick<Context, "db" | "log">, chain: Chain
       warn(index, `lacks the contract at factory_address ${factory_address}; is it behind?`)
 }
 
-/** Whether the factory was there, for a collection of it was found deployed. */
+/** Returns whether the factory has existed: a collection of it is known to be deployed. */
 async function hasDeployed(queries: Queries, { chain_id, factory_address }: ChainConfig): Promise<boolean> {
   const [deployed] = await queries
     .select({ id: collections.id })
@@ -77,13 +78,14 @@ async function askProvider(
       `CHAINS: ${nameOf(chain, index)} serves chain ${served}; correct rpc_urls or the chain id`,
     )
   if (!factory) return "no factory"
-  // Every factory made its implementation; in the name of any other contract addresses would be promised for nothing.
+  // Every factory's constructor deploys its implementation. For any other contract, collection addresses would be
+  // computed that never come to exist.
   return implementation ? "the factory" : "another contract"
 }
 
 const timeoutMilliseconds = 3_000
 
-/** Provider URLs may hold keys, so logs give their number. */
+/** Provider URLs may contain keys, so logs show their position instead. */
 function nameOf({ chain_id }: ChainConfig, index: number): string {
   return `number ${index + 1} of rpc_urls of chain ${chain_id}`
 }

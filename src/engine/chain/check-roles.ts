@@ -10,7 +10,7 @@ import type { Generation } from "./generations.ts"
 import { deskRoles, pausedBit, rolesFor, rolesIn } from "./roles.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
-/** A key of this service that lacks what it needs on a chain, by its address; null: the variable is unset. */
+/** A key of this service that lacks what it needs on a chain, and its address; null if the variable is unset. */
 type RoleFault = KeyFault & { address: Address | null }
 
 /** Compares the keys of this service with what the factory knows of them. Throws `ChainUnreachable`. */
@@ -26,7 +26,7 @@ export async function roleFaults(chain: ConnectedChain): Promise<RoleFault[]> {
   return faults.filter((fault) => fault !== null)
 }
 
-/** A replaced authorizer is no fault while what it signs now is accepted until it expires. */
+/** A replaced authorizer is no fault while an authorization signed now stays valid until it expires. */
 async function authorizerFault(chain: ConnectedChain, generation: Generation): Promise<RoleFault | null> {
   const { authorizer_address: address, chain_id, config, rpc } = chain
   const end = await authorizerEnd(chain, { factory: config.factory_address, generation })
@@ -69,7 +69,7 @@ async function deskFault(chain: ConnectedChain, address: Address) {
   return { chain_id, variable: "CHAINS", address, text } as const
 }
 
-/** What keeps a key from work that needs these roles, in words; null: nothing. */
+/** Returns, in words, what keeps a key from work that needs these roles; null if nothing does. */
 async function lackOf(chain: ConnectedChain, address: Address, needed: number): Promise<string | null> {
   const question = { ...factoryOf(chain), functionName: "roles", args: [address] } as const
   const roles = Number(await reach(() => chain.rpc.readContract(question)))
@@ -82,11 +82,13 @@ function factoryOf({ config }: ConnectedChain) {
   return { address: config.factory_address, abi: factoryAbi } as const
 }
 
-/** What is known of the roles, asked for at start and hourly, and every minute while something is wrong. */
+/**
+ * The known faults, checked at start, then hourly, or every minute while there are any or a chain was not reached yet.
+ */
 type RoleWatch = {
-  /** The faults of a chain when it was last reached; none before that. */
+  /** Returns a chain's faults as of the last time it was reached; none before that. */
   faultsOf(chainId: number): RoleFault[]
-  /** Asks all chains now. A chain that does not answer keeps its faults. */
+  /** Checks all chains now. A chain that does not respond keeps its faults. */
   check(): Promise<void>
   stop(): void
 }
@@ -94,7 +96,7 @@ type RoleWatch = {
 const usualMilliseconds = 3_600_000
 const troubledMilliseconds = 60_000
 
-/** Checks at once, then regularly. Logs a fault when it is found and when it is gone. */
+/** Checks at once, then regularly. Logs each fault when it appears and when it is gone. */
 export function watchRoles(chains: ReadonlyMap<number, ConnectedChain>, log: Log): RoleWatch {
   const known = new Map<number, RoleFault[]>()
   let timer: Timer | undefined
@@ -135,7 +137,7 @@ export function watchRoles(chains: ReadonlyMap<number, ConnectedChain>, log: Log
   }
 }
 
-/** The faults of one list whose words the other does not have. */
+/** Returns the faults whose text is not in the other list. */
 function newIn(faults: RoleFault[], others: RoleFault[]): RoleFault[] {
   return faults.filter(({ text }) => !others.some((other) => other.text === text))
 }

@@ -1,7 +1,7 @@
 import { formatUnits } from "viem"
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 
-/** An amount of wei in a chain's coin, to six significant digits, as `0.0123 ETH`. */
+/** Formats an amount of wei in the chain's coin, to six significant digits, such as `0.0123 ETH`. */
 export function inCoin(
   wei: bigint,
   { coin_symbol, coin_decimals }: Pick<ChainConfig, "coin_symbol" | "coin_decimals">,

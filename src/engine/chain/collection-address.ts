@@ -13,13 +13,16 @@ import type { Generation } from "./generations.ts"
 
 type NamedCollection = {
   factory: Address
-  /** What `collectionSalt` makes of its id. */
+  /** The `collectionSalt` of its id. */
   salt: Hex
   name: string
   symbol: string
 }
 
-/** The address at which the factory deploys a collection, known before the deployment: that of CREATE2 (EIP-1014). */
+/**
+ * Returns the address at which the factory deploys a collection, known before the deployment: that of CREATE2
+ * (EIP-1014).
+ */
 export function collectionAddress(generation: Generation, collection: NamedCollection): Address {
   const creation =
     generation === 1
@@ -28,12 +31,12 @@ export function collectionAddress(generation: Generation, collection: NamedColle
   return getContractAddress({ opcode: "CREATE2", from: collection.factory, ...creation })
 }
 
-/** The implementation, which the factory's constructor deploys first. */
+/** Returns the address of the implementation, which is the first contract that the factory's constructor deploys. */
 export function implementationOf(factory: Address): Address {
   return getContractAddress({ from: factory, nonce: 1n })
 }
 
-/** The CREATE2 salt of a collection: keccak256 of the 16 bytes of its UUID. */
+/** Returns the salt of a collection: keccak256 of the 16 bytes of its UUID. */
 export function collectionSalt(collectionId: string): Hex {
   return keccak256(`0x${collectionId.replaceAll("-", "")}`)
 }
@@ -41,18 +44,18 @@ export function collectionSalt(collectionId: string): Hex {
 const proxyHead = "0x363d3d373d3d3d363d73"
 const proxyTail = "0x5af43d82803e903d91602b57fd5bf3"
 
-/** An exact ERC-1167 proxy (`_creationCode` of contracts/ServiceFactory.sol). */
+/** Returns the creation code of an exact ERC-1167 proxy (`_creationCode` in contracts/ServiceFactory.sol). */
 function creationCode({ factory }: NamedCollection): Hex {
   return concatHex(["0x602d3d8160093d39f3", proxyHead, implementationOf(factory), proxyTail])
 }
 
-/** All collections have the same code, so name and symbol go into the salt. */
+/** Name and symbol go into the salt, because all collections have the same code. */
 function saltOf({ salt, name, symbol }: NamedCollection): Hex {
   const types = [{ type: "bytes32" }, { type: "string" }, { type: "string" }] as const
   return keccak256(encodeAbiParameters(types, [salt, name, symbol]))
 }
 
-/** Before, the proxy was followed by the length of the name, the name and the symbol. */
+/** In the first generation, the length of the name, the name and the symbol follow the proxy's code. */
 function creationCodeOfFirst({ factory, name, symbol }: NamedCollection): Hex {
   const code = concatHex([
     proxyHead,

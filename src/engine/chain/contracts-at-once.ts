@@ -4,17 +4,19 @@ import { saysTooManyContracts } from "./endpoint.ts"
 import { createLearntSize } from "./learnt-size.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
-/** Of how many contracts the providers of one chain answer with logs at once: they say so only by refusing more. */
+/** How many contracts the providers of a chain accept in one request for logs. They reveal it only by refusing more. */
 export type ContractsAtOnce = {
-  /** Contracts in parts of so many. */
+  /** Splits contracts into parts of that size. */
   partsOf(contracts: readonly Address[]): Address[][]
-  /** What is asked of contracts, in smaller parts where they are more than providers answer for. Throws `ChainUnreachable`. */
+  /**
+   * Asks the question, in smaller parts if it names more contracts than providers accept. Throws `ChainUnreachable`.
+   */
   ask<T>(contracts: Address[], question: (some: Address[]) => Promise<T[]>): Promise<T[]>
 }
 
 const mostAtOnce = 500
 
-/** Begins with as many as most providers take. */
+/** Starts with the most that any request names, which most providers accept. */
 export function createContractsAtOnce(): ContractsAtOnce {
   const size = createLearntSize(mostAtOnce)
 

@@ -2,29 +2,29 @@ import { type Address, encodeDeployData, getContractAddress, type Hex, zeroAddre
 import { deskAbi, deskBytecode, factoryAbi, factoryBytecode } from "./contracts.generated.ts"
 import { deskRoles, purposeAt, rolesFor } from "./roles.ts"
 
-/** Who is who in a new factory. */
+/** The accounts of a new factory. */
 export type Parties = {
-  /** Sends the deployment as the first transactions of its account, and becomes the admin. */
+  /** Sends the deployment as its first two transactions, and becomes the admin. */
   deployer: Address
-  /** Null: the admin alone can pause. */
+  /** Null: only the admin can pause. */
   guardian: Address | null
   authorizer: Address
   /** The accounts of `SIGNER_KEYS`, in order. */
   signers: readonly Address[]
-  /** The beginning of metadata URLs; empty: none yet. */
+  /** The start of metadata URLs; empty if there is none yet. */
   metadata_base_url: string
 }
 
 type Deployment = {
   factory_address: Address
   desk_address: Address
-  /** What is sent first, with nonce 0. */
+  /** Sent first, with nonce 0. */
   factory_data: Hex
-  /** What is sent second, with nonce 1. */
+  /** Sent second, with nonce 1. */
   desk_data: Hex
 }
 
-/** The two transactions that deploy a factory and its desk, and the addresses they get. */
+/** Returns the two transactions that deploy a factory and its desk, and their addresses. */
 export function planDeployment(parties: Parties): Deployment {
   const { deployer: from, authorizer } = parties
   const factory_address = getContractAddress({ from, nonce: 0n })
@@ -42,7 +42,7 @@ export function planDeployment(parties: Parties): Deployment {
   }
 }
 
-/** The roles that each signer needs for its place in `SIGNER_KEYS`. */
+/** Returns the roles that each signer needs for its position in `SIGNER_KEYS`. */
 export function signerRoles(signers: readonly Address[]): { account: Address; roles: bigint }[] {
   return signers.map((account, index) => ({
     account,

@@ -13,22 +13,22 @@ import { reach } from "./rpc.ts"
 
 type ContractCall = { to: Address; data: Hex }
 
-/** The selector of the desk's `run`; no other contract of ours has it. */
+/** The selector of the desk's `run`; none of the other contracts here has it. */
 export const runSelector = toFunctionSelector("run((address,bytes)[])")
 
-/** One call of the desk that makes these calls of collections, in order. */
+/** Encodes one call of the desk that makes these calls to collections, in order. */
 export function encodeRun(calls: ContractCall[]): Hex {
   return encodeFunctionData({ abi: deskAbi, functionName: "run", args: [calls] })
 }
 
-/** The calls to collections in a call: those that it makes through the desk, or the call itself. */
+/** Returns the calls to collections that a call makes: those it makes through the desk, or the call itself. */
 export function callsIn({ to, data }: { to: string; data: string }): ContractCall[] {
   if (!data.startsWith(runSelector)) return [{ to: to as Address, data: data as Hex }]
   const { args } = decodeFunctionData({ abi: deskAbi, data: data as Hex })
   return args[0].map((call) => ({ ...call }))
 }
 
-/** The same, with batches of claims taken apart. */
+/** Like `callsIn`, with batches of claims split into single claims. */
 export function singleCallsIn(call: { to: string; data: string }): ContractCall[] {
   return callsIn(call).flatMap((each) => {
     if (!each.data.startsWith(claimBatchSelector)) return [each]
@@ -47,7 +47,7 @@ export function singleCallsIn(call: { to: string; data: string }): ContractCall[
 const claimBatch = getAbiItem({ abi: collectionAbi, name: "claimBatch" })
 const claimBatchSelector = toFunctionSelector(claimBatch)
 
-/** The desk, if it acts for the collection's factory; null where the collection must be called directly. */
+/** Returns the desk if it serves the collection's factory; null if the collection must be called directly. */
 export async function deskFor(chain: ConnectedChain, contract: Address): Promise<Address | null> {
   const { desk_address, factory_address } = chain.config
   if (desk_address === null) return null
@@ -56,8 +56,8 @@ export async function deskFor(chain: ConnectedChain, contract: Address): Promise
 }
 
 /**
- * Whether the desk of `CHAINS` belongs to the factory there: its code holds the implementation of the factory whose
- * roles it checks. Throws `ChainUnreachable`.
+ * Returns whether the configured desk belongs to the configured factory: its code contains the address of the
+ * implementation of the factory whose roles it checks. Throws `ChainUnreachable`.
  */
 export async function isOwnDesk({ config, rpc }: Pick<ConnectedChain, "config" | "rpc">): Promise<boolean> {
   const { desk_address: address, factory_address } = config

@@ -5,21 +5,21 @@ import { classifySendError, type SendVerdict } from "./send-errors.ts"
 
 export type Question = { method: string; params?: unknown }
 
-/** Gives signed bytes to a pool. */
+/** Submits signed bytes to a node's pool. */
 export const sendMethod = "eth_sendRawTransaction"
 
-/** One JSON-RPC address. Resolves with a result, or throws; `judge` says whether the error is the chain's word. */
+/** One JSON-RPC URL. Resolves with a result, or throws; `judge` tells whether the error is the chain's answer. */
 export type Endpoint = (question: Question) => Promise<unknown>
 
 /**
- * Asks once, and gives up after the timeout, even on an answer that begins and never ends. Where too many questions
- * wait already, it first waits for a place, at most as long again.
+ * Sends each request once, with a timeout that also covers a response body that never ends. If too many requests are
+ * under way, it first waits for a place, for at most the same time again.
  */
 export function createEndpoint(url: string, timeoutMilliseconds: number, places: Places): Endpoint {
   const { request } = http(url, {
     retryCount: 0,
     ...endingAfter(timeoutMilliseconds),
-    // The client would take a JSON-RPC error for an answer under any HTTP status.
+    // viem would accept a JSON-RPC error as the node's answer under any HTTP status.
     async onFetchResponse(response) {
       if (response.ok) return
       const details = `HTTP ${response.status}: ${wordsOf(await response.text())}`
@@ -39,14 +39,14 @@ export function createEndpoint(url: string, timeoutMilliseconds: number, places:
   }
 }
 
-/** Options that let a client give up after the timeout: its own timeout ends with the headers. */
+/** Returns options that apply the timeout to the whole response: viem's own ends with the headers. */
 export function endingAfter(timeout: number) {
   const fetchFn = (input: string | URL | Request, init?: RequestInit) =>
     fetch(input, { ...init, signal: AbortSignal.timeout(timeout) })
   return { timeout, fetchFn }
 }
 
-/** What a provider says with its HTTP status: the message of a JSON-RPC error, or the plain text. */
+/** Returns what a provider says with its HTTP status: the message of a JSON-RPC error, or the plain text. */
 function wordsOf(body: string): string {
   try {
     const { error } = JSON.parse(body)
@@ -57,16 +57,17 @@ function wordsOf(body: string): string {
 }
 
 /**
- * What a failure means. `answer`: the chain's word, that a call reverts or why a pool refuses a transaction.
+ * What an error means. `answer`: the chain's own answer, that a call reverts or why a pool refuses a transaction.
  * `elsewhere`: the provider works but cannot say; another may. `unknown`: it does not know the method or a parameter,
- * as old nodes do not. `limited`: it wants fewer requests. `trouble`: all else, such as silence, an HTTP status of 400
- * or above, and unknown words.
+ * like an old node. `limited`: it is rate limiting. `trouble`: everything else, such as a timeout, an HTTP status of
+ * 400 or above, or a message that is not recognized.
  */
 type Judgement = "answer" | "elsewhere" | "unknown" | "limited" | "trouble"
 
 /**
- * Judges what an endpoint threw: an answer is what is known to be one. What nodes say of transactions answers signed bytes
- * alone: some refuse each call so, as those did that gave calls more gas than EIP-7825 lets a transaction have.
+ * Judges an error thrown by an endpoint: only what is recognized counts as an answer. A message about a transaction is
+ * an answer only to signed bytes: some nodes refuse every call with one, such as those that gave calls more gas than
+ * EIP-7825 allows a transaction.
  */
 export function judge(error: unknown, method?: string): Judgement {
   const refusal = refusalOf(error)
@@ -83,9 +84,8 @@ export function judge(error: unknown, method?: string): Judgement {
 }
 
 /**
- * Of several providers' errors, the one that says most about the question: that it asks for too much, or is unknown.
- * Any other says something about its provider alone, and the first is as good as any: what one has forgotten, a busy
- * one may know.
+ * Returns the error that says most about the question: that it asks for too much, or is unknown. All others concern
+ * only their provider, so the first will do: what one provider no longer has, a busy one may have.
  */
 export function mostTelling(errors: unknown[]): unknown {
   return (
@@ -95,12 +95,15 @@ export function mostTelling(errors: unknown[]): unknown {
   )
 }
 
-/** The same where all are asked: a provider that does not know the question does not speak for the others. */
+/**
+ * Like `mostTelling`, for questions to all providers: one that does not know the question does not speak for the
+ * others.
+ */
 export function mostTellingOfAll(errors: unknown[]): unknown {
   return errors.find((error) => asksTooMuch(rawMessage(error))) ?? errors[0]
 }
 
-/** What a node answers, or `otherwise` where it does not know the question. */
+/** Returns a node's result, or `otherwise` if the node does not know the question. */
 export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U): Promise<T | Awaited<U>> {
   try {
     return await asked
@@ -111,8 +114,8 @@ export async function unlessUnknown<T, U>(asked: Promise<T>, otherwise: () => U)
 }
 
 /**
- * Whether a node says, under the code for any failure, that it has no block of that tag. Words about the moment say
- * nothing about the tag.
+ * Returns whether a node says, under the catch-all code, that it has no block with that tag. A message about a
+ * temporary condition says nothing about the tag.
  */
 function isUnknownTag(error: unknown, { params }: Question): boolean {
   const refusal = refusalOf(error)
@@ -130,7 +133,10 @@ function unknownTag(url: string, error: unknown): RpcRequestError {
   return new RpcRequestError({ body: {}, url, error: { code: noSuchBlock, message: rawMessage(error) } })
 }
 
-/** What a failed send says about the transaction: nothing, unless the node itself spoke under a good HTTP status. */
+/**
+ * Returns what a failed send says about the transaction: nothing, unless the node itself responded under a good HTTP
+ * status.
+ */
 export function verdictOf(error: unknown): SendVerdict {
   const said = rawMessage(error)
   if (judge(error, sendMethod) === "limited") return { outcome: "rate_limited", said }
@@ -139,8 +145,8 @@ export function verdictOf(error: unknown): SendVerdict {
 }
 
 /**
- * Whether a provider says that it does not return so many blocks or logs at once, even under the code or status of a
- * rate limit; or the client that the answer is too large to read.
+ * Returns whether a provider says that it does not return so many blocks or logs at once, even under the code or status
+ * of a rate limit, or the client says that the response is too large to read.
  */
 export function saysTooMuch(words: string): boolean {
   return tooMuch.test(words)
@@ -149,36 +155,36 @@ export function saysTooMuch(words: string): boolean {
 const tooMuch =
   /blocks? range|ranges? (\d+ )?(is )?(exceeds|over|bigger|too)|(exceeds? |maximum |max |limited to ).*\brange|(more than|exceeds limit of) [\d,]+ (results|logs|blocks)|logs .*exceeds|too many (logs|results|blocks)|blocks? distance|at most [\d,]+ blocks|query must be smaller|response (size|is too|too)|query time(d )?-?out|response body exceeded/
 
-/** Whether a provider says that it does not answer for so many contracts at once. */
+/** Returns whether a provider says that a request names too many contracts. */
 export function saysTooManyContracts(words: string): boolean {
   return tooManyContracts.test(words)
 }
 
-/** In the words of PublicNode, and of geth and those who pass them on. */
+/** The wording of PublicNode, of geth and of providers that pass geth's on. */
 const tooManyContracts = /less number of address|too many addresses|max(imum)? (number of )?addresses/
 
 function asksTooMuch(words: string): boolean {
   return saysTooMuch(words) || saysTooManyContracts(words)
 }
 
-/** Whether a provider wants fewer requests for a moment, or lacks the newest block yet: what it does not say now, it will. */
+/** Returns whether a provider is rate limiting or lacks the newest block for now, so that a retry will succeed. */
 export function saysNotYet(words: string): boolean {
   return (
     lacksBlock.test(words) || words.includes("limit exceeded") || classifySendError(words) === "rate_limited"
   )
 }
 
-/** In the words of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
+/** The wording of geth, Erigon, Besu, Nethermind, reth, AvalancheGo and zkSync. */
 const lacksBlock =
   /(header|block)\b.*\b(not|be) found|unknown block|beyond (the )?(current )?(head|latest)|unfinalized data|doesn't exist yet/
 
-/** Of the engine API. */
+/** Unknown block, as in the Engine API. */
 const noSuchBlock = -39_001
 
-/** No such method, no such parameters, unsupported method (EIP-1474), and no such block. */
+/** Method not found, invalid params, method not supported (EIP-1474), and unknown block. */
 const unknownCodes = [-32_601, -32_602, -32_004, noSuchBlock]
 
-/** "Limit exceeded" of EIP-1474, the HTTP status that some send as a code, and a provider's own code. */
+/** "Limit exceeded" of EIP-1474, an HTTP status that some send as the code, and one provider's own code. */
 const limitCodes = [-32_005, 429, -32_007]
 
 function statusOf(error: unknown): number | null {

@@ -1,9 +1,9 @@
-/** The lesser of two heights or amounts, which JavaScript's `Math` does not take. */
+/** Returns the lesser of two heights or amounts; `Math.min` does not accept bigint. */
 export function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other
 }
 
-/** The greater of two heights or amounts. */
+/** Returns the greater of two heights or amounts. */
 export function most(one: bigint, other: bigint): bigint {
   return one > other ? one : other
 }

@@ -1,7 +1,7 @@
 import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { least, most } from "./extremes.ts"
 
-/** What a transaction offers for a unit of gas, in wei (EIP-1559). */
+/** What a transaction offers per unit of gas, in wei (EIP-1559). */
 export type Fees = { max_fee_per_gas: bigint; max_priority_fee_per_gas: bigint }
 
 /** What gas costs now, in wei per gas: the newest block's base fee, and the tip that block producers accept. */
@@ -10,7 +10,7 @@ export type FeeMarket = { base_fee_per_gas: bigint; priority_fee_per_gas: bigint
 /** The most that is offered, in wei per gas, and the most that one transaction may cost, in wei. */
 export type FeeLimits = Fees & { transaction_cost: bigint }
 
-/** The limits of a chain's settings. */
+/** Returns the limits in a chain's settings. */
 export function feeLimits(
   chain: Pick<
     ChainConfig,
@@ -24,39 +24,45 @@ export function feeLimits(
   }
 }
 
-/** The limits after a node found a cost too high: a tenth below it. A node's own cap shows only in its refusals. */
+/**
+ * Returns the limits after a node refused a cost as too high: a tenth below it. A node's cap shows only in its
+ * refusals.
+ */
 export function limitsBelow(limits: FeeLimits, refusedCost: bigint): FeeLimits {
   return { ...limits, transaction_cost: least(limits.transaction_cost, (refusedCost * 9n) / 10n) }
 }
 
-/** The gas limit for an estimated call: a quarter more, as the state may change until it is mined. */
+/** Returns the gas limit for an estimate: a quarter more, because the state may change before the call is mined. */
 export function gasFor(estimate: bigint): bigint {
   return (estimate * 5n) / 4n
 }
 
-/** The most that a transaction may cost, in wei. */
+/** Returns the most that a transaction can cost, in wei. */
 export function costOf(gas: bigint, { max_fee_per_gas }: Fees): bigint {
   return gas * max_fee_per_gas
 }
 
-/** The median, the lower of two middle ones: a provider that is wrong, or lies, moves it little. Null of none. */
+/**
+ * Returns the median, the lower of the middle two, so that a provider that is wrong or lies changes it little; null if
+ * empty.
+ */
 export function median(amounts: bigint[]): bigint | null {
   const sorted = amounts.toSorted((one, other) => (one < other ? -1 : one > other ? 1 : 0))
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? null
 }
 
-/** The base fee after full blocks: each raises it by an eighth at most (EIP-1559), rounded up. */
+/** Returns the base fee after full blocks, each of which raises it by an eighth at most (EIP-1559), rounded up. */
 export function baseFeeAfter(fullBlocks: number, baseFee: bigint): bigint {
   return Array.from({ length: fullBlocks }).reduce<bigint>((fee) => (fee * 9n + 7n) / 8n, baseFee)
 }
 
 const firstCoversBlocks = 2
-/** Six full blocks double the base fee: so one replacement is usually enough. */
+/** Six full blocks double the base fee, so one replacement is usually enough. */
 const replacementCoversBlocks = 6
 
 /**
- * The price of a nonce for which no pool holds anything: it covers two full blocks. Stays within the limits even where
- * that is too little for now: then it waits for lower fees.
+ * Returns the price of a nonce for which no pool holds anything: it covers two full blocks. It stays within the limits
+ * even if that is too low now; the transaction then waits for lower fees.
  */
 export function firstFees(gas: bigint, market: FeeMarket, limits: FeeLimits): Fees {
   const tip = least(market.priority_fee_per_gas, limits.max_priority_fee_per_gas)
@@ -66,9 +72,9 @@ export function firstFees(gas: bigint, market: FeeMarket, limits: FeeLimits): Fe
 }
 
 /**
- * The price that replaces what pools hold: a tenth more in both fields, as they demand, and enough for now and six full
- * blocks if the limits allow. Null where they do not even allow the tenth. The tip may reach twice its limit, as it
- * must rise whatever it is worth.
+ * Returns the price that replaces what pools hold: a tenth more in both fields, as they demand, and enough for now and
+ * six full blocks if the limits allow. Null if they do not even allow the tenth. The tip may reach twice its limit,
+ * because it must rise whatever it is worth.
  */
 export function replacementFees(held: Fees, gas: bigint, market: FeeMarket, limits: FeeLimits): Fees | null {
   const leastFee = tenthMore(held.max_fee_per_gas)
@@ -85,8 +91,8 @@ export function replacementFees(held: Fees, gas: bigint, market: FeeMarket, limi
 }
 
 /**
- * The price that may outbid what a pool holds at an unknown price, where `refused` did not: a replacement of that, or
- * at the limit the same with a higher tip. Null where the limits allow neither.
+ * Returns a price that may outbid what a pool holds at an unknown price after `refused` did not: its replacement or, if
+ * the limits allow none, the highest fee with a higher tip. Null if they do not allow that either.
  */
 export function outbiddingFees(
   refused: Fees,
@@ -102,7 +108,7 @@ export function outbiddingFees(
   return { max_fee_per_gas, max_priority_fee_per_gas: tip }
 }
 
-/** Whether every pool that holds the one would accept the other in its place. */
+/** Returns whether every pool that holds a transaction at `held` would accept one at `offered` in its place. */
 export function isReplacement(held: Fees, offered: Fees): boolean {
   return (
     offered.max_fee_per_gas >= tenthMore(held.max_fee_per_gas) &&
@@ -110,15 +116,18 @@ export function isReplacement(held: Fees, offered: Fees): boolean {
   )
 }
 
-/** Whether no block takes it until the base fee falls: then it is raised at once. */
+/** Returns whether no block can include it until the base fee falls; if so, its price is raised at once. */
 export function isPricedOut({ max_fee_per_gas }: Fees, { base_fee_per_gas }: FeeMarket): boolean {
   return max_fee_per_gas < base_fee_per_gas
 }
 
-/** The gas of a batch call: a fixed part, and a part for each member, above 0. */
+/** The gas of a batch call: a fixed part, and a part per member, above 0. */
 type BatchGas = { fixed: bigint; each: bigint }
 
-/** How many of the waiting fit into one call within the limits, at these fees; 0 where even one is too dear. */
+/**
+ * Returns how many of the waiting members fit into one call at these fees within the limits; 0 if even one costs too
+ * much.
+ */
 export function batchSize(
   waiting: number,
   gas: BatchGas,
@@ -130,12 +139,12 @@ export function batchSize(
   return Number(least(room / gas.each, BigInt(waiting)))
 }
 
-/** The highest gas price at which this much gas stays within the limits. */
+/** Returns the highest fee per gas at which this much gas stays within the limits. */
 function ceiling(gas: bigint, { max_fee_per_gas, transaction_cost }: FeeLimits): bigint {
   return gas === 0n ? max_fee_per_gas : least(max_fee_per_gas, transaction_cost / gas)
 }
 
-/** At least one wei more: a tenth of very little is nothing. */
+/** Adds a tenth, but at least one wei, because a tenth of a tiny fee rounds to nothing. */
 function tenthMore(fee: bigint): bigint {
   return most((fee * 11n + 9n) / 10n, fee + 1n)
 }
@@ -144,7 +153,7 @@ function fromGwei(gwei: number): bigint {
   return scaled(gwei, 9)
 }
 
-/** An amount in its smallest units, exact to twelve digits. */
+/** Converts an amount to its smallest unit, exact to twelve digits. */
 function scaled(amount: number, decimals: number): bigint {
   const [digits = "0", exponent = "0"] = amount.toExponential(11).split("e")
   const places = Number(exponent) - 11 + decimals

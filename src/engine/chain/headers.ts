@@ -13,48 +13,45 @@ export type Header = {
   base_fee_per_gas: bigint | null
 }
 
-/** The newest blocks of one chain, each tied to the one before it by its hash. */
+/** The newest blocks of a chain, each linked to the one before by its parent hash. */
 export type HeaderChain = {
-  /**
-   * Reads what is new and returns the newest block, at most a fraction of a block's time old. Throws
-   * `ChainUnreachable`.
-   */
+  /** Reads new blocks and returns the newest, at most a fraction of a block time old. Throws `ChainUnreachable`. */
   follow(): Promise<Header>
   /**
-   * The same for callers with nothing open: together they ask once in a block's time, and ever less where no block
-   * comes, down to once in eight. Throws `ChainUnreachable`.
+   * Like `follow`, for callers with no open work: together they ask once per block time, and less and less often while
+   * no block comes, down to once in eight. Throws `ChainUnreachable`.
    */
   followIdly(): Promise<Header>
-  /** The block at a height. Throws `ChainUnreachable`, also where the chain is not that high. */
+  /** Returns the block at a height. Throws `ChainUnreachable`, also if the chain is not that high yet. */
   at(blockNumber: bigint): Promise<Header>
   /**
-   * The height of the newest final block, below zero where there is none: what the chain calls final, if it is asked
-   * for that and not far behind, else by the finality depth. Throws `ChainUnreachable`.
+   * Returns the height of the newest final block, below zero if there is none: the chain's `finalized` block if the
+   * settings use it and it is not far behind, otherwise by the finality depth. Throws `ChainUnreachable`.
    */
   finalHeight(): Promise<bigint>
 }
 
 type Settings = Pick<ChainConfig, "finality_depth" | "block_time_seconds" | "use_finalized_tag">
 
-/** The newest blocks down to a height. `is_tied`: the block below is known to be their parent. */
+/** The newest blocks down to the height `from`. `is_tied`: the known block below is their parent. */
 type Branch = { headers: Header[]; from: bigint; is_tied: boolean }
 
 /**
- * An older block that no chain of hashes ties to the newest: a node on another fork may have told it. `since` and
- * `asked_at`: the newest blocks when it was first and last told, always the same.
+ * An older block that no parent hashes link to the newest, so it may come from a node on another fork. `since` and
+ * `asked_at`: the newest height when it was first and last read, with the same result each time.
  */
 type Untied = { header: Header; since: bigint; asked_at: bigint }
 
-/** How old a newest block `follow` may return: this, or an eighth of a block's time. */
+/** The greatest age of the block that `follow` returns: this, or an eighth of a block time if that is less. */
 const freshMilliseconds = 250
-/** For how long a chain that stands still is not asked by idle callers: this share of the time since its block. */
+/** While no block comes, idle callers do not ask again for this share of the time since the last one. */
 const stillShare = 1 / 4
 const mostStillBlocks = 8
-/** How often the chain is asked for its final block, in parts of the finality depth. */
+/** How often the final block is read: this many times per finality depth. */
 const finalStepsPerDepth = 16n
-/** How many blocks are walked back from the newest; beyond, the branch is begun anew, as by a new process. */
+/** How many blocks are walked back from the newest; beyond that the branch is started anew, as in a new process. */
 const mostWalkedBlocks = 64n
-/** How many of them are asked for at the same time. */
+/** How many of them are read at the same time. */
 const blocksAtOnce = 8
 
 /** Remembers blocks down to twice the finality depth; a new process knows none. */
@@ -68,12 +65,14 @@ export function createHeaderChain(
   const mostWalked = least(depth, mostWalkedBlocks)
   const finalStep = most(depth / finalStepsPerDepth, 1n)
   const blockMilliseconds = 1_000 * settings.block_time_seconds
-  /** Without gaps from `lowest` on. */
+  /** Has no gaps from `lowest` up. */
   let known = new Map<bigint, Header>()
   let lowest = 0n
-  /** Read on the way to a newest block that is not tied yet: if a question fails, the next walk finds them here. */
+  /**
+   * Blocks read on the way to a newest block that is not linked yet. If a request fails, the next walk finds them here.
+   */
   let ahead = new Map<bigint, Header>()
-  /** Older blocks that were asked for by number; forgotten when the branch changes. */
+  /** Older blocks that were read by number; discarded when the branch changes. */
   let untied = new Map<bigint, Untied>()
   let head: { header: Header; since: number; read_at: number } | null = null
   let tag: { height: bigint; asked_at: bigint } | null = null
@@ -90,7 +89,7 @@ export function createHeaderChain(
   async function followNow(): Promise<Header> {
     const readAt = now()
     const newest = await read(rpc, { blockTag: "latest" })
-    // The same block as before, or one below it from a provider that is behind.
+    // The same block as before, or an earlier one from a provider that is behind.
     const isKnown = known.get(newest.number)?.hash === newest.hash
     if (!isKnown) await learn(newest)
     const since = head?.header.hash === newest.hash ? head.since : readAt
@@ -117,7 +116,7 @@ export function createHeaderChain(
     for (const number of untied.keys()) if (number < newest.number - kept) untied.delete(number)
   }
 
-  /** Walks back to a known block; where that is too far, or too many were replaced, the branch stays untied. */
+  /** Walks back to a known block. If that is too far, or too many blocks were replaced, the branch stays untied. */
   async function branchTo(newest: Header): Promise<Branch> {
     const headers = [newest]
     const highest = lowest + BigInt(known.size) - 1n
@@ -127,7 +126,7 @@ export function createHeaderChain(
     for (let deepest = newest; ; ) {
       const { number: from, parent_hash } = deepest
       if (known.get(from - 1n)?.hash === parent_hash) return { headers, from, is_tied: true }
-      // A young process knows no more.
+      // Nothing older is known, as in a new process.
       if (from <= lowest || highest - from + 2n >= mostWalked) return { headers, from, is_tied: false }
       const below = ahead.get(from - 1n)
       deepest = below?.hash === parent_hash ? below : await read(rpc, { blockHash: parent_hash })
@@ -136,7 +135,7 @@ export function createHeaderChain(
     }
   }
 
-  /** Asks by number, so that none waits for the one above; the walk then asks by hash for those of another branch. */
+  /** Reads by number, so that no request waits for the block above; blocks of another branch are then read by hash. */
   async function readAhead(highest: bigint, newest: Header): Promise<void> {
     const missing: bigint[] = []
     for (let number = highest + 1n; number < newest.number; number += 1n)
@@ -157,7 +156,7 @@ export function createHeaderChain(
       tag = { height: number, asked_at: newest.number }
       return number
     } catch (error) {
-      // A chain that has no such block yet, or a provider that does not know the word.
+      // The chain has no final block yet, or a provider does not know the tag.
       if (error instanceof ChainUnreachable) return tag?.height ?? null
       throw error
     }
@@ -172,7 +171,7 @@ export function createHeaderChain(
       const newest = head?.header.number
       if (newest === undefined) return await read(rpc, { blockNumber })
       if (blockNumber > newest) throw new ChainUnreachable(`block ${blockNumber} is not there yet`)
-      // A new branch may replace `untied` while the answer is on its way: then it is not kept.
+      // A new branch may replace `untied` while the response is under way; the block is then not kept.
       const told = untied
       const before = told.get(blockNumber)
       if (before && holds(before, newest)) return before.header
@@ -185,26 +184,30 @@ export function createHeaderChain(
       const newest = await followWithin(blockMilliseconds)
       const height = await finalTag(newest)
       const byDepth = newest.number - depth + 1n
-      // If finality stalls, or a provider invents it, the depth decides.
+      // If finality stalls, or a provider makes it up, the depth decides.
       if (height === null || height < newest.number - kept) return byDepth
       return least(height, newest.number)
     },
   }
 }
 
-/** A depth at which a block is final and every node has it, even one that is behind others at the same address. */
+/**
+ * Returns a depth at which a block is final and every node has it, even one that lags behind others at the same URL.
+ */
 export function surelyHeld({ finality_depth }: Pick<ChainConfig, "finality_depth">): bigint {
   return BigInt(Math.max(finality_depth, mostBlocksBehind))
 }
 
 const mostBlocksBehind = 12
 
-/** The newest block's number, but never below a block that was seen: a provider that is behind may answer. */
+/**
+ * Returns the newest block's number, but at least that of a block seen before: a provider that is behind may respond.
+ */
 export async function newestSince({ follow }: Pick<HeaderChain, "follow">, seen: bigint): Promise<bigint> {
   return most((await follow()).number, seen)
 }
 
-/** The newest block at the confirmation depth, below zero where there is none; `seen` as in `newestSince`. */
+/** Returns the newest block at the confirmation depth, below zero if there is none; `seen` as in `newestSince`. */
 export async function newestConfirmed(
   { headers, config }: { headers: HeaderChain; config: Pick<ChainConfig, "confirmation_depth"> },
   seen: bigint,
@@ -212,7 +215,9 @@ export async function newestConfirmed(
   return (await newestSince(headers, seen)) - BigInt(config.confirmation_depth) + 1n
 }
 
-/** Trusted for as long again as it has been told the same: what a node on another fork told is soon asked anew. */
+/**
+ * Trusts a block for as long as it has so far been read with the same result: one from another fork is soon read again.
+ */
 function holds({ since, asked_at }: Untied, newest: bigint): boolean {
   return newest - asked_at <= asked_at - since
 }

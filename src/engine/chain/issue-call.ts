@@ -3,10 +3,13 @@ import { collectionAbi } from "./contracts.generated.ts"
 import { firstCollectionAbi } from "./first-contracts.generated.ts"
 import type { Generation } from "./generations.ts"
 
-/** What a call of `issue` issues: chips, by id, at serials from `first` on. */
+/** What a call of `issue` issues: chips, by id, at consecutive serials from `first`. */
 type Issuance = { first: number; chip_ids: readonly string[] }
 
-/** The call for a collection of either generation. `asCode` only changes gas; the first generation had no choice. */
+/**
+ * Encodes the call for a collection of either generation. `asCode` only affects gas; the first generation has no such
+ * choice.
+ */
 export function encodeIssue(
   generation: Generation,
   { first, chip_ids }: Issuance,
@@ -25,7 +28,7 @@ export function encodeIssue(
   })
 }
 
-/** What `encodeIssue` encoded, for either generation. Throws on any other call. */
+/** Decodes what `encodeIssue` encodes, for either generation. Throws on any other call. */
 export function decodeIssue(data: Hex): Issuance {
   const { functionName, args } = decodeFunctionData({ abi: [...collectionAbi, ...firstCollectionAbi], data })
   if (functionName !== "issue") throw new Error(`a call of ${functionName} issues nothing`)
@@ -37,12 +40,12 @@ export function decodeIssue(data: Hex): Issuance {
   return { first: Number(first), chip_ids }
 }
 
-/** A chip's id, from the number that contracts store. */
+/** Returns a chip's id from the number that contracts store. */
 export function chipIdOf(chip: number): string {
   return chip.toString(16).toUpperCase().padStart(10, "0")
 }
 
-/** Chips as a call and the event `Issued` have them: five bytes each, in order. */
+/** Packs chips as in the call and in the event `Issued`: five bytes each, in order. */
 export function packedChips(chipIds: readonly string[]): Hex {
   return `0x${chipIds.join("").toLowerCase()}`
 }

@@ -3,7 +3,7 @@ import type { ConnectedChain } from "./chains.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 import { reach } from "./rpc.ts"
 
-/** The number of serials issued at a block, by default the newest; 0 before there is a contract. */
+/** Returns the number of serials issued at a block, by default the newest; 0 if there is no contract yet. */
 export async function issuedOn(
   { rpc }: ConnectedChain,
   address: Address,

@@ -8,8 +8,8 @@ import { collectionAddress, collectionSalt } from "./collection-address.ts"
 import { ChainUnreachable } from "./rpc.ts"
 
 /**
- * Asks each chain's factory for its generation before addresses are promised in its name. One that does not answer is
- * asked later; until then its newest collection decides.
+ * Reads the generation of each chain's factory before collection addresses are computed. If a factory does not respond,
+ * its newest collection decides until a later request succeeds.
  */
 export async function learnGenerations(queries: Queries, chains: Iterable<ConnectedChain>): Promise<void> {
   const unreachable = () => new ChainUnreachable("the chain did not answer in time")
@@ -26,7 +26,10 @@ export async function learnGenerations(queries: Queries, chains: Iterable<Connec
 
 const patienceMilliseconds = 3_000
 
-/** Whether the newest collection that may be the factory's has the address that a first-generation factory gives. */
+/**
+ * Returns whether the newest collection that may be the factory's is at the address that a first-generation factory
+ * would give.
+ */
 async function hasDeployedAsFirst(queries: Queries, { config }: ConnectedChain): Promise<boolean> {
   const factory = config.factory_address
   const [newest] = await queries

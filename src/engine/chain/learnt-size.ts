@@ -1,15 +1,17 @@
-/** How much providers answer for at once: they say so only by refusing more. */
+/** How much providers accept in one request. They reveal it only by refusing more. */
 type LearntSize = {
   now(): number
-  /** Of questions asked at the same time, one lets it grow, and none after a refusal. */
+  /**
+   * Lets the size grow after a full-sized request: of concurrent ones only after the first, and not after a refusal.
+   */
   wasAnswered(asked: number): void
   wasRefused(asked: number): void
 }
 
-/** Each answer to as much as is asked for lets that grow by so much of it, by one at least. */
+/** A response to a full-sized request lets the size grow by this fraction of it, at least by one. */
 const growth = 8
 
-/** Begins with the most that is ever asked for; what it learns is kept while the process lives. */
+/** Starts with the most that is ever asked for. What it learns is kept until the process ends. */
 export function createLearntSize(most: number): LearntSize {
   let size = most
   return {

@@ -3,27 +3,30 @@ import { saysTooMuch } from "./endpoint.ts"
 import { createLearntSize } from "./learnt-size.ts"
 import { ChainUnreachable, reach } from "./rpc.ts"
 
-/** Both ends are part of it. */
+/** Both ends inclusive. */
 export type BlockRange = { first: bigint; last: bigint }
 
-/** How many blocks of logs a chain's providers answer at once; they say so only by refusing more. */
+/** How many blocks of logs a chain's providers return at once. They reveal it only by refusing more. */
 export type LogRanges = {
-  /** How many blocks to ask for next, never more than `log_range_blocks`. */
+  /** Returns how many blocks to ask for next, never more than `log_range_blocks`. */
   size(): bigint
   /**
-   * Asks about a range of blocks. Null where providers do not answer that much or that late, and `size` is smaller
-   * then. Throws `ChainUnreachable`, also where a single block is too much, or a smaller range is too slow, too.
+   * Asks about a range of blocks. Returns null if the range was too large or took too long, with a smaller `size` then.
+   * Throws `ChainUnreachable`, also if a single block is too much, or a smaller range took too long again.
    */
   ask<T>(range: BlockRange, question: (range: BlockRange) => Promise<T>): Promise<T | null>
 }
 
-/** Words of the client and of nodes, and statuses of proxies, that say that reading so many blocks took too long. */
+/**
+ * Messages of the client and of nodes, and HTTP statuses of proxies, that say that reading so many blocks took too
+ * long.
+ */
 const tooSlow = /time(d )?-?out|took too long|http (504|524)/
 
-/** Begins with `log_range_blocks`. */
+/** Starts with `log_range_blocks`. */
 export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_range_blocks">): LogRanges {
   const size = createLearntSize(log_range_blocks)
-  /** Whether nothing was answered since something took too long. */
+  /** Whether the last range took too long. */
   let wasSlow = false
 
   return {
@@ -40,7 +43,7 @@ export function createLogRanges({ log_range_blocks }: Pick<ChainConfig, "log_ran
         const isTooMuch = saysTooMuch(error.message)
         const isSlow = !isTooMuch && tooSlow.test(error.message)
         if (!isTooMuch && !isSlow) throw error
-        // Of ranges asked at the same time, the first has found that out.
+        // Of concurrent ranges only the first counts as slow, because it reduces `size`.
         const isSilent = isSlow && wasSlow && asked === size.now()
         wasSlow = isSlow
         size.wasRefused(asked)

@@ -5,10 +5,10 @@ import { most } from "./extremes.ts"
 import type { BlockRange } from "./log-ranges.ts"
 import { reach } from "./rpc.ts"
 
-/** Which logs of one collection are wanted. */
+/** Which logs of a collection to search for. */
 type CollectionSearch<Name extends CollectionEventName> = {
   address: Address
-  /** Where the collection's logs begin; null where that is not known. */
+  /** The block of the collection's deployment, where its logs begin; null if unknown. */
   deployed_block: number | null
   /** The block from which the search goes down. */
   newest_block: bigint
@@ -23,12 +23,12 @@ type CollectionLog<Name extends CollectionEventName> = GetContractEventsReturnTy
   Name
 >[number]
 
-/** How many ranges are asked for at the same time, once one was answered. */
+/** How many ranges are read at the same time, once one was read. */
 const rangesAtOnce = 4n
 
 /**
- * Searches a collection's logs, newest first, down to its deployment, in ranges that providers answer. Ends once
- * `isEnough`, and may have found more by then. Throws `ChainUnreachable`.
+ * Searches a collection's logs, newest first, down to its deployment, in ranges that providers accept. Ends once
+ * `isEnough`; may return more than was enough. Throws `ChainUnreachable`.
  */
 export async function searchCollectionLogs<Name extends CollectionEventName>(
   chain: Pick<ConnectedChain, "config" | "rpc" | "log_ranges">,
@@ -38,7 +38,9 @@ export async function searchCollectionLogs<Name extends CollectionEventName>(
   return await searchRanges(chain, search, (range) => logsOf(chain, search, range), isEnough)
 }
 
-/** The same for any question about a range of blocks, which returns its logs oldest first. */
+/**
+ * Like `searchCollectionLogs`, for any question about a range of blocks; `logsIn` returns a range's logs oldest first.
+ */
 export async function searchRanges<Log>(
   chain: Pick<ConnectedChain, "config" | "log_ranges">,
   search: { deployed_block: number | null; newest_block: bigint },
@@ -47,7 +49,7 @@ export async function searchRanges<Log>(
 ): Promise<Log[]> {
   const lowest = lowestBlock(chain, search)
   const found: Log[] = []
-  // Most is found in the newest range, and one question shows whether it is too wide.
+  // Most searches end in the newest range, and one request shows whether it is too wide.
   let atOnce = 1n
   for (let last = search.newest_block; last >= lowest; ) {
     const ranges = rangesDown({ first: lowest, last }, chain.log_ranges.size(), atOnce)
@@ -65,7 +67,7 @@ export async function searchRanges<Log>(
   return found
 }
 
-/** At most `count` ranges of a size, from the end of the blocks down. */
+/** Returns at most `count` ranges of the given size, from the last block down. */
 function rangesDown({ first, last }: BlockRange, size: bigint, count: bigint): BlockRange[] {
   return Array.from({ length: Number(count) }, (_, index) => last - size * BigInt(index))
     .filter((each) => each >= first)
@@ -73,7 +75,8 @@ function rangesDown({ first, last }: BlockRange, size: bigint, count: bigint): B
 }
 
 /**
- * The lowest block that can have a collection's logs: a reorganization may have moved the deployment down some blocks.
+ * Returns the lowest block that can have a collection's logs: a reorganization may have moved the deployment to an
+ * earlier block.
  */
 export function lowestBlock(
   { config }: Pick<ConnectedChain, "config">,
@@ -82,7 +85,7 @@ export function lowestBlock(
   return BigInt(Math.max((deployed_block ?? 0) - config.finality_depth, 0))
 }
 
-/** A collection's logs of one event in a range of blocks, oldest first. Throws `ChainUnreachable`. */
+/** Reads a collection's logs of one event in a range of blocks, oldest first. Throws `ChainUnreachable`. */
 export async function logsOf<Name extends CollectionEventName>(
   { rpc }: Pick<ConnectedChain, "rpc">,
   { address, event_name, args }: Pick<CollectionSearch<Name>, "address" | "event_name" | "args">,

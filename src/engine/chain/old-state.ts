@@ -1,8 +1,8 @@
 import { rawMessage, reach } from "./rpc.ts"
 
 /**
- * The state at an old block; null where the node has forgotten it, as most do beyond the newest blocks. Throws as
- * `reach` does, also where the node does not have the block yet.
+ * Reads state at an old block. Returns null if the node has pruned it, as most do beyond the newest blocks. Throws as
+ * `reach` does, also if the node does not have the block yet.
  */
 export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | null> {
   return await reach(async () => {
@@ -15,6 +15,9 @@ export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | nul
   })
 }
 
-/** In the words of geth, of its path scheme, of Nethermind, Besu, Erigon, reth and Frontier, and of those who sell old states apart. */
+/**
+ * The wording of geth, of its path scheme, of Nethermind, Besu, Erigon, reth and Frontier, and of providers that charge
+ * for old state.
+ */
 const forgotten =
   /missing trie node|historical state|no state available|world state unavailable|state (\S+ )?is not available|state histories|state already discarded|data before txnum=\d+ not available|prun|archiv/

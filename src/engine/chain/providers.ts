@@ -17,57 +17,61 @@ import { surelyHeld } from "./headers.ts"
 import { rawMessage, reach } from "./rpc.ts"
 import { bestVerdict, type SendVerdict } from "./send-errors.ts"
 
-/** The JSON-RPC endpoints of one chain: asked in order, those that fail or lag behind rested for a while. */
+/** The JSON-RPC endpoints of one chain: asked in order; those that fail or lag behind are avoided for a while. */
 export type Providers = {
-  /** Asks the first healthy provider, and the next one where it is silent or says what is not known to be an answer. */
+  /** Asks the first healthy provider, and the next if it is silent or its error is not recognized as an answer. */
   transport: Transport
-  /** Asks every provider that is not at rest; gives what those said that answered in time. Throws when nobody did. */
+  /** Asks every provider that is not resting. Returns the results that arrive in time. Throws if there are none. */
   askAll(question: Question): Promise<unknown[]>
-  /** The hash each reachable provider gives for a block; null where it does not have the block. */
+  /** Returns the hash that each reachable provider reports for a block; null if it does not have the block. */
   blockHashes(blockNumber: bigint): Promise<(Hex | null)[]>
-  /** How many have to say the same before it is beyond doubt: all of them but those that are gone. */
+  /** Returns how many providers must agree before something is beyond doubt: all except those that are gone. */
   voices(): number
   /**
-   * Gives signed bytes to every provider that is not at rest, or to the chain's `send_url` alone, and answers with
-   * the first pool that has them, else with the best of what all said. Never throws.
+   * Sends signed bytes to every provider that is not resting, or only to the chain's `send_url`. Returns the verdict of
+   * the first pool that has them, otherwise the best of all verdicts. Never throws.
    */
   send(raw: Hex): Promise<SendVerdict>
-  /** Finds out who lags behind and who is well again; nothing to do for a single provider. */
+  /** Finds out which providers lag behind and which have recovered; does nothing with a single provider. */
   rank(): Promise<void>
-  /** The same in the background, where that was not done some blocks ago: for whoever asks again and again. */
+  /** Ranks in the background if the last ranking is some blocks old; for callers in a loop. */
   rankWhenDue(): void
-  /** How each provider is, in the order of `rpc_urls`. */
+  /** Returns the health of each provider, in the order of `rpc_urls`. */
   health(): ProviderHealth[]
 }
 
-/** `gone`: it has not answered for an hour, and nobody waits for its voice. `said` is how it failed last. */
+/** `gone`: it has not responded for an hour, and its voice is not waited for. `said`: its latest error. */
 type ProviderHealth = {
-  /** Addresses of providers hold keys, so they are known by their number in `rpc_urls`, from 1. */
+  /** The position in `rpc_urls`, from 1. It identifies the provider, because URLs may contain keys. */
   number: number
   state: "healthy" | "behind" | "resting" | "gone"
   troubled_seconds: number
   said: string | null
 }
 
-/** The first rest after a failure; each further one doubles it, and none is short beside the time a failure took. */
+/**
+ * The rest after a failure doubles with each further one, and lasts at least a multiple of the time the failure took.
+ */
 const restMilliseconds = 1_000
 const maxRestMilliseconds = 60_000
 const restsPerFailureTime = 3
-/** The first pause after "too many requests"; each further one doubles it, give or take a quarter. */
+/** The pause after a rate limit doubles with each further one, give or take a quarter. */
 const backOffMilliseconds = 200
 const maxBackOffMilliseconds = 5_000
-/** So many blocks behind the best provider, and those of so many seconds, another one is asked last. */
+/**
+ * A provider this many blocks behind the best, or behind by the blocks of this many seconds, is asked after the others.
+ */
 const maxLagBlocks = 3
 const maxLagSeconds = 4
 const goneMilliseconds = 3_600_000
 
-/** Never so many that one which is asked first may lack blocks that all are taken to have. */
+/** Returns the allowed lag: so small that a provider asked first never lacks a block that all are assumed to have. */
 function maxLagOf(chain: Pick<ChainConfig, "block_time_seconds" | "finality_depth">): bigint {
   const blocks = Math.max(maxLagBlocks, Math.ceil(maxLagSeconds / chain.block_time_seconds))
   return least(BigInt(blocks), surelyHeld(chain) - 1n)
 }
 
-/** How long an answer may take, after what silence the next one is asked too, and the clock that only goes on. */
+/** The timeout of a request, the silence after which the next provider is asked too, and a monotonic clock. */
 export type Timing = { timeout_milliseconds: number; patience_milliseconds: number; now: () => number }
 
 const usualTiming: Timing = {
@@ -76,10 +80,10 @@ const usualTiming: Timing = {
   now: () => performance.now(),
 }
 
-/** For a client by itself, as that of a command. */
+/** The limit for a client of its own, such as a command's. */
 const usualPlaces = 128
 
-/** Connects the providers of a chain; speaks to none of them yet. `places` are for all that is asked of any chain. */
+/** Sets up the providers of a chain; sends no request yet. `places` limits the requests to all chains together. */
 export function createProviders(
   chain: Pick<ChainConfig, "rpc_urls" | "send_url" | "block_time_seconds" | "finality_depth">,
   timing: Partial<Timing> = {},
@@ -96,14 +100,14 @@ export function createProviders(
   let ranking: Promise<void> | undefined
 
   async function request(question: Question): Promise<unknown> {
-    // Nobody need be ranked for questions about blocks, which are all that a chain without work is asked.
+    // Reading blocks triggers no ranking: a chain without work is asked for nothing else, and can do without.
     if (!question.method.startsWith("eth_getBlockBy")) rankWhenDue()
     const asks = targetsOf(question).map((provider) => () => ask(provider, question, times))
     const isAnswer = (error: unknown) => judge(error, question.method) === "answer"
     return await firstAnswer(asks, isAnswer, mostTelling, patience_milliseconds)
   }
 
-  /** Bytes for a private pool go nowhere else, whoever sends them. */
+  /** Bytes meant for a private pool go nowhere else, whoever sends them. */
   function targetsOf({ method }: Question): Provider[] {
     return privatePool && method === sendMethod ? [privatePool] : byHealth(providers, now())
   }
@@ -150,7 +154,7 @@ export function createProviders(
   }
 }
 
-/** Whether none of the reachable providers has another block at its height. Throws `ChainUnreachable`. */
+/** Returns whether no reachable provider has another block at this height. Throws `ChainUnreachable`. */
 export async function isAgreedOn(
   { providers }: { providers: Pick<Providers, "blockHashes"> },
   { number, hash }: { number: bigint; hash: string },
@@ -162,14 +166,14 @@ export async function isAgreedOn(
 type Provider = {
   request: Endpoint
   failures: number
-  /** Since when nothing but failures came from it, and the last of them. */
+  /** When the current run of failures began, and the latest of them. */
   troubled_since: number | null
   said: string | null
-  /** Something was asked of it that it has not answered in good time, nor failed at yet. */
+  /** A request has been open for too long, and has neither succeeded nor failed yet. */
   is_silent: boolean
   rested_since: number
   rested_until: number
-  /** Refusals for too many requests in a row, and until when it is left in peace. */
+  /** Rate limits in a row, and until when it is not asked. */
   limits: number
   limited_until: number
   lags: boolean
@@ -190,7 +194,7 @@ function createProvider(request: Endpoint): Provider {
   }
 }
 
-/** It said that it wants fewer requests, a moment ago. */
+/** The provider is not asked because it was rate limiting a moment ago. */
 class AskedForFewer extends Error {
   override name = "AskedForFewer"
 }
@@ -222,7 +226,10 @@ function noteAnswer(provider: Provider): void {
   Object.assign(provider, { rested_until: 0, is_silent: false })
 }
 
-/** What it does not know gives it no rest; one that never answers anything else is gone in time, too. */
+/**
+ * A question that a provider does not know makes it no less healthy; one that responds to nothing else is gone after an
+ * hour, too.
+ */
 function noteIgnorance(provider: Provider, said: string, since: number): void {
   provider.said = said
   provider.is_silent = false
@@ -244,7 +251,7 @@ function noteFailure(
     provider.limited_until = until + pause * (0.75 + Math.random() / 2)
     return
   }
-  // Questions asked at the same time fail together, and are one failure.
+  // Concurrent requests that fail together count as one failure.
   if (provider.rested_until > until && since < provider.rested_since) return
   const rest = Math.min(restMilliseconds * 2 ** provider.failures, maxRestMilliseconds)
   provider.failures += 1
@@ -252,13 +259,13 @@ function noteFailure(
   provider.rested_until = until + Math.max(rest, restsPerFailureTime * (until - since))
 }
 
-/** Laggards come after the others and rested providers last: when nobody else answers, they are asked all the same. */
+/** Sorts laggards after the others and resting providers last: they are still asked if no other responds. */
 function byHealth(providers: Provider[], now: number): Provider[] {
   const place = (provider: Provider) => (isAtRest(provider, now) ? 2 : provider.lags ? 1 : 0)
   return providers.toSorted((one, other) => place(one) - place(other))
 }
 
-/** Those that are not at rest; all of them where none of those can be asked now. */
+/** Returns the providers that are not resting; all of them if each of those is rate limiting. */
 function awake(providers: Provider[], now: number): Provider[] {
   const well = providers.filter((provider) => !isAtRest(provider, now))
   return well.some(({ limited_until }) => limited_until <= now) ? well : providers

@@ -1,14 +1,16 @@
-/** What a key may do, as the bits of contracts/Roles.sol. */
+/** What a key may do, as the bits in contracts/Roles.sol. */
 const roleBits = { issue: 1, claim: 2, replace: 4, deploy: 8 } as const
-/** Set besides while the service is paused. */
+/** Set in addition while the service is paused: the key may then do nothing. */
 export const pausedBit = 128
 
 export type Role = keyof typeof roleBits
 
-/** What a signer does: a single key does everything; of several, each does a part. */
+/** What a signer does: a single key does everything; several keys share the work. */
 export type Purpose = "issuance" | "ownership" | "all"
 
-/** The purpose of a key by its place in `SIGNER_KEYS`: the first half for ownership, the rest for issuance. */
+/**
+ * Returns the purpose of a key by its position in `SIGNER_KEYS`: the first half for ownership, the rest for issuance.
+ */
 export function purposeAt(index: number, count: number): Purpose {
   if (count === 1) return "all"
   return index < Math.floor(count / 2) ? "ownership" : "issuance"
@@ -20,19 +22,19 @@ const rolesByPurpose = {
   all: ["issue", "claim", "replace", "deploy"],
 } as const satisfies Record<Purpose, Role[]>
 
-/** The roles that a signer needs, and no more. */
+/** Returns exactly the roles that a signer needs. */
 export function rolesFor(purpose: Purpose): number {
   return bitsOf(rolesByPurpose[purpose])
 }
 
-/** What the desk needs to act for signers: whoever calls it needs the roles of the calls too. */
+/** What the desk needs to act for signers. Its callers also need the roles for the calls that they make through it. */
 export const deskRoles = bitsOf(["issue", "claim", "replace"])
 
 export function bitsOf(roles: readonly Role[]): number {
   return roles.reduce((bits, role) => bits | roleBits[role], 0)
 }
 
-/** The names of roles, in the order of their bits. */
+/** Returns the names of roles, in the order of their bits. */
 export function rolesIn(bits: number): Role[] {
   return (Object.keys(roleBits) as Role[]).filter((role) => (bits & roleBits[role]) !== 0)
 }

@@ -14,7 +14,7 @@ import { collectionAbi, deskAbi, factoryAbi } from "./contracts.generated.ts"
 import { firstCollectionAbi } from "./first-contracts.generated.ts"
 import { isRevertText } from "./send-errors.ts"
 
-/** Reads one chain, over all its configured providers. */
+/** Reads one chain through all its configured providers. */
 export type Rpc = PublicClient
 
 export function createRpc(chain: ChainConfig, transport: Transport): Rpc {
@@ -30,7 +30,7 @@ export function createRpc(chain: ChainConfig, transport: Transport): Rpc {
   })
 }
 
-/** No provider of the chain answers now. */
+/** No provider of the chain responds now. */
 export class ChainUnreachable extends Error {
   override name = "ChainUnreachable"
 }
@@ -43,7 +43,7 @@ export class CallReverted extends Error {
   }
 }
 
-/** Asks the chain. Throws `CallReverted` or `ChainUnreachable`, never with an RPC address in the text. */
+/** Asks the chain. Throws `CallReverted` or `ChainUnreachable`, never with a provider URL in the message. */
 export async function reach<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -53,7 +53,7 @@ export async function reach<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The same, with `otherwise` where the call reverts. */
+/** Like `reach`, but returns `otherwise` if the call reverts. */
 export async function unlessReverted<T, U>(ask: () => Promise<T>, otherwise: U): Promise<T | U> {
   try {
     return await reach(ask)
@@ -63,7 +63,9 @@ export async function unlessReverted<T, U>(ask: () => Promise<T>, otherwise: U):
   }
 }
 
-/** What the node itself said, in lower case and without provider URLs; viem rewords it wrongly. */
+/**
+ * Returns what the node itself said, in lower case and without provider URLs, because viem's rewording can be wrong.
+ */
 export function rawMessage(error: unknown): string {
   const innermost = error instanceof BaseError ? error.walk() : error
   if (innermost instanceof AbiDecodingZeroDataError) return noContract
@@ -78,20 +80,23 @@ export function rawMessage(error: unknown): string {
 
 const noContract = "no contract is where one was: a provider is behind, or blocks were replaced"
 
-/** Nethermind, Conflux, Tenderly and others say there what is wrong, under a message such as "invalid params"; most put bytes there. */
+/**
+ * Returns the texts in an error's `data`, where Nethermind, Conflux, Tenderly and others say what is wrong, under a
+ * message such as "invalid params"; most nodes put bytes there.
+ */
 export function wordsIn(data: unknown): string[] {
   const said = data && typeof data === "object" ? Object.values(data) : [data]
   return said.filter((each) => typeof each === "string" && each.includes(" "))
 }
 
-/** Whether a node says that a call reverts, by the code of geth and its kin or in words. */
+/** Returns whether a node says that a call reverts, by the code that geth and its forks use or in words. */
 export function isRevert(refusal: RpcRequestError): boolean {
   return refusal.code === revertCode || isRevertText(rawMessage(refusal))
 }
 
 const revertCode = 3
 
-/** The client takes every internal error of a node for a revert, so the node's own words decide. */
+/** viem takes every internal error of a node for a revert, so the node's own words decide. */
 function revertOf(error: unknown): CallReverted | null {
   if (!(error instanceof BaseError)) return null
   const refusal = error.walk((cause) => cause instanceof RpcRequestError)
@@ -101,7 +106,7 @@ function revertOf(error: unknown): CallReverted | null {
 
 const contractErrors = [...collectionAbi, ...factoryAbi, ...deskAbi, ...firstCollectionAbi] as const
 
-/** The name of the contract error in the bytes that a call reverted with. */
+/** Returns the name of the contract error in the bytes that a call reverted with. */
 function reasonIn({ data }: RpcRequestError): string | null {
   const [bytes] = /0x[0-9a-f]*/i.exec(JSON.stringify(data) ?? "") ?? []
   if (!isHex(bytes)) return null

@@ -1,31 +1,37 @@
 import type { sendOutcomes } from "../../db/statuses.ts"
 
 /**
- * What nodes say to a transaction:
- * `known`: the pool has these bytes. `nonce_low`: the nonce is used, perhaps by us. `nonce_high`: one below is missing.
- * `underpriced`: too cheap beside what the pool holds or asks for. `fee_too_low`: below the base fee of now.
- * `fee_too_high`: above what the node lets anybody pay. `gas_too_low`: the gas limit does not cover the call.
- * `wait`: there is no room now. `refused`: these bytes never go in.
- * `unclear`, in words nobody knows, `rate_limited` and `no_answer` teach nothing: the same bytes again later.
+ * What nodes say about a transaction:
+ * - `known`: the pool has these bytes.
+ * - `nonce_low`: the nonce is used, perhaps by this service.
+ * - `nonce_high`: a lower nonce is missing.
+ * - `underpriced`: too cheap compared with what the pool holds or requires.
+ * - `fee_too_low`: below the current base fee.
+ * - `fee_too_high`: above what the node lets anyone pay.
+ * - `gas_too_low`: the gas limit does not cover the call.
+ * - `no_funds`: the account cannot pay for it.
+ * - `wait`: there is no room now.
+ * - `refused`: these bytes will never be accepted.
+ * - `unclear` (unrecognized words), `rate_limited`, `no_answer`: nothing is known; send the same bytes again later.
  */
 export type SendOutcome = (typeof sendOutcomes)[number]
 
-/** The words of a call that reverts, by client: geth and its kin, hardhat and ganache, parity and nethermind. */
+/** What clients say of a call that reverts: geth and its forks, hardhat and ganache, parity and nethermind. */
 const revertWords =
   /execution reverted|transaction reverted|processing transaction: revert|vm execution error/
 
-/** Whether a node's words, lower case, say that a call reverts. */
+/** Returns whether a node's message, in lower case, says that a call reverts. */
 export function isRevertText(text: string): boolean {
   return revertWords.test(text)
 }
 
-/** Classifies a node's own words, in lower case. A revert text may quote any of the others, so reverts come first. */
+/** Classifies a node's own message, in lower case. A revert text may quote any of the others, so reverts come first. */
 export function classifySendError(text: string): SendOutcome {
   const known = outcomes.find(([patterns]) => patterns.some((pattern) => pattern.test(text)))?.[1]
   return known ?? besideNonce(text) ?? "unclear"
 }
 
-/** Cosmos chains use one sentence for a used nonce and for an early one: its numbers decide. */
+/** Tells a used nonce from an early one by the numbers in the message: Cosmos chains use one sentence for both. */
 function besideNonce(text: string): SendOutcome | null {
   const { got, expected } = (otherNonce.exec(text) ?? otherSequence.exec(text))?.groups ?? {}
   if (got === undefined || expected === undefined) return null
@@ -35,16 +41,16 @@ function besideNonce(text: string): SendOutcome | null {
 const otherNonce = /invalid nonce; got (?<got>\d+), expected (?<expected>\d+)/
 const otherSequence = /sequence mismatch, expected (?<expected>\d+), got (?<got>\d+)/
 
-/** The least tip that a node's pool takes, in wei per gas, where its words, lower case, name it. */
+/** Returns the least tip that a node's pool accepts, in wei per gas, if its message, in lower case, names it. */
 export function leastTipIn(text: string): bigint | null {
   const wei = leastTip.exec(text)?.groups?.wei
   return wei === undefined ? null : BigInt(wei)
 }
 
-/** In the words of geth and Bor, of BNB Chain's nodes before, and of reth. */
+/** The wording of geth and Bor, of earlier nodes of BNB Chain, and of reth. */
 const leastTip = /(gas tip cap \d+, minimum needed|tip needed|minimum required priority fee) (?<wei>\d+)/
 
-/** From the narrowest words to the widest: "fee cap exceeded" is looked for before any "exceeded" is. */
+/** From the narrowest wording to the widest: "fee cap exceeded" is tested before any other "exceeded". */
 const outcomes: [RegExp[], SendOutcome][] = [
   [[revertWords], "refused"],
   [
@@ -148,10 +154,10 @@ const fromBest: SendOutcome[] = [
   "no_answer",
 ]
 
-/** The outcome for one transaction's bytes, and the node's own words; null where it took them silently. */
+/** The outcome for a transaction's bytes, and the node's own message; null if it accepted them. */
 export type SendVerdict = { outcome: SendOutcome; said: string | null }
 
-/** The best of several nodes' verdicts on the same bytes; `no_answer` of none. */
+/** Returns the best of several nodes' verdicts on the same bytes; `no_answer` if there are none. */
 export function bestVerdict(verdicts: SendVerdict[]): SendVerdict {
   const [best] = verdicts.toSorted(
     (one, other) => fromBest.indexOf(one.outcome) - fromBest.indexOf(other.outcome),

@@ -7,16 +7,16 @@ import { gcpKeyService } from "./key-services/gcp-key-service.ts"
 import { type KeyService, keyServiceAccount } from "./key-services/key-service-account.ts"
 import { type Purpose, purposeAt } from "./roles.ts"
 
-/** A key of the service on one chain: the one sender of its lane. */
+/** A key of the service on one chain: the only sender in its lane. */
 export type Signer = {
   lane_id: string
   address: Address
   purpose: Purpose
-  /** Null where the key is gone. */
+  /** Null if the service no longer has the key. */
   account: LocalAccount | null
 }
 
-/** The signers of a chain, each with its purpose. */
+/** Returns the signers of a chain, each with its purpose. */
 export function createSigners(chainId: number, accounts: LocalAccount[]): Signer[] {
   return accounts.map((account, index) => ({
     lane_id: `${chainId}:${account.address}`,
@@ -26,14 +26,14 @@ export function createSigners(chainId: number, accounts: LocalAccount[]): Signer
   }))
 }
 
-/** Whether the key of a lane of the chain is in `SIGNER_KEYS`. */
+/** Returns whether `SIGNER_KEYS` has the key of a lane. */
 export function hasKeyOf({ signers }: { signers: readonly Signer[] }, laneId: string): boolean {
   return signers.some(({ lane_id }) => lane_id === laneId)
 }
 
 /**
- * The accounts of `SIGNER_KEYS`, in order. A cloud client is loaded only if a key needs it, and asked once for the
- * key's address. Throws `StartError`, which never holds a key.
+ * Opens the accounts of `SIGNER_KEYS`, in order. A cloud client is loaded only if a key needs it, and asked once for
+ * the key's address. Throws `StartError`, whose message never contains a key.
  */
 export async function openSignerAccounts(keys: SignerKey[]): Promise<LocalAccount[]> {
   const accounts = await Promise.all(keys.map((key, index) => openAccount(key, index + 1)))

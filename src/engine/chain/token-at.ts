@@ -5,8 +5,8 @@ import { chipIdOf } from "./issue-call.ts"
 import { reach } from "./rpc.ts"
 
 /**
- * A token at a block: its chip, and its owner, null until the claim. Both at one block, as two providers may be at
- * different ones. Throws as `reach` does, also where the token was not issued by then.
+ * Reads a token at a block: its chip, and its owner, null until claimed. Both at one block, because two providers may
+ * be at different ones. Throws as `reach` does, also if the token was not issued by then.
  */
 export async function tokenAt(
   { rpc }: Pick<ConnectedChain, "rpc">,

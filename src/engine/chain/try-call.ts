@@ -4,8 +4,8 @@ import { unlessUnknown } from "./endpoint.ts"
 import { CallReverted, reach } from "./rpc.ts"
 
 /**
- * What a call would do at the newest block: the gas it needs, or how it reverts. Old nodes choose the block themselves.
- * Throws `ChainUnreachable`.
+ * Simulates a call at the newest block: returns the gas it needs, or how it reverts. Nodes that do not know the block
+ * parameter choose the block themselves. Throws `ChainUnreachable`.
  */
 export async function tryCall(
   chain: ConnectedChain,

@@ -1,11 +1,11 @@
 import type { KeyService } from "./key-service-account.ts"
 
-/** How long one question to the key service may take; the client asks three times. */
+/** The timeouts of one request, in milliseconds; the client makes three attempts. */
 const timeouts = { connectionTimeout: 2_000, requestTimeout: 5_000 }
 
 /**
- * A key of AWS KMS by its ARN, alias or id, of the spec ECC_SECG_P256K1 for signing. The region is that of the ARN,
- * else AWS_REGION; who asks is found as by every tool of AWS. Loads its client.
+ * Opens a key of AWS KMS by its ARN, alias or id; a signing key of the spec ECC_SECG_P256K1. The region is that of the
+ * ARN, otherwise AWS_REGION; credentials are found as by every AWS tool. Loads the AWS client.
  */
 export async function awsKeyService(keyId: string): Promise<KeyService> {
   const { GetPublicKeyCommand, KMSClient, SignCommand } = await import("@aws-sdk/client-kms")

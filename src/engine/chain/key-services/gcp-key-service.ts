@@ -4,9 +4,9 @@ const scopes = ["https://www.googleapis.com/auth/cloudkms"]
 const timeoutMilliseconds = 5_000
 
 /**
- * A key version of Google Cloud KMS by its resource name, of the algorithm EC_SIGN_SECP256K1_SHA256. Who asks is found
- * as by every tool of Google Cloud. Loads its client, which signs in; the two questions are plain REST, because the
- * whole client of the key service brings gRPC and three times the size.
+ * Opens a key version of Google Cloud KMS by its resource name, of the algorithm EC_SIGN_SECP256K1_SHA256. Credentials
+ * are found as by every Google Cloud tool. Loads only the auth client: the two requests are plain REST, because the
+ * full KMS client brings gRPC and three times the size.
  */
 export async function gcpKeyService(
   name: string,

@@ -18,22 +18,24 @@ import {
 import { publicKeyToAddress, toAccount } from "viem/accounts"
 import { curveOrder } from "../../../platform/key-settings.ts"
 
-/** A secp256k1 key that never leaves the service that keeps it. */
+/** A secp256k1 key that never leaves its key service. */
 export type KeyService = {
-  /** DER of RFC 5480, SubjectPublicKeyInfo. */
+  /** Returns a SubjectPublicKeyInfo in DER (RFC 5480). */
   publicKey(): Promise<Uint8Array>
-  /** DER of RFC 3279, section 2.2.3: a signature of the 32 bytes as they are, with whatever k the service takes. */
+  /** Signs the 32 bytes as they are, with a k that the service chooses. Returns DER (RFC 3279, section 2.2.3). */
   sign(digest: Uint8Array): Promise<Uint8Array>
 }
 
-/** The key service did not sign. Nothing was sent, and it is asked again. */
+/** The key service did not sign. Nothing was sent, and signing is retried. */
 export class SignerUnavailable extends Error {
   override name = "SignerUnavailable"
 }
 
 type Signature = { r: Hex; s: Hex; yParity: 0 | 1 }
 
-/** An account that signs through a key service. Its address is asked for once, here. Throws what the service throws. */
+/**
+ * Returns an account that signs through a key service. Reads its address once, here. Throws what the service throws.
+ */
 export async function keyServiceAccount(service: KeyService): Promise<LocalAccount> {
   const address = publicKeyToAddress(uncompressedPoint(await service.publicKey()))
 
@@ -58,7 +60,7 @@ export async function keyServiceAccount(service: KeyService): Promise<LocalAccou
   }) as LocalAccount
 }
 
-/** What SubjectPublicKeyInfo begins with for an uncompressed point of secp256k1: all of it but the point. */
+/** The start of a SubjectPublicKeyInfo with an uncompressed secp256k1 point: everything before the point. */
 const pointPrefix = hexToBytes("0x3056301006072a8648ce3d020106052b8104000a034200")
 const pointBytes = 65
 
@@ -69,7 +71,7 @@ function uncompressedPoint(der: Uint8Array): Hex {
   return bytesToHex(der.subarray(pointPrefix.length))
 }
 
-/** Of the two values that s may have, EIP-2 takes the lower one. */
+/** Normalizes s to the lower of its two values, as EIP-2 requires, and finds the recovery bit. */
 async function ethereumSignature(der: Uint8Array, hash: Hex, address: Address): Promise<Signature> {
   const [first, second] = integersOf(der)
   const r = numberToHex(first, { size: 32 })
@@ -81,7 +83,7 @@ async function ethereumSignature(der: Uint8Array, hash: Hex, address: Address): 
   throw new Error("its signature is of another key or another text")
 }
 
-/** A sequence of two integers and nothing else (X.690, sections 8.3 and 8.9). */
+/** Parses a sequence of exactly two integers (X.690, sections 8.3 and 8.9). */
 function integersOf(der: Uint8Array): [bigint, bigint] {
   const wrong = new Error("its signature is not in DER")
   const lengthOf = (at: number) => der[at] ?? 0
