@@ -14,45 +14,47 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
     queries: Queries,
     waiting: [Effect<Name>, ...Effect<Name>[]],
   ): Promise<Plan<Name>>
-  /** The failure for a revert that no waiting mends; null where waiting may. */
+  /** Returns the failure for a revert that waiting does not fix; null if waiting may. */
   refusal(reason: string): EffectFailure | null
-  /** What did the work before, if the chain refuses to do it again; null where nothing did. */
+  /** Returns which transaction already did the work, if the chain refuses to do it again; null if there is none. */
   earlier?(chain: ConnectedChain, queries: Queries, effect: Effect<Name>): Promise<Earlier<Name> | null>
   /**
-   * Whether an error may pass, because of what is not final yet, which a node that is behind lacks, or because of
-   * another effect of the same call.
+   * Returns whether the revert may go away: because of something not final yet, which a node that is behind lacks, or
+   * because another effect of the same call causes it.
    */
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
-  /** Why a call that would succeed must not be sent now; null where it may. */
+  /** Returns why a call that would succeed must not be sent now; null if it may be sent. */
   hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
-  /** Set where effects whose transaction lost its nonce are planned anew, not sent as they were. */
+  /** If set, effects whose transaction lost its nonce are planned anew instead of sent again unchanged. */
   plansAnew?: true
   /** Judges a receipt at the confirmation depth: one result for each effect, in order. */
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>
-  /** What the results change besides the effects' own actors, in the same database transaction. */
+  /** Makes the changes beyond the effects' own actors, in the database transaction that applies the results. */
   afterwards?(turn: Turn, mined: Mined<Name>, results: JobResult<Name>[]): Promise<void>
-  /** The same for effects that failed because the chain refuses them. */
+  /** Like `afterwards`, for effects that failed because the chain refuses them. */
   afterRefusal?(turn: Turn, ended: Effect<Name>[]): Promise<void>
-  /** Records another transaction for a result that was given, after a reorganization moved it there. */
+  /** Records another transaction for a result that was already applied, after a reorganization moved the work there. */
   restate?(turn: Turn, effect: Effect<Name>, transactionHash: string): Promise<void>
-  /** Effects of one line keep their order: one that is put off holds up the rest. */
+  /**
+   * Returns the line of an effect. Effects of one line keep their order: one that is delayed delays those behind it.
+   */
   lineOf?(effect: Effect<Name>): string
-  /** The event that tells an effect's actor that its transaction is on its way. */
+  /** The type of the event that tells an effect's actor that its transaction was sent. */
   submittedEvent?: string
 }
 
-/** What an earlier transaction did, and in which block. */
+/** What an earlier transaction did, and its block. */
 type Earlier<Name extends LaneEffect> = { output: OutputOf<Name>; block_number: number }
 
-/** What the transaction of a log did. */
+/** Returns a log's transaction as an effect's output, with its block. */
 export function doneBy(log: { transactionHash: string; blockNumber: bigint }) {
   return { output: { transaction_hash: log.transactionHash }, block_number: Number(log.blockNumber) }
 }
 
-/** A job for every effect that a machine asks of a lane. */
+/** A job for every effect that machines assign to lanes. */
 export type Jobs = { [Name in LaneEffect]: Job<Name> }
 
-/** The kind of a transaction that only uses up its nonce, which no effect asked for. */
+/** The kind of a transaction that only uses up its nonce, for no effect. */
 export const useUpNonce = "useUpNonce"
 
 const usingUp: Job = {
@@ -61,7 +63,7 @@ const usingUp: Job = {
   results: async () => [],
 }
 
-/** The job of an effect's `src`, which is also a transaction's `kind`. */
+/** Returns the job for an effect's `src`, which is also its transaction's `kind`. */
 export function jobFor(jobs: Jobs, name: string): Job {
   if (name === useUpNonce) return usingUp
   if (!isLaneEffect(jobs, name)) throw new Error(`no lane knows how to do ${name}`)
@@ -72,13 +74,13 @@ function isLaneEffect(jobs: Jobs, name: string): name is LaneEffect {
   return Object.hasOwn(jobs, name)
 }
 
-/** An effect's row, with its input typed as its machine declares. */
+/** An effect's row, with its input typed as its machine declares it. */
 export type Effect<Name extends LaneEffect = LaneEffect> = Omit<EffectRow, "src" | "input"> & {
   src: Name
   input: InputOf<Name>
 }
 
-/** The rows of lanes' effects, whose `src` and `input` the runtime stored as a machine asked for them. */
+/** Casts the rows of effects in lane queues: the runtime stored `src` and `input` as the machines declared them. */
 export function effectsIn(rows: EffectRow[]): Effect[] {
   return rows as Effect[]
 }
@@ -90,39 +92,39 @@ export type Call<Name extends LaneEffect = LaneEffect> = {
   members: Effect<Name>[]
   to: Address
   data: Hex
-  /** Gas for when the call cannot be simulated, as an earlier one to the same contract is on its way. */
+  /** The gas limit if the call cannot be simulated because an earlier call to the same contract is still open. */
   gas: bigint
-  /** Reserves what the call relies on, in the database transaction that gives it its nonce. */
+  /** Reserves what the call relies on, in the database transaction that assigns its nonce. */
   reserve?(turn: Turn): Promise<void>
 }
 
-/** Effects that must wait for what is on its way. */
+/** Effects that must wait for transactions still open. */
 export type Wait<Name extends LaneEffect = LaneEffect> = { do: "wait"; effects: Effect<Name>[] }
 
-/** What is written instead of a call, in one database transaction; then the rest is planned anew. */
+/** Changes to the database instead of a call, in one database transaction; the rest is planned again afterwards. */
 export type Write<Name extends LaneEffect = LaneEffect> = {
   do: "write"
-  /** The effects that this closes. With none, it must change what is planned next. */
+  /** The effects that this closes. If there are none, the write must change what is planned next. */
   taken: Effect<Name>[]
   write(turn: Turn): Promise<void>
-  /** A line for the operator's log. */
+  /** A message for the operator's log. */
   warning: [fields: Record<string, unknown>, message: string] | null
 }
 
-/** A transaction and its effects, with the receipt that decides them. */
+/** A transaction and its effects, with the receipt that decides their results. */
 export type Mined<Name extends LaneEffect = LaneEffect> = {
   transaction: TransactionRow
   effects: Effect<Name>[]
   receipt: TransactionReceipt
 }
 
-/** `again`: it achieved nothing, though nothing on chain prevents it, and is to be planned anew. */
+/** `again`: the transaction achieved nothing, although nothing on chain prevents it, so the effect is planned again. */
 export type JobResult<Name extends LaneEffect = LaneEffect> =
   | { output: OutputOf<Name> }
   | { error: EffectFailure }
   | "again"
 
-/** How often work is planned that achieves nothing for an unknown reason. */
+/** How many times work is planned that achieves nothing for an unknown reason. */
 export const maxPlans = 5
 
 export function isOutput<Name extends LaneEffect>(

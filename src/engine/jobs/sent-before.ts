@@ -6,8 +6,8 @@ import { transactions } from "../../db/schema.ts"
 import { runSelector, singleCallsIn } from "../chain/desk.ts"
 
 /**
- * Whether bytes that make a call, or one of the calls in it, are in a block that is not final, whatever came of them: a
- * reorganization may put them where they succeed. They may be of another lane, from which the work moved here.
+ * Returns whether a block that is not final contains bytes that make a call, or one of the calls in it, whatever their
+ * outcome: a reorganization may move them to where they succeed. They may be from another lane, if the work moved here.
  */
 export async function isSentBefore(
   queries: Queries,
@@ -18,7 +18,7 @@ export async function isSentBefore(
     const sent = await settledCalls(queries, { chain_id, to })
     const words = data.slice(10).match(/.{1,64}/g) ?? []
     const isIn = (before: (typeof sent)[number]) =>
-      // Bytes that make the call contain each of its words: decoding the others would take long.
+      // Bytes that make the call contain each of its words; decoding all the others would take too long.
       words.every((word) => before.call.includes(word)) &&
       singleCallsIn({ to: before.to, data: before.call }).some((each) => each.to === to && each.data === data)
     if (sent.some(isIn)) return true
@@ -26,7 +26,7 @@ export async function isSentBefore(
   return false
 }
 
-/** Of transactions whose results were given and that are not final. */
+/** Transactions whose results were applied and that are not final. */
 const settledCalls = query((db, { chain_id, to }: Given<{ chain_id: number; to: string }>) =>
   db
     .select({ to: transactions.to, call: transactions.call })

@@ -2,25 +2,27 @@ import { type Hex, parseTransaction } from "viem"
 import type { AttemptRow } from "../../db/schema.ts"
 import type { Fees } from "../chain/fees.ts"
 
-/** A `cancel` uses up the nonce and does nothing else. */
+/** A `cancel` is an empty transaction that uses up the nonce. */
 export type AttemptKind = "first" | "bump" | "cancel"
 
-/** The kind of a stored attempt. */
+/** Returns the kind of a stored attempt. */
 export function kindOf({ kind, is_cancel }: AttemptRow): AttemptKind {
   return is_cancel ? "cancel" : kind
 }
 
-/** A kind as rows have it: a cancel has a column of its own, because the release before knows only two kinds. */
+/**
+ * Returns a kind as stored: a cancel is marked in its own column, because the previous release knows only two kinds.
+ */
 export function kindColumns(kind: AttemptKind): Pick<AttemptRow, "kind" | "is_cancel"> {
   return kind === "cancel" ? { kind: "bump", is_cancel: true } : { kind, is_cancel: false }
 }
 
-/** The gas limit that an attempt was signed with. */
+/** Returns the gas limit that an attempt was signed with. */
 export function gasOf({ raw }: AttemptRow): bigint {
   return parseTransaction(raw as Hex).gas ?? 0n
 }
 
-/** The price that an attempt was signed with. */
+/** Returns the fees that an attempt was signed with. */
 export function feesOf({ max_fee_per_gas, max_priority_fee_per_gas }: AttemptRow): Fees {
   return {
     max_fee_per_gas: BigInt(max_fee_per_gas),
@@ -28,7 +30,7 @@ export function feesOf({ max_fee_per_gas, max_priority_fee_per_gas }: AttemptRow
   }
 }
 
-/** A price as rows have it. */
+/** Returns fees as stored. */
 export function feeColumns({ max_fee_per_gas, max_priority_fee_per_gas }: Fees) {
   return {
     max_fee_per_gas: String(max_fee_per_gas),
@@ -36,7 +38,7 @@ export function feeColumns({ max_fee_per_gas, max_priority_fee_per_gas }: Fees) 
   }
 }
 
-/** Whether an attempt was signed with this gas limit and this price. */
+/** Returns whether an attempt was signed with this gas limit and these fees. */
 export function isSignedFor(attempt: AttemptRow, gas: bigint, fees: Fees): boolean {
   const { max_fee_per_gas, max_priority_fee_per_gas } = feesOf(attempt)
   return (
@@ -46,12 +48,15 @@ export function isSignedFor(attempt: AttemptRow, gas: bigint, fees: Fees): boole
   )
 }
 
-/** Of several attempts the one with the highest price: whichever of them a pool holds, a dearer one replaces it. */
+/** Returns the attempt with the highest fee: whichever of them a pool holds, a more expensive one replaces it. */
 export function dearest(attempts: AttemptRow[]): AttemptRow | undefined {
   return attempts.toSorted(byFee).at(-1)
 }
 
-/** In the order they were signed in, whatever the clock said; older releases only ever raised the price. */
+/**
+ * Compares by order of signing, whatever the clock said. Attempts of older releases have no
+ * number; their fees only ever rose.
+ */
 export function byNumber(one: AttemptRow, other: AttemptRow): number {
   if (one.number !== other.number) return (one.number ?? 0) - (other.number ?? 0)
   return byFee(one, other)

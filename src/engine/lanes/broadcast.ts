@@ -20,10 +20,10 @@ import {
   type WatchedTransaction,
 } from "./transactions.ts"
 
-/** What a signed transaction has beside its content. */
+/** What is signed besides the content. */
 type Offer = { kind: AttemptKind; gas: bigint; fees: Fees }
 
-/** Signs and sends a transaction for the first time, at today's price. */
+/** Signs and sends a transaction for the first time, at current fees. */
 export async function sendFirst(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   const gas = BigInt(transaction.gas)
   const fees = firstFees(gas, await lane.market(), lane.limits)
@@ -31,8 +31,8 @@ export async function sendFirst(lane: HeldLane, transaction: WatchedTransaction)
 }
 
 /**
- * Signs the frozen content, or an empty transaction in its place, at a price, and stores the bytes before anybody sees
- * them. Bytes stored for the same offer are sent again instead: a key service signs differently each time.
+ * Signs the transaction's content, or an empty transaction in its place, and stores the bytes before anyone sees them.
+ * Bytes already stored for the same offer are sent again instead: a key service signs differently each time.
  */
 export async function sendOffer(
   lane: HeldLane,
@@ -73,7 +73,7 @@ async function sign(
   return stored
 }
 
-/** The gas of an empty transaction from the signer to itself; some chains charge more than 21,000. */
+/** Estimates the gas of an empty transaction from the signer to itself; some chains charge more than 21,000. */
 export async function emptyGas({ chain, signer: { address } }: HeldLane): Promise<bigint> {
   return gasFor(await reach(() => chain.rpc.estimateGas({ account: address, to: address })))
 }
@@ -82,7 +82,7 @@ function stepOf(step: "sign" | "store" | "broadcast", kind: AttemptKind): Step {
   return kind === "first" ? step : `${kind}.${step}`
 }
 
-/** Sends stored bytes and notes what the pools answer. An answer that is not understood changes nothing. */
+/** Sends stored bytes and records the verdict. An unrecognized response changes nothing. */
 export async function sendAttempt(
   lane: HeldLane,
   transaction: WatchedTransaction,
@@ -105,7 +105,7 @@ export async function sendAttempt(
   return findingsOf(lane, transaction, attempt, verdict)
 }
 
-/** What a node's answer means for the round, and for whoever reads about it. */
+/** Returns what the verdict means for the round and for the operator. */
 function findingsOf(
   { signer, context, chain }: HeldLane,
   { id, nonce }: TransactionRow,
@@ -149,7 +149,7 @@ function findingsOf(
   }
 }
 
-/** Tells the actors that want to know that their transaction is on its way. */
+/** Sends the job's `submittedEvent`, if it has one, to the actors of a transaction that was sent. */
 export async function tellSubmitted(
   turn: Turn,
   lane: HeldLane,

@@ -7,8 +7,8 @@ import { noteFinalBlock } from "./leases.ts"
 import type { BlockPlace } from "./look.ts"
 
 /**
- * Compares the last block known as final, which the lane's row keeps across restarts, with the chain: if it was
- * replaced, the lane must halt. Until all providers say so, nothing is decided.
+ * Compares the last block known as final, which the lane's row keeps across restarts, with the chain: the lane must
+ * halt if it was replaced. Decides nothing until all providers agree.
  */
 export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<Findings> {
   const { final_block_number: number, final_block_hash } = row
@@ -18,7 +18,7 @@ export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<F
   const seen = await lane.chain.headers.at(BigInt(number)).catch(() => null)
   if (seen?.hash === final_block_hash) return nothing
   const hashes = await hashesOf(lane, number)
-  // Also true where no provider serves a block that old.
+  // Also true if no provider serves a block that old.
   if (hashes.every((hash) => hash === final_block_hash)) return nothing
   const isBeyondDoubt = isFromAll(lane, hashes) && !hashes.includes(final_block_hash as Hex)
   if (!isBeyondDoubt) return disagreement(lane, `block ${number}`)
@@ -26,7 +26,7 @@ export async function compareFinalBlock(lane: HeldLane, row: LaneRow): Promise<F
   return { ...nothing, halt }
 }
 
-/** Remembers the newest final block, where all providers agree on it; sixteen times per finality depth is enough. */
+/** Remembers the newest final block if all providers agree on it; sixteen times per finality depth is enough. */
 export async function followFinalBlock(lane: HeldLane, known: number | null): Promise<void> {
   const { finality_depth } = lane.chain.config
   const number = Number(lane.head) - finality_depth + 1
@@ -40,7 +40,7 @@ export async function followFinalBlock(lane: HeldLane, known: number | null): Pr
 
 const stepsPerDepth = 16
 
-/** Whether a block is final: no reorganization replaces it. */
+/** Returns whether a block is final, so that no reorganization can replace it. */
 export async function isFinal(
   { chain }: HeldLane,
   { block_number }: Pick<BlockPlace, "block_number">,
@@ -48,18 +48,18 @@ export async function isFinal(
   return BigInt(block_number) <= (await chain.headers.finalHeight())
 }
 
-/** The block's hash, from each provider that has it. */
+/** Returns the block's hash from each provider that has the block. */
 async function hashesOf({ chain }: HeldLane, number: number): Promise<Hex[]> {
   const hashes = await reach(() => chain.providers.blockHashes(BigInt(number)))
   return hashes.filter((hash) => hash !== null)
 }
 
-/** Whether every provider answered, except those that are gone for good: a silent one may be the one that is right. */
+/** Returns whether every provider responded, except those that are gone: a silent one may be the one that is right. */
 export function isFromAll({ chain }: HeldLane, answers: readonly unknown[]): boolean {
   return answers.length >= chain.providers.voices()
 }
 
-/** Providers disagree, or some are silent where all are needed. */
+/** Returns the finding that providers disagree, or that some are silent where all are needed. */
 export function disagreement({ chain }: HeldLane, about: string): Findings {
   return {
     ...noticed(

@@ -6,28 +6,28 @@ import { ChainUnreachable } from "../chain/rpc.ts"
 import type { HeldLane } from "./held-lane.ts"
 import { LeaseLost } from "./leases.ts"
 
-/** What a step of a lane's round found. The round joins its steps' findings and acts on them. */
+/** What a step of a lane's round found. The round joins the findings of its steps and acts on them. */
 export type Findings = {
-  /** Why the lane must stop until a person has looked at it. What is on its way is still watched. */
+  /** Why the lane must stop until an operator has looked at it. Open transactions are still watched. */
   readonly halt: string | null
-  /** Why nothing new is sent in this round, although nothing is wrong with what is on its way. */
+  /** Why nothing new is sent in this round, although nothing is wrong with the open transactions. */
   readonly pause: string | null
-  /** What a person should know of this round, most important first. */
+  /** What an operator should know about this round, most important first. */
   readonly notices: readonly string[]
-  /** The least that a node found too much for one transaction, in wei. */
+  /** The lowest cost that a node refused as too high for one transaction, in wei. */
   readonly refused_cost: bigint | null
-  /** The first thing that failed; the next round tries it again. */
+  /** The first error; the next round retries what failed. */
   readonly failure: Error | null
 }
 
 export const nothing: Findings = { halt: null, pause: null, notices: [], refused_cost: null, failure: null }
 
-/** Something that a person should know, and that stops nothing. */
+/** Returns a finding that an operator should know and that stops nothing. */
 export function noticed(notice: string): Findings {
   return { ...nothing, notices: [notice] }
 }
 
-/** Joins findings; of several reasons the first counts. */
+/** Joins findings. Of several halts, pauses or failures the first counts. */
 export function join(...found: Findings[]): Findings {
   return found.reduce(
     (sum, each) => ({
@@ -46,7 +46,7 @@ function lesser(one: bigint | null, other: bigint | null): bigint | null {
   return least(one, other)
 }
 
-/** Does a step's work for one transaction. A failure stops no other transaction. */
+/** Runs a step's work for one transaction. A failure does not stop the other transactions. */
 export async function attempt(
   lane: HeldLane,
   transaction: TransactionRow,
@@ -59,7 +59,10 @@ export async function attempt(
   }
 }
 
-/** What went wrong with one transaction. Throws the error where it means that the lane or the database was lost. */
+/**
+ * Returns the finding for an error with one transaction. Rethrows an error that means that the
+ * lease or the database was lost.
+ */
 export function failed({ context }: HeldLane, { nonce, kind }: TransactionRow, error: unknown): Findings {
   if (error instanceof LeaseLost || error instanceof DatabaseUnavailable) throw error
   const { error: said } = loggable(error)

@@ -10,10 +10,10 @@ import { noteOutlived } from "./leases.ts"
 import { pendingNonces } from "./nonces.ts"
 
 /**
- * After a back-up is restored, pools may hold transactions that nobody here knows. The lane has skipped every nonce
- * they can have. It fills those that no block takes with empty transactions, and sends nothing new until all of them
- * are used in a final block; so nothing is done twice. A lane without its key cannot fill any: it waits until the pools
- * have held nothing of it for as many blocks.
+ * After a back-up is restored, pools may hold transactions that the database does not have. The lane has skipped every
+ * nonce that they can have. It fills those that no block uses with empty transactions, and sends nothing new until all
+ * of them are used in a final block; so nothing is done twice. A lane without its key cannot fill any: it waits until
+ * the pools have held none of its transactions for as many blocks.
  */
 export async function outliveForgotten(
   lane: HeldLane,
@@ -34,13 +34,16 @@ export async function outliveForgotten(
     const filled = await fillHoles(lane, { nonce: next_nonce, created_at: restored_at })
     return { ...filled, pause }
   } catch (error) {
-    // The pause holds even if the chain cannot be asked.
+    // The pause holds even if the chain is unreachable.
     if (!(error instanceof ChainUnreachable)) throw error
     return { ...nothing, pause, failure: error }
   }
 }
 
-/** Why nothing new may be sent on the chain: another lane would repeat what one lane's forgotten transactions do. */
+/**
+ * Returns why nothing new may be sent on the chain: forgotten transactions of one lane might do the same
+ * work as new ones of another lane.
+ */
 export async function whyToWaitForForgotten({ context, chain }: HeldLane): Promise<string | null> {
   const [restored] = await restoredOn(context.db.read, { chain_id: chain.chain_id })
   if (!restored) return null
@@ -63,7 +66,9 @@ function waitsForPools(address: string): string {
   return `a back-up was restored: nothing new is sent before all that pools have of ${address}, whose key is not in SIGNER_KEYS, is final, or forgotten for as long; it goes on by itself, sooner with the key`
 }
 
-/** Whether all nonces below were used in a block that is final now and has stayed in the chain since. */
+/**
+ * Returns whether all nonces below `below` were used by a block that is now final and has stayed in the chain since.
+ */
 async function areAllUsed(lane: HeldLane, below: number, memory: LaneMemory): Promise<boolean> {
   const { head, used_nonces, chain } = lane
   const seen = used_nonces < below ? null : memory.all_used

@@ -24,8 +24,8 @@ import {
 import { spellMilliseconds, urgencyOf } from "./turns.ts"
 
 /**
- * Gives the results of transactions that are deep enough, for a limited time. Those that have been deep enough for long
- * come last: they wait for finality, as reverted ones do, and are judged anew at each block.
+ * Applies the results of transactions that are deep enough, for a limited time. Transactions that have been deep enough
+ * for a while come last: they wait for finality, like reverted ones, and are judged again at each block.
  */
 export async function giveResults(
   lane: HeldLane,
@@ -52,7 +52,7 @@ export async function giveResults(
   return { findings: join(...found), is_done: true }
 }
 
-/** Splits what was seen: transactions that somebody waits for, most urgent first, and the others. */
+/** Splits transactions into those that people wait for, most urgent first, and the others. */
 export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] {
   const place = ({ transaction }: Seen) => urgencyOf(transaction.kind)
   const isLast = (each: Seen) => place(each) >= urgencyOf("deployCollection")
@@ -60,12 +60,15 @@ export function byUrgency(seen: readonly Seen[]): [soon: Seen[], later: Seen[]] 
   return [inOrder.filter((each) => !isLast(each)), inOrder.filter(isLast)]
 }
 
-/** Rounds see everything within ten blocks of its being due, or within ten seconds where blocks are faster. */
+/**
+ * Returns how late results may normally be: a round reaches everything within ten blocks, or
+ * ten seconds if blocks are faster.
+ */
 function lateBlocks({ block_time_seconds }: ChainConfig): number {
   return Math.max(10, Math.ceil(10 / block_time_seconds))
 }
 
-/** At the confirmation depth the results reach the actors, together with the transaction's own status. */
+/** Applies the results at the confirmation depth: to the actors, together with the transaction's own status. */
 async function confirm(
   lane: HeldLane,
   transaction: WatchedTransaction,
@@ -74,11 +77,11 @@ async function confirm(
   const since = performance.now()
   const { place } = sighting
   const receipt = sighting.receipt ?? (await receiptOf(lane, place.hash as Hex))
-  // Without a receipt it would wait silently.
+  // Without a receipt it would wait with no visible reason.
   if (!receipt && (await isFinal(lane, place))) return withoutReceipt(transaction, place)
   if (receipt?.blockHash !== place.block_hash) return nothing
   const block = { number: BigInt(place.block_number), hash: place.block_hash }
-  // A provider is wrong: the next round asks again.
+  // A provider is wrong; the next round asks again.
   if (!(await isAgreedOn(lane.chain, block))) return disagreement(lane, `block ${block.number}`)
   const queries = lane.context.db.read
   const members = await effectsOf(queries, transaction.id)
@@ -114,8 +117,8 @@ async function confirm(
 }
 
 /**
- * Judges a reverted call by what it would do now. One that lacked a role, gas or what came before it is tried again, a
- * few times. Only what the contract refuses whenever it is asked has failed.
+ * Judges a reverted call by what it would do now. Unless the contract refuses it in a way that waiting does not fix, it
+ * is planned again, a limited number of times: it may have lacked a role, gas or an earlier transaction.
  */
 async function judgeReverted(
   lane: HeldLane,
@@ -139,8 +142,8 @@ function isError(result: JobResult | undefined): result is Extract<JobResult, { 
 }
 
 /**
- * Whether the outcome of a transaction that achieved nothing is final. What failed may yet succeed, and the other
- * transaction that did the work may yet be undone, unseen.
+ * Returns whether the outcome of a transaction that achieved nothing is final. Before that, what failed may yet
+ * succeed, and another transaction that did the work may be undone without notice.
  */
 async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   if (results.every((result) => result === "again")) return true
@@ -148,7 +151,7 @@ async function isForGood(lane: HeldLane, place: BlockPlace, results: JobResult[]
   return await areOthersAsFinal(lane, place, results)
 }
 
-/** Whether the outcome stands for as long as its block is in the chain, or for ever. */
+/** Returns whether the outcome stands as long as its block is in the chain. */
 async function isSettled(
   lane: HeldLane,
   place: BlockPlace,
@@ -161,8 +164,8 @@ async function isSettled(
 }
 
 /**
- * Whether final blocks show them lost, too: whoever came first may be in a newer block, which may be undone alone. A
- * node that has forgotten so old a state does not count against it.
+ * Returns whether final blocks show the results as lost, too: whoever came first may be in a newer block, which may be
+ * undone alone. A node that has pruned so old a state does not count against it.
  */
 async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promise<boolean> {
   const job = jobFor(lane.jobs, mined.transaction.kind)
@@ -175,8 +178,8 @@ async function areLostByFinal(lane: HeldLane, mined: Mined, lost: Lost[]): Promi
 }
 
 /**
- * Whether other transactions that did the work of this one are undone only together with it. Nothing else watches them:
- * until then this one is judged anew at each block.
+ * Returns whether other transactions that did this one's work can only be undone together with it. Nothing else watches
+ * them, so until then this one is judged again at each block.
  */
 async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobResult[]): Promise<boolean> {
   const hashes = new Set(results.filter(isOutput).map(({ output }) => output.transaction_hash))
@@ -185,7 +188,7 @@ async function areOthersAsFinal(lane: HeldLane, place: BlockPlace, results: JobR
     const receipt = await receiptOf(lane, hash as Hex)
     const other = receipt ? placeOf(receipt) : null
     if (other && (await isCanonicalBefore(lane, other, place))) continue
-    // A node has forgotten only what is old; it may also not have seen it yet.
+    // A missing receipt was pruned, as only old ones are, or is not known to the node yet.
     if (!(await isFinal(lane, other ?? place))) return false
   }
   return true
@@ -196,12 +199,12 @@ async function isCanonicalBefore(lane: HeldLane, one: BlockPlace, other: BlockPl
   return await isCanonical(lane, one.block_number, one.block_hash)
 }
 
-/** Where it was seen, without its block hash: so it is looked at anew at each block. */
+/** Returns the place without its block hash, so that the transaction is looked for again at each block. */
 function unsettled(place: BlockPlace): Omit<BlockPlace, "block_hash"> & { block_hash: null } {
   return { ...place, block_hash: null }
 }
 
-/** It was lost, and is in a block again: it must achieve there what it did before. */
+/** Handles a transaction that was lost and is in a block again: it must achieve there what it did before. */
 async function takeBack(
   lane: HeldLane,
   transaction: WatchedTransaction,
@@ -235,7 +238,7 @@ function tellLostOf(lane: HeldLane, mined: Mined, results: JobResult[]): void {
 
 type Lost = { actor_id: string; reason: string }
 
-/** What was reported as done, and after a reorganization is not, because somebody else came first. */
+/** Returns what was reported as done and no longer is after a reorganization, because someone else came first. */
 function lostOf({ effects }: Mined, results: JobResult[]): Lost[] {
   return effects.flatMap(({ status, actor_id }, index) => {
     const result = results[index]
@@ -244,8 +247,8 @@ function lostOf({ effects }: Mined, results: JobResult[]): Lost[] {
 }
 
 /**
- * Whether something done was undone and can be done again: not if somebody else came first, or if older bytes that a
- * reorganization brought back have done it.
+ * Returns whether something done was undone and can be done again. It cannot if someone else came first, or if older
+ * bytes that a reorganization brought back have done it.
  */
 function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
   const isReverted = receipt.status === "reverted"
@@ -255,7 +258,7 @@ function hasUndone({ effects, receipt }: Mined, results: JobResult[]): boolean {
   })
 }
 
-/** What was done stays done, though maybe by another transaction than reported. */
+/** Records the transaction that did what was done: after a reorganization it may be another one than reported. */
 async function restate(turn: Turn, job: Job, { effects }: Mined, results: JobResult[]): Promise<void> {
   for (const [index, effect] of effects.entries()) {
     const result = results[index]

@@ -7,7 +7,7 @@ import type { Jobs } from "../jobs/job.ts"
 import type { Claimant, Lease, Rival } from "./leases.ts"
 import type { Checkpoint } from "./step.ts"
 
-/** One signer on one chain, with what it needs in this process. */
+/** A signer on a chain, with what it needs in this process. */
 export type Lane = {
   readonly context: Context
   readonly chain: ConnectedChain
@@ -18,33 +18,33 @@ export type Lane = {
   readonly memory: LaneMemory
 }
 
-/** What a lane remembers between rounds; losing it costs a few questions to the chain. */
+/** What a lane remembers between rounds; losing it only costs a few requests. */
 export type LaneMemory = {
-  /** The newest block at which everything on its way was looked at. */
+  /** The newest block at which all open transactions were looked at. */
   seen_head?: bigint
-  /** Set once the providers have said that they serve this chain. */
+  /** Set once the providers have confirmed that they serve this chain. */
   is_right_chain?: boolean
-  /** Who held the lane when this process last wanted it. */
+  /** The holder of the lease when this process last tried to take it. */
   rival?: Rival
-  /** The block at which all nonces were used that transactions forgotten by a restored back-up may have. */
+  /** The block at which all nonces were used that transactions lost with a restored back-up may have. */
   all_used?: { number: bigint; hash: string }
-  /** The least that a node found too much for one transaction, in wei, and the block at which it said so. */
+  /** The lowest cost that a node refused as too high for one transaction, in wei, and the block at which it did. */
   refused_cost?: { cost: bigint; at: bigint }
 }
 
-/** A lane while it is held, at one block. It does not change within a round: steps return what they find. */
+/** A lane while its lease is held, at one block. Immutable within a round: steps return what they find. */
 export type HeldLane = Readonly<Omit<Lane, "claimant" | "memory">> & {
   readonly lease: Lease
   readonly head: bigint
-  /** The signer's transaction count at the newest block: the nonces below it are used. */
+  /** The signer's transaction count at the newest block: all nonces below it are used. */
   readonly used_nonces: number
-  /** What gas costs at the block, asked for only when needed. Throws `ChainUnreachable`. */
+  /** Reads what gas costs at the block, once and only when needed. Throws `ChainUnreachable`. */
   readonly market: () => Promise<FeeMarket>
-  /** What may be offered and spent: the chain's settings, or less where its nodes accept only that. */
+  /** What may be offered and spent: the chain's settings, or less if its nodes accept only that. */
   readonly limits: FeeLimits
 }
 
-/** One database transaction of a lane's own work, which no request caused. */
+/** Runs a database transaction for the lane's own work, which no request caused. */
 export function inLane<T>({ context }: Pick<Lane, "context">, work: (turn: Turn) => Promise<T>): Promise<T> {
   return inTurn(context, null, work)
 }

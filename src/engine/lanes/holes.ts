@@ -9,10 +9,10 @@ import { allocateFiller, type WatchedTransaction } from "./transactions.ts"
 import { maxInFlight } from "./turns.ts"
 
 /**
- * Fills unused nonces below `lowest`, the first one the lane waits for: nothing after them can be mined. They were
- * skipped because pools held unknown transactions that then disappeared or are too cheap, as after a restored back-up;
- * or a reorganization undid what somebody else used them for. The next round sends the empty transactions like any
- * others.
+ * Fills unused nonces below `lowest`, the first transaction that the lane waits for: nothing after them can be
+ * mined. They were skipped because pools held unknown transactions that then disappeared or are too cheap, as
+ * after a restored back-up; or a reorganization undid what someone else used them for. The next round sends the
+ * empty transactions like any others.
  */
 export async function fillHoles(
   lane: HeldLane,
@@ -45,7 +45,7 @@ export async function fillHoles(
   return noticed(why)
 }
 
-/** Nonces that no transaction of the lane has, apart from those it lost to an unknown one. */
+/** Returns the nonces without a transaction of the lane, counting those that it lost to an unknown transaction. */
 async function holesIn(
   queries: Queries,
   laneId: string,

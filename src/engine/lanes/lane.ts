@@ -29,9 +29,9 @@ import { hasWork } from "./turns.ts"
 import { handOn } from "./without-key.ts"
 
 /**
- * One round of a lane: what is on its way is watched, confirmed and sent again; then waiting effects become
- * transactions. It may be interrupted anywhere and run again: each step finds what the one before stored. Returns
- * "idle" where nothing is open.
+ * Runs one round of a lane: open transactions are watched, confirmed and sent again; then waiting effects become
+ * transactions. It may be interrupted anywhere and run again: each step finds what the one before stored.
+ * Returns "idle" if nothing is open.
  */
 export async function tickLane(lane: Lane): Promise<"idle" | "at work"> {
   const leased = await takeOver(lane)
@@ -42,14 +42,14 @@ export async function tickLane(lane: Lane): Promise<"idle" | "at work"> {
     return await runRound(lane, leased)
   } finally {
     stopRenewing()
-    // A process that has the key comes first.
+    // Lets a process that has the key take the lane first.
     if (lane.signer.account === null) await inLane(lane, (turn) => releaseLease(turn, leased.lease))
   }
 }
 
 /**
- * Gives the lane back, so that the next holder need not wait until the lease runs out, as it does where the database is
- * away.
+ * Releases the lane, so that the next holder need not wait until the lease runs out. If the
+ * database is unavailable, it must.
  */
 export async function leaveLane(lane: Lane): Promise<void> {
   const { lane_id } = lane.signer
@@ -68,7 +68,7 @@ export async function leaveLane(lane: Lane): Promise<void> {
 
 async function takeOver({ context, signer, claimant, memory }: Lane): Promise<LeasedLane | null> {
   const { lane_id } = signer
-  // Reads first: only writing needs a database transaction.
+  // Reads first, because only writes need a database transaction.
   const { mine, rival } = await sightLane(context.db.read, lane_id, claimant, context.clock(), memory.rival)
   if (rival) memory.rival = rival
   if (mine || rival) return mine
@@ -77,14 +77,12 @@ async function takeOver({ context, signer, claimant, memory }: Lane): Promise<Le
   return leased
 }
 
-/**
- * Renews the lease while a round runs: with slow providers a round may take longer than one lease. Stops after a limit.
- */
+/** Renews the lease while a round runs, which slow providers may make longer than one lease. Stops after a limit. */
 function keepLease(lane: Lane, lease: Lease): () => void {
   const since = performance.now()
   const renew = () => {
     if (performance.now() - since > maxLeases * lease.milliseconds) return clearInterval(timer)
-    // Whoever lost the lease finds out with the next thing it writes.
+    // A holder that lost the lease finds out at its next write.
     inLane(lane, (turn) => assertLease(turn, lease)).catch(() => {})
   }
   const timer = setInterval(renew, lease.milliseconds / 3)
@@ -97,7 +95,7 @@ const maxLeases = 10
 async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" | "at work"> {
   const { memory } = lane
   if (memory.is_right_chain && isWell(row) && !(await hasWork(lane.context.db.read, row.id))) return "idle"
-  // Nonces that are taken from the chain anew change what was seen, and must not be another chain's.
+  // Taking the nonces from the chain again invalidates what was seen. It must also be the right chain.
   if (row.next_nonce === null) {
     delete memory.seen_head
     delete memory.is_right_chain
@@ -106,7 +104,7 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
   const held = await hold(lane, lease)
   const { looked, outlived, before, isHalted } = await watchTransactions(held, row, memory)
 
-  // What people wait for does not wait for the sending. The other results come last, while the pool is full.
+  // What people wait for comes before sending. The other results come last, while the pool is full.
   const [soon, later] = byUrgency(looked?.seen ?? [])
   const first = await giveResults(held, soon)
   const maySend = !isHalted && before.pause === null && lane.signer.account !== null
@@ -119,19 +117,20 @@ async function runRound(lane: Lane, { lease, row }: LeasedLane): Promise<"idle" 
 
   const found = join(before, sent, given)
   rememberCost(lane, held.head, found)
-  // The round that looked has said what is in the way of outliving what was forgotten.
+  // A pause until forgotten transactions are used up is only written by a round that looked,
+  // which knows what is in the way.
   const isNews = looked !== null || (!outlived.pause && (found.pause !== null || row.status === "paused"))
   if (isNews && !isHalted) await noteStatus(held, row, found)
-  // A provider that fails on something new does not hold back results of what it took.
+  // A provider that fails on something new must not hold back the results of what it accepted.
   if (sent.failure) throw sent.failure
   return "at work"
 }
 
-/** Looks after what is on its way, and halts the lane where only a person can help. */
+/** Watches open transactions, and halts the lane if only an operator can help. */
 async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemory) {
   const compared = await compareSurely(lane, row)
   if (compared.failure) {
-    // The operator must see what keeps the round from going on.
+    // The operator must see what stops the round.
     await noteStatus(lane, row, compared)
     throw compared.failure
   }
@@ -148,7 +147,7 @@ async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemor
   return { looked, outlived, before, isHalted: wasHalted || before.halt !== null }
 }
 
-/** A reason to halt is found once more after the chain's id: another chain at the address may have given it. */
+/** Compares again after checking the chain's id: a reason to halt may come from another chain at the same URL. */
 async function compareSurely(lane: HeldLane, row: LaneRow): Promise<Findings> {
   const compared = await compareWithChain(lane, row)
   if (compared.halt === null) return compared
@@ -156,7 +155,7 @@ async function compareSurely(lane: HeldLane, row: LaneRow): Promise<Findings> {
   return await compareWithChain({ ...lane, used_nonces: await usedNonces(lane) }, row)
 }
 
-/** Adds what is in the way of outliving what was forgotten, which nothing else reports. */
+/** Adds what delays the end of a restored lane's pause, which nothing else reports. */
 function inTheWay(outlived: Findings, { notices: [first] }: Findings): Findings {
   if (outlived.pause === null || first === undefined) return outlived
   return { ...outlived, pause: `${outlived.pause}; in the way now: ${first}` }
@@ -166,7 +165,7 @@ async function fillBelow(lane: HeldLane, { lowest_open: lowest }: Looked): Promi
   return lowest ? await attempt(lane, lowest, () => fillHoles(lane, lowest)) : nothing
 }
 
-/** Whether the lane has nothing to report: it is not held up, and has its nonces. */
+/** Returns whether the lane has nothing to report: it is not held up, and has a next nonce. */
 function isWell({ status, reason, next_nonce, restored_at }: LaneRow): boolean {
   return (
     next_nonce !== null &&
@@ -222,7 +221,10 @@ function goneProviders({ chain_id, providers }: ConnectedChain): Findings {
   return { ...nothing, notices }
 }
 
-/** On another chain nonces would be wasted, and a call to an address without a contract succeeds and does nothing. */
+/**
+ * Requires the configured chain: on another one nonces would be wasted, and a call to an address without a
+ * contract succeeds and does nothing.
+ */
 async function requireRightChain({ chain, memory }: Lane): Promise<void> {
   if (memory.is_right_chain) return
   const { chain_id } = chain
@@ -245,13 +247,13 @@ async function requireDesk({ chain_id, config, generations, rpc }: ConnectedChai
     )
 }
 
-/** Halts the lane. What is on its way is still watched. */
+/** Halts the lane. Open transactions are still watched. */
 async function halt(lane: HeldLane, reason: string): Promise<void> {
   lane.context.log.error({ lane_id: lane.lease.lane_id, reason }, "the lane is halted")
   await inLane(lane, (turn) => haltLane(turn, lane.lease, reason))
 }
 
-/** Notes in the lane's row, for the operator, how this round went, if it differs from the one before. */
+/** Writes the outcome of this round to the lane's row, for the operator, if it differs from the last one. */
 async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: Findings): Promise<void> {
   const { lane_id } = lane.lease
   const status = pause === null ? "open" : "paused"
@@ -264,7 +266,7 @@ async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: F
   else lane.context.log.info({ lane_id }, "the lane gets on again")
 }
 
-/** What a paused lane lacks changes with the prices, block after block: other figures are no news for the log. */
+/** Masks numbers: what a paused lane lacks changes with the fees at every block, which is no news for the log. */
 function wordsOf(reason: string | null): string | null {
   return reason?.replaceAll(/\d[\d.]*/g, "0") ?? null
 }

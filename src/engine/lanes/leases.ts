@@ -5,10 +5,10 @@ import { type LaneRow, lanes } from "../../db/schema.ts"
 import type { Turn } from "../../db/turn.ts"
 import type { Signer } from "../chain/signers.ts"
 
-/** How long a silent holder keeps its lane. */
+/** How long a holder keeps its lane without renewing the lease. */
 export const leaseMilliseconds = 10_000
 
-/** The right to send for a lane, until it runs out or somebody else takes it over. */
+/** The right to send for a lane, until it expires or is taken over. */
 export type Lease = {
   readonly lane_id: string
   readonly owner: string
@@ -16,13 +16,13 @@ export type Lease = {
   readonly milliseconds: number
 }
 
-/** Who wants a lane. */
+/** A process that wants a lane. */
 export type Claimant = { readonly owner: string; readonly lease_milliseconds: number }
 
-/** What a claimant last saw of the holder, and since when by its own steady clock. */
+/** The holder's lease as a claimant last saw it, and since when, by the claimant's monotonic clock. */
 export type Rival = { readonly mark: string; readonly since_milliseconds: number }
 
-/** Creates the lane of a signer where it is missing. */
+/** Creates the lane of a signer, or updates the purpose of the one that exists. */
 export async function ensureLane(turn: Turn, chainId: number, signer: Signer): Promise<void> {
   const { lane_id: id, address, purpose } = signer
   await insertLane(turn.tx, { id, chain_id: chainId, address, purpose, created_at: turn.at })
@@ -38,8 +38,8 @@ const insertLane = query((db, lane: Given<NewLane>) =>
 )
 
 /**
- * Takes or renews a lane's lease; null while somebody else holds it. A holder loses it when its time has passed, or
- * when the claimant has seen it unrenewed for that long: machines' clocks differ.
+ * Takes or renews a lane's lease. Returns null while another process holds it. A holder loses it when it expires, or
+ * when the claimant has seen it unrenewed for as long, because the clocks of machines differ.
  */
 export async function takeLease(
   turn: Turn,
@@ -70,8 +70,8 @@ const changeHolder = query((db, { id, seen_epoch, owner, epoch, leased_until }: 
 )
 
 /**
- * Looks who holds a lane, without a database transaction. `mine`: my lease, while it is young. `rival`: somebody else's
- * valid lease, as it was first seen unrenewed. Neither: the lease must be taken or renewed.
+ * Reads who holds a lane, without a database transaction. `mine`: the claimant's own lease, while young. `rival`:
+ * another's valid lease, as first seen unrenewed. If both are null, the lease must be taken or renewed.
  */
 export async function sightLane(
   queries: Queries,
@@ -106,7 +106,10 @@ function isOver({ leased_until }: LaneRow, at: Date): boolean {
   return leased_until === null || leased_until < at
 }
 
-/** Young enough that a round starting now renews it in time. A lease from before the clock was set back is not. */
+/**
+ * Returns whether a round that starts now would renew the lease in time. False for a lease from
+ * before the clock was set back.
+ */
 function isYoung({ leased_until }: LaneRow, at: Date, milliseconds: number): boolean {
   const left = (leased_until?.getTime() ?? 0) - at.getTime()
   return left > (milliseconds * 2) / 3 && left <= milliseconds
@@ -116,15 +119,15 @@ function isSilent(lane: LaneRow, rival: Rival | undefined, milliseconds: number)
   return rival?.mark === markOf(lane) && performance.now() - rival.since_milliseconds > milliseconds
 }
 
-/** Changes with each renewal. */
+/** Returns a value that changes with each renewal. */
 function markOf({ lease_epoch, leased_until }: LaneRow): string {
   return `${lease_epoch} ${leased_until?.getTime()}`
 }
 
-/** A lease, with the lane's row at the time it was taken. */
+/** A lease, with the lane's row at the time when it was taken. */
 export type LeasedLane = { lease: Lease; row: LaneRow }
 
-/** Gives a lease back, so that the next holder need not wait. */
+/** Releases a lease, so that the next holder need not wait. */
 export async function releaseLease(turn: Turn, { lane_id, owner, epoch }: Lease): Promise<void> {
   await dropLease(turn.tx, { lane_id, owner, epoch })
 }
@@ -133,7 +136,7 @@ const dropLease = query((db, held: Given<Held>) =>
   db.update(lanes).set({ lease_owner: null, leased_until: null }).where(heldBy(held)),
 )
 
-/** The condition under which a holder may write for its lane. */
+/** Returns the condition under which a holder may write for its lane. */
 function heldBy(lease: Held | Given<Held>) {
   return and(
     eq(lanes.id, lease.lane_id),
@@ -160,7 +163,7 @@ export class LeaseLost extends Error {
   override name = "LeaseLost"
 }
 
-/** Sets the next nonce of a lane that has none: a new one, or one that a person told to ask the chain. */
+/** Sets the next nonce of a lane that has none: a new lane, or one that must take its nonces from the chain again. */
 export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx
@@ -170,8 +173,8 @@ export async function adoptNonce(turn: Turn, lease: Lease, nonce: number): Promi
 }
 
 /**
- * Notes that nothing forgotten by a restored back-up can be mined any more, unless a person restored one again
- * meanwhile.
+ * Records that nothing forgotten by a restored back-up can be mined any more, unless another
+ * back-up was restored in the meantime.
  */
 export async function noteOutlived(turn: Turn, lease: Lease, nextNonce: number): Promise<void> {
   await assertLease(turn, lease)
@@ -181,7 +184,7 @@ export async function noteOutlived(turn: Turn, lease: Lease, nextNonce: number):
     .where(and(heldBy(lease), eq(lanes.next_nonce, nextNonce)))
 }
 
-/** Remembers the newest block at the finality depth, which no reorganization may replace any more. */
+/** Stores the newest block at the finality depth, which no reorganization may replace. */
 export async function noteFinalBlock(turn: Turn, lease: Lease, { number, hash }: FinalBlock): Promise<void> {
   await assertLease(turn, lease)
   const { lane_id, owner, epoch } = lease
@@ -194,7 +197,7 @@ const setFinalBlock = query((db, { number, hash, ...held }: Given<Held & FinalBl
   db.update(lanes).set({ final_block_number: number, final_block_hash: hash }).where(heldBy(held)),
 )
 
-/** Takes the lane's next nonce, which is never given out again once something was signed for it. */
+/** Takes the lane's next nonce, which is never assigned again once something was signed for it. */
 export async function takeNonce(turn: Turn, lease: Lease): Promise<number> {
   await assertLease(turn, lease)
   const { lane_id, owner, epoch } = lease
@@ -211,13 +214,13 @@ const advanceNonce = query((db, held: Given<Held>) =>
     .returning({ next_nonce: lanes.next_nonce }),
 )
 
-/** Halts a lane until a person has looked at it; `reason` says what to do. */
+/** Halts a lane until an operator has looked at it; `reason` says what to do. */
 export async function haltLane(turn: Turn, lease: Lease, reason: string): Promise<void> {
   await assertLease(turn, lease)
   await turn.tx.update(lanes).set({ status: "halted", reason }).where(heldBy(lease))
 }
 
-/** Notes why a lane is held up, or that it is not. A halted lane stays halted. */
+/** Stores why a lane is held up, or that it is not. A halted lane stays halted. */
 export async function setLaneStatus(
   turn: Turn,
   lease: Lease,

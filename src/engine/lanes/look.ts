@@ -15,9 +15,9 @@ import {
   type WatchedTransaction,
 } from "./transactions.ts"
 
-/** What a round learnt about a lane's transactions. */
+/** What a round found out about a lane's transactions. */
 export type Looked = {
-  /** By nonce. A question that failed says nothing about its transaction, and stops no other. */
+  /** Ordered by nonce. A failed request says nothing about its transaction, and stops no other. */
   readonly seen: readonly Seen[]
   readonly lowest_open: WatchedTransaction | undefined
   readonly findings: Findings
@@ -28,10 +28,10 @@ export type Seen = { readonly transaction: WatchedTransaction; readonly mined: S
 /** Where a transaction is in the chain that the lane follows. */
 export type BlockPlace = { hash: string; block_number: number; block_hash: string }
 
-/** The same, with the receipt where finding it needed one. */
+/** A place, with the receipt if finding it needed one. */
 export type Sighting = { place: BlockPlace; receipt: TransactionReceipt | null }
 
-/** Asks the chain where all transactions are that are not final, and notes which are mined, lost or final now. */
+/** Finds out where all transactions are that are not final, and stores which are now mined, lost or final. */
 export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
   const { read } = lane.context.db
   const open = await openTransactions(read, lane.lease.lane_id)
@@ -45,7 +45,7 @@ export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
     else failures.push(failed(lane, transaction, place?.reason))
   }
   await noteMined(lane, seen)
-  // A transaction whose nonce is used without effect may wait for what is behind a hole.
+  // Skips used nonces: a transaction that lost its effect may itself wait for one behind a hole.
   const lowest_open = watched.find(
     ({ block_hash, nonce }) => block_hash === null && nonce >= lane.used_nonces,
   )
@@ -53,8 +53,8 @@ export async function lookAtTransactions(lane: HeldLane): Promise<Looked> {
 }
 
 /**
- * Transactions whose results were given and whose block was replaced or is not settled yet. Those that are deep enough
- * become final here.
+ * Returns transactions whose results were applied and whose block was replaced or is not settled yet. Makes
+ * those final that are deep enough.
  */
 async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   const { read } = lane.context.db
@@ -70,7 +70,7 @@ async function lostTransactions(lane: HeldLane): Promise<WatchedTransaction[]> {
   return lost
 }
 
-/** A new process has to ask for the block of each. */
+/** A new process has to read the block of each. */
 const settledAtOnce = 20
 
 async function isInPlace(lane: HeldLane, { block_number, block_hash }: SettledTransaction): Promise<boolean> {
@@ -94,7 +94,9 @@ async function noteMined(lane: HeldLane, seen: Seen[]): Promise<void> {
   for (const { transaction } of news) lane.checkpoint("mined", transaction.kind)
 }
 
-/** Where any of its attempts was mined, whatever pools answered to the others. Null proves nothing. */
+/**
+ * Finds the block in which any of the attempts was mined, whatever pools said about the others. Null proves nothing.
+ */
 async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promise<Sighting | null> {
   const { hash, block_number, block_hash } = transaction
   if (hash && block_hash !== null && block_number !== null) {
@@ -116,8 +118,8 @@ async function findPlace(lane: HeldLane, transaction: WatchedTransaction): Promi
 }
 
 /**
- * Where it is, in a block that is final by now, if its results were given before they were settled: nodes forget such
- * receipts. If its block was replaced since, it must be seen in another one, where it may have no effect.
+ * Finds a transaction whose results were applied but not settled in a block that is final by now: nodes prune its
+ * receipt. If its block was replaced, it must be found in another one, where it may have no effect.
  */
 async function finalPlace(
   lane: HeldLane,
@@ -131,14 +133,14 @@ async function finalPlace(
   return { place: { hash, block_number, block_hash: block.hash }, receipt: null }
 }
 
-/** Whether the chain that the lane follows has this block at that height. */
+/** Returns whether the chain that the lane follows has this block at this height. */
 export async function isCanonical(lane: HeldLane, blockNumber: number, blockHash: string): Promise<boolean> {
   if (blockNumber > Number(lane.head)) return false
   const { hash } = await lane.chain.headers.at(BigInt(blockNumber))
   return hash === blockHash
 }
 
-/** The receipt of one attempt, as the chain has it now; null proves nothing. */
+/** Reads the receipt of an attempt, as the chain has it now; null proves nothing. */
 export async function receiptOf(lane: HeldLane, hash: Hex): Promise<TransactionReceipt | null> {
   const found = await reach(() =>
     lane.chain.rpc.request({ method: "eth_getTransactionReceipt", params: [hash] }),
@@ -146,7 +148,7 @@ export async function receiptOf(lane: HeldLane, hash: Hex): Promise<TransactionR
   return found ? formatTransactionReceipt(found as RpcTransactionReceipt) : null
 }
 
-/** Where the transaction of a receipt is. */
+/** Returns where a receipt's transaction is. */
 export function placeOf(receipt: TransactionReceipt): BlockPlace {
   return {
     hash: receipt.transactionHash,

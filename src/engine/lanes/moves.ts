@@ -7,8 +7,8 @@ import { type HeldLane, inLane, type Lane } from "./held-lane.ts"
 import { assertLease, type Lease } from "./leases.ts"
 
 /**
- * The part of the waiting work that is this lane's, by the present keys. The rest moves to its own lane, as after keys
- * were added or swapped. What is on its way stays; where order matters, the other lane waits for it.
+ * Returns the waiting effects that belong to this lane under the present keys. Moves the others to their own lanes, as
+ * after keys were added or swapped. Open transactions stay; where order matters, the other lane waits for them.
  */
 export async function keepOwn(lane: HeldLane, waiting: Effect[]): Promise<Effect[]> {
   const { lane_id } = lane.lease
@@ -17,14 +17,14 @@ export async function keepOwn(lane: HeldLane, waiting: Effect[]): Promise<Effect
   return byLane.get(lane_id) ?? []
 }
 
-/** The lane that an effect belongs to, by the present keys. */
+/** Returns the lane that an effect belongs to under the present keys. */
 export function laneOf(chain: ConnectedChain, { input }: Effect): string {
   return "collection_id" in input
     ? chain.issuanceLaneId(input.collection_id)
     : chain.ownershipLaneId(input.unit_id)
 }
 
-/** Moves effects that have no transaction, and their collections, to another lane. */
+/** Moves effects without a transaction, and their collections, to another lane. */
 export async function moveTo(
   lane: Pick<Lane, "context">,
   lease: Lease,

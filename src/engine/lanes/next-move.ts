@@ -17,22 +17,22 @@ import { dearest, feesOf, gasOf, isSignedFor } from "./attempts.ts"
 
 /** What is known about a nonce that no block has used. */
 type OpenNonce = {
-  /** All attempts, the last one last; at least one. */
+  /** All attempts, in order of signing; at least one. */
   attempts: AttemptRow[]
-  /** Whether the nonce is to be used up by an empty transaction. */
+  /** Whether an empty transaction is to use up the nonce. */
   is_given_up: boolean
   /** The gas that the next attempt of the wanted kind needs. */
   gas: bigint
-  /** Whether a pool has held the last attempt so long that its price is too low for more than this moment. */
+  /** Whether a pool has held the last attempt so long that its fees are too low, and not just for the moment. */
   is_waiting_long: boolean
 }
 
-/** `keep`: a higher price is wanted, but the limits do not allow it. */
+/** `keep`: higher fees are wanted, but the limits do not allow them. */
 type Move = { do: "resend" | "keep"; attempt: AttemptRow } | { do: "offer"; fees: Fees }
 
 /**
- * What is sent next for a nonce: the same bytes, unless a node said in known words that they are too cheap, too dear or
- * have too little gas, or no block takes them at the present base fee.
+ * Decides what is sent next for a nonce: the same bytes, unless a node said in recognized words that they are too
+ * cheap, too expensive or have too little gas, or no block includes them at the present base fee.
  */
 export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits): Move {
   const { attempts, is_given_up, gas, is_waiting_long } = open
@@ -50,7 +50,7 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
     return { do: "offer", fees }
   }
 
-  // A cancel has to replace whatever may be in a pool, whether a pool said so or not.
+  // A cancel must replace whatever a pool may hold, whether or not a pool said so.
   if (!last) return offer(raised(dearest(attempts) as AttemptRow, limits), held)
   if (gasOf(last) !== gas) return offer(priced(limits), held ?? last)
   switch (last.last_outcome) {
@@ -60,11 +60,12 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
       return isWell ? { do: "resend", attempt: held } : offer(priced(within), inTurn(last, held))
     }
     case "underpriced": {
-      // A tenth more with each block comes to that in a minute or more, and to as many times the price.
+      // Raising by a tenth per block would take a minute or more to reach that tip, and
+      // multiply the whole price by as much.
       if (leastTip > feesOf(last).max_priority_fee_per_gas) return offer(priced(limits), last)
       const refused = dearest(attempts) as AttemptRow
-      // If the pool holds something of unknown price, it is not ours: it would know ours again, or this would have
-      // replaced it.
+      // A pool that holds something at an unknown price does not hold ours: it would recognize ours,
+      // or this would have replaced it.
       const isOurs = held && held.last_outcome !== "underpriced"
       const isUnknown = !isOurs || isReplacement(feesOf(held), feesOf(refused))
       return isUnknown
@@ -81,7 +82,7 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
   }
   const isTooCheap = last.last_outcome === "fee_too_low" || isPricedOut(feesOf(last), market)
   if (isTooCheap) {
-    // An earlier attempt may be minable now, and the pools may have forgotten it.
+    // An earlier attempt may be minable now, and the pools may have dropped it.
     const isOther = held !== undefined && held !== last && held.is_cancel === is_given_up
     const before = isOther && !isPricedOut(feesOf(held), market) ? held : undefined
     if (before && before.last_outcome !== "fee_too_low" && !is_waiting_long)
@@ -91,21 +92,24 @@ export function nextMove(open: OpenNonce, advised: FeeMarket, limits: FeeLimits)
   return is_waiting_long ? offer(raised(last, limits), last) : { do: "resend", attempt: last }
 }
 
-/** The least tip that nodes' pools take, as far as the limits allow it; 0 where none said so. */
+/** Returns the least tip that nodes' pools accept, as far as the limits allow it; 0 if no node named one. */
 function leastTipWithin({ max_priority_fee_per_gas }: FeeLimits, attempts: AttemptRow[]): bigint {
   const asked = attempts.map(({ last_error }) => leastTipIn(last_error ?? "") ?? 0n)
   return least(asked.reduce(most, 0n), max_priority_fee_per_gas)
 }
 
 /**
- * Of the attempt that a pool holds, which keeps the nonce in play, and the one that a node refused for now, which a
- * block would take: the one that was sent less often.
+ * Returns the attempt that was sent less often: of the one that a pool holds, which keeps the nonce in play, and the
+ * one that a node refuses for now, which a block would include.
  */
 function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
   return held && held.send_count < refused.send_count ? held : refused
 }
 
-/** What changes with each block is no reason to sign anew with each: whoever has no money may wait for days. */
+/**
+ * Returns whether fees fell by a tenth. Smaller changes, which come with each block, are no reason to sign again: an
+ * account may lack money for days.
+ */
 function isTenthLess(offered: Fees, { max_fee_per_gas }: Fees): boolean {
   return 10n * offered.max_fee_per_gas < 9n * max_fee_per_gas
 }

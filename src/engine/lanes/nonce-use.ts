@@ -6,19 +6,18 @@ import { reach } from "../chain/rpc.ts"
 import type { HeldLane } from "./held-lane.ts"
 import type { WatchedTransaction } from "./transactions.ts"
 
-/**
- * What used a transaction's nonce although no provider has a receipt of ours; `hash` is null where no node can tell.
- */
+/** What used a transaction's nonce although no provider has a receipt of ours; `hash` is null if no node can tell. */
 export type NonceUse = { hash: Hex | null; is_ours: boolean }
 
 /**
- * What used a transaction's nonce, where that is beyond doubt: at depth, according to every provider, and none has a
- * receipt of ours; else null. It may still be ours, as nodes behind one address do not all know the same.
+ * Returns what used a transaction's nonce, if that is beyond doubt: at the confirmation depth, according to
+ * every provider, and none has a receipt of ours. Otherwise null. It may still be ours, because nodes behind one
+ * URL do not all have the same data.
  */
 export async function findUse(lane: HeldLane, transaction: WatchedTransaction): Promise<NonceUse | null> {
   const use = await lookForUse(lane, transaction)
   if (use === null || use.is_ours) return use
-  // Another chain at the address may have told of it.
+  // Another chain at the same URL may have reported it.
   await requireOwnChain(lane.chain)
   return await lookForUse(lane, transaction)
 }
@@ -32,7 +31,8 @@ async function lookForUse(lane: HeldLane, transaction: WatchedTransaction): Prom
   const usedAtDepth = await reach(() => lane.chain.rpc.getTransactionCount({ address, blockNumber }))
   if (usedAtDepth <= nonce) return null
   const { askAll, voices } = lane.chain.providers
-  // A provider that is behind has no receipt either. Not every node knows counts of older blocks.
+  // A provider that is behind has no receipt either. The newest count is compared because
+  // not every node has older ones.
   const counts = await askAll({ method: "eth_getTransactionCount", params: [address, "latest"] })
   if (counts.length < voices() || counts.some((count) => Number(count) <= nonce)) return null
   for (const { hash } of attempts) {
@@ -45,7 +45,7 @@ async function lookForUse(lane: HeldLane, transaction: WatchedTransaction): Prom
   return user && { hash: user, is_ours: attempts.some(({ hash }) => hash === user) }
 }
 
-/** The block that used a nonce, at or before `latest`; null where no node knows counts that old. */
+/** Returns the block that used a nonce, at or before `latest`; null if no node has counts that old. */
 async function blockThatUsed(
   { chain, signer: { address } }: HeldLane,
   nonce: number,
@@ -54,11 +54,11 @@ async function blockThatUsed(
   const isUsedAt = async (blockNumber: bigint) =>
     blockNumber >= 0n && (await chain.rpc.getTransactionCount({ address, blockNumber })) > nonce
   const usedIn = await unlessForgotten(() => firstThatHolds(isUsedAt, latest))
-  // Block 0 has no transactions: this node has forgotten, and answers with its newest count.
+  // Block 0 has no transactions: this node has pruned the state and responds with its newest count.
   return usedIn === 0n ? null : usedIn
 }
 
-/** The transaction of a block that used a nonce; null where none did, as after the block was replaced. */
+/** Returns the transaction of a block that used a nonce; null if none did, as after the block was replaced. */
 async function userIn({ chain, signer }: HeldLane, nonce: number, blockNumber: bigint): Promise<Hex | null> {
   const { transactions } = await reach(() => chain.rpc.getBlock({ blockNumber, includeTransactions: true }))
   for (const transaction of transactions)
@@ -67,8 +67,8 @@ async function userIn({ chain, signer }: HeldLane, nonce: number, blockNumber: b
 }
 
 /**
- * Whether a transaction uses an account's nonce: as its sender, or by an EIP-7702 authorization that it carries. A
- * block may hold some with invalid signatures.
+ * Returns whether a transaction uses an account's nonce: as its sender, or through an EIP-7702 authorization in its
+ * list. Blocks may include authorizations with invalid signatures.
  */
 async function uses(transaction: Transaction, account: Address, nonce: number): Promise<boolean> {
   if (transaction.nonce === nonce && isAddressEqual(transaction.from, account)) return true
@@ -80,8 +80,8 @@ async function uses(transaction: Transaction, account: Address, nonce: number): 
 }
 
 /**
- * The first number from which something holds, as it does at `known`: searched backwards in doubling steps, then by
- * halves.
+ * Returns the first number from which `holds` is true, given that it is at `known`: searches backwards
+ * in doubling steps, then bisects.
  */
 async function firstThatHolds(holds: (number: bigint) => Promise<boolean>, known: bigint): Promise<bigint> {
   let high = known

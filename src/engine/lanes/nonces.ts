@@ -26,8 +26,8 @@ import { maxInFlight } from "./turns.ts"
 import { goOnWithoutNonce } from "./without-nonce.ts"
 
 /**
- * Compares what chain and database know of a signer's nonces and of final blocks. If they contradict each other, the
- * lane halts until a person tells it, by `operator retry`, to take its nonces from the chain again.
+ * Compares what the chain and the database know about a signer's nonces and about final blocks. If they contradict each
+ * other, the lane halts until an operator tells it, with `operator retry`, to take its nonces from the chain again.
  */
 export async function compareWithChain(lane: HeldLane, row: LaneRow): Promise<Findings> {
   if (row.next_nonce === null) {
@@ -59,7 +59,7 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
   const lost = await finalFrom(lane.context.db.read, lane_id, used)
   if (lost.length === 0) return nothing
   const had = used + lost.length
-  // A single provider that stopped long ago has lost as many, too.
+  // A single provider that stopped long ago lacks as many, too.
   const counts = await countsAt(lane, Math.max(...lost.map(({ block_number }) => block_number ?? 0)))
   if (counts.length > 0 && counts.every((count) => count >= had))
     return { ...nothing, failure: new ChainUnreachable(`a node of chain ${chain.chain_id} is behind`) }
@@ -70,9 +70,9 @@ async function compareNonces(lane: HeldLane, nextNonce: number): Promise<Finding
 }
 
 /**
- * How many of the signer's transactions each provider has up to a block: where blocks are final at once, a provider one
- * block behind would have fewer in its newest. Counts at the newest blocks where that state is forgotten, or where the
- * chain ends far below.
+ * Reads how many of the signer's transactions each provider has up to a block. Where blocks are final at once, the
+ * newest block of a provider that is one block behind would have fewer. Reads counts at the newest block if that state
+ * was pruned, or if the chain ends far below the block.
  */
 async function countsAt({ chain, signer, head }: HeldLane, blockNumber: number): Promise<number[]> {
   const count = (block: string) =>
@@ -84,9 +84,9 @@ async function countsAt({ chain, signer, head }: HeldLane, blockNumber: number):
 }
 
 /**
- * Takes the lane's nonces from the chain: at its first start, and when a person said so. What the chain lost is sent
- * again; what lost its nonce to somebody else gets a new one, even if its results were given before. After a restored
- * back-up, as many nonces are skipped as may have been on their way.
+ * Takes the lane's nonces from the chain: at its first start, and when an operator asked for it. Transactions that the
+ * chain lost are sent again; those that lost their nonce to someone else get a new one, even if their results were
+ * applied before. After a restored back-up, as many nonces are skipped as may have been in flight.
  */
 async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
   const { lane_id } = lane.signer
@@ -116,14 +116,14 @@ async function adopt(lane: HeldLane, { restored_at }: LaneRow): Promise<void> {
   })
 }
 
-/** The nonce after those that each pool holds; none where no provider counts its pool. */
+/** Returns the nonce after those in each provider's pool; empty if no provider counts its pool. */
 export async function pendingNonces({ chain, signer }: HeldLane): Promise<number[]> {
   const question = { method: "eth_getTransactionCount", params: [signer.address, "pending"] }
   const counts = await reach(() => unlessUnknown(chain.providers.askAll(question), () => []))
   return counts.map(Number)
 }
 
-/** Transactions that are not final and in no block, whose nonce somebody else used. */
+/** Returns transactions that are not final and in no block, and whose nonce someone else used. */
 async function usedByOthers(lane: HeldLane): Promise<WatchedTransaction[]> {
   const { read } = lane.context.db
   const { lane_id } = lane.signer
@@ -137,7 +137,7 @@ async function usedByOthers(lane: HeldLane): Promise<WatchedTransaction[]> {
   return used
 }
 
-/** Of transactions whose results were given, those that achieved something; others reverted or were cancelled. */
+/** Returns the ids of those transactions that achieved something; the others reverted or were cancelled. */
 async function whichAchieved(queries: Queries, given: TransactionRow[]): Promise<Set<string>> {
   const achieved = new Set<string>()
   for (const { id } of given)

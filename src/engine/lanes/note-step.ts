@@ -2,7 +2,7 @@ import type { TransactionRow } from "../../db/schema.ts"
 import type { Context } from "../../platform/context.ts"
 import type { Effect } from "../jobs/job.ts"
 
-/** Notes in the log and in a span what became of a transaction, and which requests asked for it. */
+/** Records what became of a transaction, and which requests asked for it, in the log and as a span. */
 export function noteStep(
   context: Context,
   step: { name: "allocate" | "confirm"; since: number; outcome: string },
@@ -14,7 +14,7 @@ export function noteStep(
   noteSpan(context, `${kind}.${step.name}`, step.since, { ...fields, outcome: step.outcome })
 }
 
-/** A span only, since the same bytes may be sent often. */
+/** Records a send as a span only, because the same bytes may be sent often. */
 export function traceSend(
   context: Context,
   since: number,
@@ -24,7 +24,7 @@ export function traceSend(
   noteSpan(context, `${kind}.send`, since, { lane_id, transaction_id: id, kind, nonce, outcome })
 }
 
-/** Notes what a chain's blocks said of an authorization. */
+/** Records what a chain's blocks said about an authorization. */
 export function noteSettled(
   context: Context,
   since: number,

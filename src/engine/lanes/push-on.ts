@@ -19,7 +19,7 @@ import { isGivenUp, updateTransaction, type WatchedTransaction } from "./transac
 /** Blocks without a receipt after which the same bytes are sent again. */
 const resendBlocks = 2
 
-/** Sends what is in no block: for the first time, again, or at another price. */
+/** Sends what is in no block: for the first time, again, or at other fees. */
 export async function pushOnTransactions(lane: HeldLane, { seen, lowest_open }: Looked): Promise<Findings> {
   const found: Findings[] = []
   const gap = gapBelow(seen.filter(({ mined }) => mined === null).map(({ transaction }) => transaction))
@@ -46,13 +46,18 @@ async function sendNew(lane: HeldLane, transaction: WatchedTransaction): Promise
   )
 }
 
-/** The highest nonce that a pool refused because an earlier one is missing: all below it are sent again at once. */
+/**
+ * Returns the highest nonce that a pool refused because an earlier one is missing: all below it are sent again at once.
+ */
 function gapBelow(unmined: WatchedTransaction[]): number {
   const early = unmined.filter(({ attempts }) => attempts.at(-1)?.last_outcome === "nonce_high")
   return Math.max(-1, ...early.map(({ nonce }) => nonce))
 }
 
-/** A reorganization threw it out. Results that were given stand, and the same bytes bring it back. */
+/**
+ * Marks a transaction that a reorganization removed as in no block. Applied results stand,
+ * and the same bytes bring it back.
+ */
 async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
   if (transaction.block_hash === null) return transaction
   const { nonce, hash, block_number } = transaction
@@ -68,7 +73,7 @@ async function takeOutOfBlock(lane: HeldLane, transaction: WatchedTransaction): 
 
 type Place = { is_lowest: boolean; is_missed: boolean }
 
-/** Sends a transaction that is not mined: the same bytes again, or others where those cannot be mined. */
+/** Sends a transaction that is not mined: the same bytes again, or others if those cannot be mined. */
 async function pushOn(
   lane: HeldLane,
   transaction: WatchedTransaction,
@@ -100,14 +105,14 @@ async function pushOn(
     const lack = await lackOf(lane, last, costOf(gas, move.fees))
     return lack ?? (await sendOffer(lane, planned, { kind, gas, fees: move.fees }))
   }
-  // Where the limits allow no more, the bytes that are out stay in play, and a person is told.
+  // Where the limits allow no more, the bytes already sent stay in play, and an operator is told.
   const capped = move.do === "keep" ? atHighestFee(transaction) : nothing
   if (!isDue) return capped
   const lack = await lackOf(lane, last, costOf(gasOf(move.attempt), feesOf(move.attempt)))
   return join(capped, lack ?? (await sendAttempt(lane, transaction, move.attempt)))
 }
 
-/** What only the missing key could do: cancel, or raise the price. What comes after it waits. */
+/** Reports what only the missing key could do: cancel, or raise the fees. Later nonces wait for it. */
 async function needOfKey(lane: HeldLane, transaction: WatchedTransaction): Promise<Findings> {
   if (!isGivenUp(transaction) || lastWanted(transaction)) return await tooCheapForGood(lane, transaction)
   return noticed(
@@ -130,7 +135,7 @@ function lastWanted(transaction: WatchedTransaction): AttemptRow | undefined {
   return transaction.attempts.findLast(({ is_cancel }) => is_cancel === isGivenUp(transaction))
 }
 
-/** What only uses up a nonce is cheap, and others wait for it. */
+/** Doubles the highest fee for what only uses up a nonce: it is cheap, and others wait for it. */
 function limitsFor({ limits }: HeldLane, transaction: WatchedTransaction): FeeLimits {
   if (!onlyUsesUp(transaction)) return limits
   return { ...limits, max_fee_per_gas: 2n * limits.max_fee_per_gas }
@@ -141,8 +146,8 @@ function onlyUsesUp(transaction: WatchedTransaction): boolean {
 }
 
 /**
- * The gas of an empty transaction; twice the last one's where a node found that too low, which the estimate may not
- * know.
+ * Returns the gas of an empty transaction; twice the last one's if a node found that too low,
+ * which an estimate may not show.
  */
 async function gasToGiveUp(lane: HeldLane, last: AttemptRow | undefined): Promise<bigint> {
   if (!last) return await emptyGas(lane)
@@ -151,8 +156,8 @@ async function gasToGiveUp(lane: HeldLane, last: AttemptRow | undefined): Promis
 }
 
 /**
- * Where a node found the gas limit too low, as after costs outside the call have risen, the same content gets what it
- * needs now; twice as much where that is unknown, because what precedes it is not mined yet.
+ * Raises the gas limit if a node found it too low, as after costs outside the call have risen: to what the content
+ * needs now, or to twice as much if that is unknown because what precedes it is not mined yet.
  */
 async function withEnoughGas(lane: HeldLane, transaction: WatchedTransaction): Promise<WatchedTransaction> {
   const last = transaction.attempts.findLast(({ is_cancel }) => !is_cancel)
@@ -166,7 +171,7 @@ async function withEnoughGas(lane: HeldLane, transaction: WatchedTransaction): P
   return { ...transaction, gas }
 }
 
-/** Why it is not sent: a node said that it cannot be paid for, and the account has no more now. */
+/** Returns why it is not sent: a node said that the account cannot pay, and it has no more money now. */
 async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint): Promise<Findings | null> {
   if (last?.last_outcome !== "no_funds") return null
   const { address } = lane.signer
@@ -176,7 +181,7 @@ async function lackOf(lane: HeldLane, last: AttemptRow | undefined, cost: bigint
   return { ...nothing, pause }
 }
 
-/** It is mined, and its receipt comes once a provider knows that block. */
+/** Reports that it is mined and that no provider has its receipt yet. */
 export function withoutReceipt(
   { nonce, kind }: WatchedTransaction,
   { hash }: { hash: string | null },
@@ -193,7 +198,7 @@ async function usedByOther(
 ): Promise<Findings> {
   const { chain, signer, lease } = lane
   if (kind === useUpNonce) {
-    // What it was to replace was mined after all.
+    // The transaction that it was to replace was mined after all.
     await inLane(lane, (turn) => updateTransaction(turn, lease, id, { status: "final", ...nowhere }))
     return nothing
   }

@@ -7,8 +7,8 @@ import { isSentBefore } from "../jobs/sent-before.ts"
 import type { HeldLane } from "./held-lane.ts"
 
 /**
- * Whether what a contract refuses now is refused for good: at the confirmation depth, too, and no bytes that make this
- * call are out, which a reorganization may put where they succeed.
+ * Returns whether a call that a contract refuses now is refused for good: at the confirmation depth, too, and with no
+ * bytes sent that make this call, which a reorganization may move to where they succeed.
  */
 export async function isRefusedAtDepth(lane: HeldLane, job: Job, call: ContractCall): Promise<boolean> {
   if (await isSentBefore(lane.context.db.read, lane.chain.chain_id, call)) return false
@@ -16,13 +16,16 @@ export async function isRefusedAtDepth(lane: HeldLane, job: Job, call: ContractC
   try {
     return await isRefusedAt(lane, job, call, confirmed)
   } catch (error) {
-    // A node that is behind or knows no older state: it is tried again, and holds up nothing else.
+    // A node is behind or cannot read older state: the call is tried again later, and holds up nothing else.
     if (error instanceof ChainUnreachable) return false
     throw error
   }
 }
 
-/** Whether a contract refuses a call for good at a block. A node that has forgotten so old a state counts as no. */
+/**
+ * Returns whether a contract refuses a call for good at a block. True if the node has pruned the state: nothing then
+ * contradicts the refusal at the newest block.
+ */
 export async function isRefusedAt(
   { chain, signer }: HeldLane,
   job: Job,

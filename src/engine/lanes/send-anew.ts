@@ -13,9 +13,9 @@ import { updateTransaction, type WatchedTransaction } from "./transactions.ts"
 import { goOnWithoutNonce } from "./without-nonce.ts"
 
 /**
- * After a reorganization it was mined without effect, because what it builds on came back later, or its cancel was
- * mined instead. The same content is sent with a new nonce as soon as it can succeed. If somebody else came first on
- * the new fork, it never can; it ends once that is final.
+ * Handles a transaction that after a reorganization was mined without effect, because what it builds on came back
+ * later, or whose cancel was mined instead. The same content is sent with a new nonce as soon as it can succeed. If
+ * someone else came first on the new fork, it never can, and it ends once that is final.
  */
 export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: BlockPlace): Promise<Findings> {
   const { transaction, effects } = mined
@@ -37,7 +37,7 @@ export async function sendAnew(lane: HeldLane, mined: WatchedMined, place: Block
   return nothing
 }
 
-/** What prevents it may yet pass. */
+/** Reports a transaction that cannot succeed now but may later. */
 export function waitsUntil({ transaction: { nonce, kind } }: Mined, change: string): Findings {
   return noticed(
     `nonce ${nonce} (${kind}) had succeeded and has no effect after a reorganization; it is sent anew when ${change}`,
@@ -72,7 +72,10 @@ async function giveUp(
   tellLost(lane, mined, { actor_ids: mined.effects.map(({ actor_id }) => actor_id), reason })
 }
 
-/** What was reported stays, as nobody is told twice how something ended. The operator hears that the chain differs. */
+/**
+ * Logs for the operator that the chain differs from what was reported. The reported result stands, because an
+ * outcome is never reported twice.
+ */
 export function tellLost(
   { context, lease }: HeldLane,
   { transaction: { kind, nonce } }: Mined,
@@ -85,8 +88,8 @@ export function tellLost(
 }
 
 /**
- * Its nonce is used and nothing achieved. The same content goes out with a new nonce and today's fees, unless its job
- * plans it anew: should a reorganization bring the old bytes back, they achieve what is asked and nothing else.
+ * Moves the content of a transaction whose nonce was used without effect to a new nonce, at current fees, unless its
+ * job plans it anew. Should a reorganization bring the old bytes back, they achieve what is wanted and nothing else.
  */
 export async function moveContent(
   lane: HeldLane,

@@ -52,7 +52,7 @@ import {
 
 /**
  * Turns waiting effects into transactions, organizations taking turns, while the pool has room and the money lasts, for
- * about a quarter of a block's time.
+ * about a quarter of a block time.
  */
 export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
   const found: Findings[] = []
@@ -60,19 +60,19 @@ export async function sendWaitingEffects(lane: HeldLane): Promise<Findings> {
     for await (const each of sendOneByOne(lane)) found.push(each)
   } catch (error) {
     if (!(error instanceof ChainUnreachable)) throw error
-    // Earlier findings count all the same.
+    // The earlier findings still count.
     const notice = `nothing new can be sent on chain ${lane.chain.chain_id}: ${error.message}`
     found.push({ ...noticed(notice), failure: error })
   }
   return join(...found)
 }
 
-/** Yields the findings of each transaction; the last may say why there are no more. */
+/** Yields the findings of each transaction; the last may say why no more are sent. */
 async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   const open = await openTransactions(lane.context.db.read, lane.lease.lane_id)
   const inFlight = open.filter(isInFlight)
   if (inFlight.length >= maxInFlight) return
-  // After that the next round comes, which gives the results of what was mined meanwhile.
+  // Then the next round starts, which applies the results of what was mined in the meantime.
   const deadline = performance.now() + spellMilliseconds(lane.chain.config)
   const passed = new Set<string>()
   const ownWork = async () => await keepOwn(lane, await waitingWork(lane))
@@ -108,7 +108,7 @@ async function* sendOneByOne(lane: HeldLane): AsyncGenerator<Findings> {
   }
 }
 
-/** After so many transactions it looks for new work: planning and sending a whole window takes time. */
+/** New work is read after this many transactions, because planning and sending a whole window takes time. */
 const lookUpAfter = 4
 
 function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: bigint): string {
@@ -118,10 +118,10 @@ function lackOf({ signer, chain: { config } }: HeldLane, lack: bigint, cost: big
 
 type Planned = { taken: Set<string>; call: Call | null; pause: string | null }
 
-/** The contracts that transactions on their way call, by this lane and by others. */
+/** The contracts that open transactions call, by this lane and by others. */
 type Busy = { here: Set<string>; elsewhere: Set<string> }
 
-/** Plans what comes next. An effect that cannot be planned is put off, so that it stops nobody else. */
+/** Plans the next call. An effect that cannot be planned is put off, so that it stops no other. */
 async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: Busy): Promise<Planned> {
   const [first] = sameKind
   const job = jobFor(lane.jobs, first.src)
@@ -131,7 +131,7 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
     if (call.do === "wait") return { ...none, taken: idsOf(call.effects) }
     if (call.do === "write") {
       const written = await writeDown(lane, call)
-      // The write alone may not be enough to plan a call: the round goes on without this line.
+      // A write that closed nothing may not make a call possible, so the round goes on without this line.
       return written.length === 0 ? none : { ...none, taken: idsOf(written) }
     }
     // Work that keeps an order uses one lane at a time.
@@ -153,17 +153,20 @@ async function planNext(lane: HeldLane, sameKind: [Effect, ...Effect[]], busy: B
   }
 }
 
-/** The gas that every call takes, whatever it does. */
+/** The gas of a batch call that does not depend on its members. */
 const fixedGas = 50_000n
 
-/** The next plan. A batch that would cost more than one transaction may is planned again with fewer members. */
+/**
+ * Returns the next plan. A batch that would exceed the cost limit of one transaction is
+ * planned again with fewer members.
+ */
 async function planWithin(lane: HeldLane, job: Job, waiting: [Effect, ...Effect[]]) {
   const { chain, context, limits } = lane
   const plan = await job.plan(chain, context.db.read, waiting)
   if (plan.do !== "call" || plan.members.length < 2) return plan
   const { members } = plan
   const each = most((plan.gas - fixedGas) / BigInt(members.length), 1n)
-  // The price it needs, whatever the whole batch then costs.
+  // Zero gas lifts the cost limit: these are the fees it needs, whatever the whole batch would cost.
   const wanted = firstFees(0n, await lane.market(), limits)
   const size = batchSize(members.length, { fixed: fixedGas, each }, wanted, limits)
   if (size >= members.length) return plan
@@ -171,7 +174,7 @@ async function planWithin(lane: HeldLane, job: Job, waiting: [Effect, ...Effect[
   return first ? await job.plan(chain, context.db.read, [first, ...others]) : plan
 }
 
-/** The first effect, with those that must stay in order behind it. */
+/** Returns the first effect and those that must stay in order behind it. */
 function sameLine(job: Job, waiting: [Effect, ...Effect[]]): Effect[] {
   const [first] = waiting
   const line = job.lineOf?.(first)
@@ -194,8 +197,8 @@ function idsOf(members: Effect[]): Set<string> {
 type RefusedKey = { because: string; is_by_ours: boolean }
 
 /**
- * Why the key may not make the call; null where it may. A factory that CHAINS no longer names holds up only its own
- * collections.
+ * Returns why the key may not make the call; null if it may. A factory that CHAINS no longer names
+ * holds up only its own collections.
  */
 async function refusedKey(
   { chain, signer }: HeldLane,
@@ -215,18 +218,18 @@ async function refusedKey(
   }
 }
 
-/** Tries the call before it takes a nonce: returns the gas it needs, or how it reverts. */
+/** Simulates the call before it takes a nonce. Returns the gas limit, or how the call reverts. */
 async function simulate(lane: HeldLane, call: Call, busy: Set<string>): Promise<bigint | CallReverted> {
-  // The outcome of a call to the same contract that is on its way is not known yet.
+  // The outcome of an open call to the same contract is not known yet.
   if (callsIn(call).some(({ to }) => busy.has(to))) return call.gas
   const estimate = await tryCall(lane.chain, lane.signer.address, call)
   return estimate instanceof CallReverted ? estimate : gasFor(estimate)
 }
 
 /**
- * Puts off a call that reverts. If it still reverts after as many blocks as confirm one, and neither waiting nor
- * another node can help, its effects fail, unless an earlier transaction did the work, which counts once it is final.
- * Everything else waits, and shows in `stuck`.
+ * Puts off a call that reverts. Its effects fail if it still reverts after as many attempts as the confirmation depth,
+ * and neither waiting nor another node can help, unless an earlier transaction did the work, which counts once it is
+ * final. Otherwise they wait, and show in `stuck`.
  */
 async function putOffReverted(
   lane: HeldLane,
@@ -243,7 +246,7 @@ async function putOffReverted(
     for (const effect of tried) {
       if (await job.mayPass?.(read, effect, error.reason)) continue
       const earlier = await job.earlier?.(lane.chain, read, effect)
-      // No lane watches that transaction: if it were undone, nobody would do it again.
+      // No lane watches that transaction: if it were undone, nothing would do its work again.
       if (earlier && !(await isFinal(lane, earlier))) continue
       results.set(effect, earlier ? { output: earlier.output } : { error: refusal })
     }
@@ -275,7 +278,7 @@ async function putOff(turn: Turn, effect: Effect, because: string, milliseconds:
     .where(eq(effects.id, effect.id))
 }
 
-/** Something is wrong with the effect itself, or with our code: it waits longer each time, and shows in `stuck`. */
+/** Puts off an effect that is broken, or hits a bug: it waits longer each time, and shows in `stuck`. */
 async function putOffBroken(lane: HeldLane, effect: Effect, error: unknown): Promise<void> {
   const { error: failure } = loggable(error)
   lane.context.log.error({ effect_id: effect.id, src: effect.src, error: failure }, "it cannot be planned")

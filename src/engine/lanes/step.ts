@@ -1,6 +1,6 @@
 /**
- * The steps between which a lane, a watch or a delivery may die. Each is passed after its action and before anything
- * that follows from it, with the kind of work.
+ * The points at which a lane, a watch or a delivery may die in fault tests. Each is passed after its action and before
+ * anything that follows from it.
  */
 export type Step =
   | "allocate"
@@ -24,5 +24,5 @@ export type Step =
   | "webhook.sent"
   | "webhook.recorded"
 
-/** Called at every step. Only fault tests do something here: the process dies. */
+/** Called at every step with the kind of work. Does something only in fault tests, where the process dies. */
 export type Checkpoint = (step: Step, kind: string) => void

@@ -18,7 +18,7 @@ import { type Effect, effectsIn, useUpNonce } from "../jobs/job.ts"
 import { type AttemptKind, byNumber, dearest, feeColumns, kindColumns } from "./attempts.ts"
 import { assertLease, type Lease, takeNonce } from "./leases.ts"
 
-/** A transaction with every attempt ever signed for its nonce, the last one last. */
+/** A transaction with every attempt ever signed for its nonce, in order of signing. */
 export type WatchedTransaction = TransactionRow & { attempts: AttemptRow[] }
 
 type NewTransaction = {
@@ -28,13 +28,13 @@ type NewTransaction = {
   data: Hex
   gas: bigint
   fees: Fees
-  /** The open effects that this transaction achieves, in order. */
+  /** The open effects that this transaction performs, in order. */
   effect_ids: string[]
 }
 
 /**
  * Freezes a transaction's content together with the lane's next nonce, and binds the effects to it. Throws `LeaseLost`,
- * or an error where one of the effects is no longer open and unbound.
+ * or an error if one of the effects is no longer open and unbound.
  */
 export async function allocateTransaction(turn: Turn, lease: Lease, wanted: NewTransaction): Promise<string> {
   const { kind, chain_id, to, data: call } = wanted
@@ -55,8 +55,8 @@ const bindEffects = query((db, { ids, transaction_id }: Given<{ ids: string[]; t
 )
 
 /**
- * An empty transaction for a nonce that was never given out here, or in place of one that lost its nonce to somebody
- * else and whose effects have moved on: older bytes of it are still watched. Throws `LeaseLost`.
+ * Allocates an empty transaction for a nonce that this lane never assigned, or in place of a transaction that lost its
+ * nonce to someone else and whose effects have moved on; its older bytes are still watched. Throws `LeaseLost`.
  */
 export async function allocateFiller(
   turn: Turn,
@@ -78,7 +78,7 @@ type Content = Pick<
   "kind" | "chain_id" | "to" | "call" | "gas" | "max_fee_per_gas" | "max_priority_fee_per_gas"
 >
 
-/** Stores what is to be signed for a nonce, and returns its id. */
+/** Stores what is to be signed for a nonce. Returns its id. */
 async function insertAllocated(turn: Turn, lease: Lease, nonce: number, content: Content): Promise<string> {
   const row = allocated(turn, lease, nonce, content)
   await insertTransaction(turn.tx, row)
@@ -98,7 +98,7 @@ function priceOf({ gas, fees }: Pick<NewTransaction, "gas" | "fees">) {
   return { gas: Number(gas), ...feeColumns(fees) }
 }
 
-/** Stores the signed bytes and their hash before every broadcast. The stored row is what is sent. */
+/** Stores the signed bytes and their hash, before every broadcast. Returns the stored row, which is what is sent. */
 export async function storeAttempt(
   turn: Turn,
   lease: Lease,
@@ -138,7 +138,7 @@ const attemptOfHash = query((db, { hash }: Given<{ hash: string }>) =>
   db.select().from(transactionAttempts).where(eq(transactionAttempts.hash, hash)),
 )
 
-/** The transactions of a lane whose results are not known yet, by nonce, with their attempts. */
+/** Returns the transactions of a lane whose results are not known yet, by nonce, with their attempts. */
 export async function openTransactions(queries: Queries, laneId: string): Promise<WatchedTransaction[]> {
   return await withAttempts(queries, await openOfLane(queries, { lane_id: laneId }))
 }
@@ -151,15 +151,15 @@ const openOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
     .orderBy(asc(transactions.nonce)),
 )
 
-/** Worded as the index `transactions_watched` is: otherwise SQLite would read all that a lane has ever sent. */
+/** Phrased like the index `transactions_watched`; otherwise SQLite would read everything that a lane has ever sent. */
 function isWatched(laneId: SQL) {
   return and(eq(transactions.lane_id, laneId), ne(transactions.status, "final"))
 }
 
-/** Where a transaction was when its results were given. */
+/** Where a transaction was when its results were applied. */
 export type SettledTransaction = Pick<TransactionRow, "id" | "nonce" | "block_number" | "block_hash">
 
-/** The transactions of a lane whose results were given and that are not final, by nonce. */
+/** Returns the transactions of a lane whose results were applied and that are not final, by nonce. */
 export async function settledTransactions(queries: Queries, laneId: string): Promise<SettledTransaction[]> {
   return await settledOfLane(queries, { lane_id: laneId })
 }
@@ -173,7 +173,7 @@ const settledOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) => {
     .orderBy(asc(nonce))
 })
 
-/** Ends the watch over transactions. */
+/** Stops watching transactions by making them final. Throws `LeaseLost`. */
 export async function finalizeTransactions(turn: Turn, lease: Lease, ids: string[]): Promise<void> {
   await assertLease(turn, lease)
   await noteFinal(turn.tx, { ids, updated_at: turn.at })
@@ -183,7 +183,7 @@ const noteFinal = query((db, { ids, updated_at }: Given<{ ids: string[]; updated
   db.update(transactions).set({ status: "final", updated_at }).where(inArray(transactions.id, ids)),
 )
 
-/** Throws where there is none: whoever asks has its id from another row. */
+/** Throws if there is none, because callers have the id from another row. */
 export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
   const [transaction] = await withAttempts(queries, await transactionOfId(queries, { id }))
   if (!transaction) throw new Error(`there is no transaction ${id}`)
@@ -208,12 +208,12 @@ const attemptsOf = query((db, { transaction_ids }: Given<{ transaction_ids: stri
   db.select().from(transactionAttempts).where(inArray(transactionAttempts.transaction_id, transaction_ids)),
 )
 
-/** Not mined yet: it holds a place in the pool. */
+/** Returns whether a transaction is not mined yet and so takes up room in the pool. */
 export function isInFlight({ status }: TransactionRow): boolean {
   return status === "allocated" || status === "signed" || status === "sent"
 }
 
-/** What the transactions may still cost at the most, by the dearest attempt of each. */
+/** Returns the most that transactions may still cost, by the most expensive attempt of each. */
 export function reservedWei(inFlight: WatchedTransaction[]): bigint {
   return inFlight.reduce((sum, { gas, max_fee_per_gas, attempts }) => {
     const highest = dearest(attempts)?.max_fee_per_gas ?? max_fee_per_gas
@@ -221,7 +221,7 @@ export function reservedWei(inFlight: WatchedTransaction[]): bigint {
   }, 0n)
 }
 
-/** The effects of a transaction, in the order they were asked for. */
+/** Returns the effects of a transaction, in the order in which they were requested. */
 export async function effectsOf(queries: Queries, transactionId: string): Promise<Effect[]> {
   return effectsIn(await effectsOfTransaction(queries, { transaction_id: transactionId }))
 }
@@ -230,7 +230,7 @@ const effectsOfTransaction = query((db, { transaction_id }: Given<{ transaction_
   db.select().from(effects).where(eq(effects.transaction_id, transaction_id)).orderBy(asc(effects.id)),
 )
 
-/** Lets an effect wait for another transaction. */
+/** Unbinds an effect, so that it waits for another transaction. */
 export async function releaseEffect(
   turn: Turn,
   { id, attempts }: Pick<EffectRow, "id" | "attempts">,
@@ -258,8 +258,8 @@ const changeTransaction = query(
 )
 
 /**
- * Gives a transaction's content and effects the lane's next nonce. Should the old bytes ever come back, the contracts
- * make them harmless.
+ * Moves a transaction's content and effects to the lane's next nonce. Should the old bytes ever come back,
+ * the contracts make them harmless.
  */
 export async function displaceTransaction(
   turn: Turn,
@@ -274,7 +274,7 @@ export async function displaceTransaction(
   await updateTransaction(turn, lease, transaction.id, old)
 }
 
-/** Final transactions from a nonce on: none, unless the chain lost what it never should. */
+/** Returns final transactions from a nonce on: none, unless the chain lost what it never should. */
 export async function finalFrom(queries: Queries, laneId: string, nonce: number): Promise<TransactionRow[]> {
   return await finalOfLane(queries, { lane_id: laneId, nonce })
 }
@@ -294,7 +294,7 @@ const finalOfLane = query((db, { lane_id, nonce }: Given<{ lane_id: string; nonc
     .orderBy(asc(transactions.nonce)),
 )
 
-/** The nonce after the highest one a lane ever gave out; 0 when there is none. */
+/** Returns the nonce after the highest one that a lane ever assigned; 0 if there is none. */
 export async function nonceAfterLast(queries: Queries, laneId: string): Promise<number> {
   const [last] = await queries
     .select({ nonce: max(transactions.nonce) })
@@ -303,7 +303,7 @@ export async function nonceAfterLast(queries: Queries, laneId: string): Promise<
   return last?.nonce == null ? 0 : last.nonce + 1
 }
 
-/** Notes what the pools said to an attempt, and the block at which one first had it. */
+/** Stores what the pools said about an attempt, and the block at which a pool first had it. */
 export async function noteSend(
   turn: Turn,
   lease: Lease,
@@ -327,19 +327,19 @@ const changeAttempt = query((db, { hash, ...sent }: Given<Sent>) =>
   db.update(transactionAttempts).set(sent).where(eq(transactionAttempts.hash, hash)),
 )
 
-/** Whether a person gave up a transaction's nonce. Results, once given, stand in spite of that. */
+/** Returns whether an operator gave up a transaction's nonce. Results that were applied stand in spite of that. */
 export function isGivenUp({ cancel_requested_at, status }: TransactionRow): boolean {
   return cancel_requested_at !== null && status !== "confirmed"
 }
 
-/** Whether a block holds a transaction's cancel, so that its work is still to be done. */
+/** Returns whether the transaction's cancel is the one with this hash, so that its work is still to be done. */
 export function isCancelled({ kind, attempts }: WatchedTransaction, hash: string): boolean {
   return kind !== useUpNonce && attempts.some((attempt) => attempt.hash === hash && attempt.is_cancel)
 }
 
 /**
- * Asks the lane to use up a transaction's nonce with an empty one. Null unless its bytes are out, no block has them,
- * and somebody waits for its results. The chain decides which of the two is mined.
+ * Asks the lane to use up a transaction's nonce with an empty transaction; the chain decides which of the two is mined.
+ * Returns null unless bytes were signed, no block has them, and an effect waits for the results.
  */
 export async function requestCancel(turn: Turn, transactionId: string): Promise<TransactionRow | null> {
   const open = turn.tx

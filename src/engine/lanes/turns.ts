@@ -11,18 +11,18 @@ import { type Effect, effectsIn, jobFor } from "../jobs/job.ts"
 import type { HeldLane } from "./held-lane.ts"
 import type { WatchedTransaction } from "./transactions.ts"
 
-/** Sixteen transactions of one sender are what public pools promise to hold. */
+/** Public pools guarantee to hold sixteen transactions of one sender. */
 export const maxInFlight = 16
 /**
- * How many one organization may hold while another waits, counting batches and counter work apart; and how many by
- * batches while nobody else waits, so that a newcomer finds room.
+ * How many of the window one organization may hold while others wait, counting batches and counter work separately; and
+ * how many batches may hold while no one else waits, so that a newcomer finds room.
  */
 const maxBesideOthers = maxInFlight / 4
 const maxAlone = maxInFlight - maxBesideOthers
 
 /**
- * How long a round gives results, or sends new work, before it looks at the rest: a quarter of a block's time, or where
- * blocks are fast, as long as some answers of a provider take.
+ * Returns how long a round applies results, or sends new work, before it turns to the rest: a quarter of a block time
+ * or, where blocks are fast, the time of a few requests.
  */
 export function spellMilliseconds({ block_time_seconds }: Pick<ChainConfig, "block_time_seconds">): number {
   return Math.max(block_time_seconds * 250, leastSpellMilliseconds)
@@ -30,7 +30,7 @@ export function spellMilliseconds({ block_time_seconds }: Pick<ChainConfig, "blo
 
 const leastSpellMilliseconds = 500
 
-/** People at a counter come before batches. */
+/** Lower is more urgent: people at a counter come before batches. */
 const urgency: Readonly<Record<LaneEffect, number>> = {
   relayClaim: 0,
   replaceChip: 1,
@@ -39,10 +39,10 @@ const urgency: Readonly<Record<LaneEffect, number>> = {
   refreshMetadata: 4,
 }
 
-/** What lanes do, the most urgent first. */
+/** The kinds of work that lanes do, most urgent first. */
 export const kindsOfWork = Object.keys(urgency)
 
-/** The less, the sooner something of a kind is done. */
+/** Returns the urgency of a kind; lower is done sooner. */
 export function urgencyOf(kind: string): number {
   return urgency[kind as LaneEffect] ?? kindsOfWork.length
 }
@@ -51,8 +51,8 @@ export function urgencyOf(kind: string): number {
 const planningDepth = 1_600
 
 /**
- * What may be planned now, oldest first: of each waiting organization, what is most urgent to it. Where order matters,
- * everything behind an effect that is put off waits, too.
+ * Returns what may be planned now, oldest first: for each waiting organization its most urgent effects. Where order
+ * matters, everything behind an effect that is put off waits, too.
  */
 export async function waitingWork(lane: HeldLane): Promise<Effect[]> {
   const waiting = await readWaiting(lane)
@@ -68,7 +68,7 @@ export async function waitingWork(lane: HeldLane): Promise<Effect[]> {
     })
 }
 
-/** Whether a lane has anything to send, or to watch until it is final. */
+/** Returns whether a lane has anything to send, or to watch until it is final. */
 export async function hasWork(queries: Queries, laneId: string): Promise<boolean> {
   const [watched] = await watchedOfLane(queries, { lane_id: laneId })
   if (watched) return true
@@ -84,7 +84,9 @@ const watchedOfLane = query((db, { lane_id }: Given<{ lane_id: string }>) =>
     .limit(1),
 )
 
-/** Deeper into the lines while more of them may be among the first, so that no line is read from end to end. */
+/**
+ * Reads deeper into the lines only while effects there may be among the first, so that no line is read from end to end.
+ */
 async function readWaiting({ context, signer }: HeldLane): Promise<Effect[]> {
   const queue = laneQueue(signer.lane_id)
   for (let depth = leastDepth; ; depth *= deeper) {
@@ -98,7 +100,7 @@ const [leastDepth, deeper] = [16, 5]
 
 type InTurn = { effect: EffectRow; place: number; line_place: number }
 
-/** Whether nothing that lies deeper in a line has its turn before the last of what was read. */
+/** Returns whether no effect that lies deeper in a line comes before the last one that was read. */
 function isDeepEnough(rows: InTurn[], depth: number): boolean {
   const last = rows.at(-1)?.place ?? 0
   const ofEach = Map.groupBy(rows, ({ effect }) => effect.organization_id)
@@ -112,8 +114,9 @@ function isDeepEnough(rows: InTurn[], depth: number): boolean {
 }
 
 /**
- * The first of each organization before the second of any, and the first of each of its lines before the second of
- * one: what is read at once is filled by nobody, and by no line that cannot be planned.
+ * Selects the first effect of each organization before the second of any, and within an organization the
+ * first of each line before the second of any: so no organization fills what is read at once, and no
+ * line that cannot be planned does.
  */
 const waitingInTurn = query((db, { queue, depth }: Given<{ queue: string; depth: number }>) => {
   const places = Object.entries(urgency).map(([src, place]) => sql.raw(`when '${src}' then ${place}`))
@@ -134,9 +137,9 @@ const waitingInTurn = query((db, { queue, depth }: Given<{ queue: string; depth:
     .limit(planningDepth)
 })
 
-/** One look into the index for each line, and for each that is found in it. */
+/** Takes one index lookup for each line, and one for each effect found in it. */
 function firstsOfLines(queue: SQL<string>, depth: SQL<number>): SQL {
-  // In the words of the index in migrations/0029_waiting_in_turn.sql.
+  // Phrased like the index in migrations/0029_waiting_in_turn.sql.
   const line = sql`coalesce(cast(organization_id as text), '') || ' ' || src || ' ' || coalesce(input ->> 'collection_id', '')`
   const waiting = sql`from ${effects} where queue = ${queue} and status = 'open' and transaction_id is null`
   const nextLine = (than: SQL) => sql`(select ${line} ${waiting} ${than} order by ${line} limit 1)`
@@ -152,7 +155,7 @@ function firstsOfLines(queue: SQL<string>, depth: SQL<number>): SQL {
   ) select id, line_place from in_line where id is not null) in_line`
 }
 
-/** If the clock was set back, work must not be put off longer than `maxDelayMilliseconds`. */
+/** Returns whether an effect is due. If the clock was set back, none waits longer than `maxDelayMilliseconds`. */
 function isDue(lane: HeldLane, { attempts, due_at }: Effect): boolean {
   const now = lane.context.clock().getTime()
   return attempts === 0 || due_at.getTime() <= now || due_at.getTime() > now + maxDelayMilliseconds
@@ -161,10 +164,10 @@ function isDue(lane: HeldLane, { attempts, due_at }: Effect): boolean {
 /** The longest that waiting work is ever put off. */
 export const maxDelayMilliseconds = 10 * 60_000
 
-/** How many transactions each organization has on its way, counter work and batches apart. */
+/** How many open transactions each organization has, counter work and batches separately. */
 type Shares = Map<string, number>
 
-/** The shares of a lane's window, by the organizations whose effects its transactions achieve. */
+/** Returns the shares of a lane's window, by the organizations whose effects its transactions perform. */
 export async function sharesOf(lane: HeldLane, inFlight: WatchedTransaction[]): Promise<Shares> {
   const shares: Shares = new Map()
   if (inFlight.length === 0) return shares
@@ -187,7 +190,7 @@ const holdersOf = query((db, { transaction_ids }: Given<{ transaction_ids: strin
 
 type Holder = Pick<Effect, "src" | "organization_id">
 
-/** Counts one more transaction in flight for its organization. */
+/** Counts one more open transaction for its organization. */
 export function addShare(shares: Shares, holder: Holder): void {
   shares.set(shareKey(holder), shareOf(shares, holder) + 1)
 }
@@ -196,7 +199,7 @@ function shareOf(shares: Shares, holder: Holder): number {
   return shares.get(shareKey(holder)) ?? 0
 }
 
-/** An organization's batches do not count against its claims. */
+/** Keeps the two kinds apart, so that an organization's batches do not count against its claims. */
 function shareKey({ src, organization_id }: Holder): string {
   return `${isAtCounter(src) ? "counter" : "batch"} ${organization_id}`
 }
@@ -206,8 +209,8 @@ function isAtCounter(src: LaneEffect): boolean {
 }
 
 /**
- * Whose turn it is: the most urgent work of the organization that holds least of the window; null where all that wait
- * hold as much as they may.
+ * Returns the effect whose turn it is: the most urgent work of the organization that holds least of the window; null if
+ * all that wait hold as much as they may.
  */
 export function nextTurn(waiting: Effect[], shares: Shares): Effect | null {
   const organizations = new Set(waiting.map(({ organization_id }) => organization_id))
@@ -226,14 +229,14 @@ export function nextTurn(waiting: Effect[], shares: Shares): Effect | null {
   return first ?? null
 }
 
-/** The effect whose turn it is, followed by all of its kind that may go with it, its own organization's first. */
+/** Returns the effect whose turn it is, then all of its kind that may go with it, its own organization's first. */
 export function ofTheSameKind(waiting: Effect[], turn: Effect): [Effect, ...Effect[]] {
   const others = waiting.filter((effect) => effect.src === turn.src && effect !== turn)
   const isOwn = ({ organization_id }: Effect) => organization_id === turn.organization_id
   return [turn, ...others.filter(isOwn), ...others.filter((each) => !isOwn(each))]
 }
 
-/** The contracts that another lane of the chain is calling with work that keeps an order. */
+/** Returns the contracts that other lanes of the chain are calling with work that keeps an order. */
 export async function busyElsewhere(lane: HeldLane): Promise<Set<string>> {
   const { chain_id } = lane.chain
   const rows = await callsOfOthers(lane.context.db.read, { chain_id, lane_id: lane.lease.lane_id })
@@ -254,7 +257,7 @@ const callsOfOthers = query((db, { chain_id, lane_id }: Given<{ chain_id: number
     ),
 )
 
-/** The contracts that a transaction calls, directly or through the desk. */
+/** Returns the contracts that a transaction calls, directly or through the desk. */
 export function contractsOf({ to, call }: { to: string; call: string }): string[] {
   return callsIn({ to, data: call }).map((each) => each.to)
 }

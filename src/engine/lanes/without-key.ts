@@ -14,7 +14,8 @@ import { laneOf, moveTo } from "./moves.ts"
 import { effectsOf, openTransactions, releaseEffect, type WatchedTransaction } from "./transactions.ts"
 
 /**
- * The signers of lanes whose key left `SIGNER_KEYS`: what they sent can be watched and sent again, but nothing signed.
+ * Returns the signers of lanes whose key left `SIGNER_KEYS`. Their transactions can be watched and sent
+ * again, but nothing can be signed.
  */
 export async function signersWithoutKey(queries: Queries, chain: ConnectedChain): Promise<Signer[]> {
   const rows = await lanesOf(queries, { chain_id: chain.chain_id })
@@ -30,8 +31,8 @@ function signerOf({ id, address, purpose }: LaneRow): Signer {
 }
 
 /**
- * Hands on what a lane without its key has not signed: its waiting effects and its collections go to lanes that have
- * keys. Bytes that are out stay here until they are final.
+ * Hands on what a lane without its key has not signed: its waiting effects and its collections go to lanes with keys.
+ * Signed transactions stay until they are final.
  */
 export async function handOn(lane: Lane, lease: Lease): Promise<void> {
   // A process without any key has no lane to hand it to.
@@ -83,15 +84,15 @@ const collectionsOf = query((db, { lane_id }: Given<{ lane_id: string }>) =>
     .limit(rowsAtOnce),
 )
 
-/** Takes back nonces for which nothing was signed: nobody can know of them. What they reserved is given back. */
+/** Takes back nonces for which nothing was signed, so that no one can know of them, and releases what they reserved. */
 async function takeBackUnsigned(lane: Lane, lease: Lease): Promise<void> {
   const open = await openTransactions(lane.context.db.read, lease.lane_id)
   const lastSigned = Math.max(-1, ...open.filter(isSigned).map(({ nonce }) => nonce))
-  // Last first, so that no gap is left wherever this stops.
+  // Last first, so that stopping anywhere leaves no gap.
   for (const transaction of open.toReversed()) {
     if (transaction.nonce <= lastSigned) return
     const members = await effectsOf(lane.context.db.read, transaction.id)
-    // What was done once and must be done again needs this very content.
+    // What was done once and must be done again needs exactly this content.
     if (members.some(({ status }) => status === "done")) return
     await inLane(lane, (turn) => takeBack(lane, turn, lease, transaction, members))
   }
@@ -122,5 +123,5 @@ async function takeBack(
   await turn.tx.update(lanes).set({ next_nonce: nonce }).where(eq(lanes.id, lease.lane_id))
 }
 
-/** As if it had reverted. */
+/** A stand-in that tells the job to undo its reservations, as after a revert. */
 const withoutEffect = { status: "reverted", logs: [] } as unknown as TransactionReceipt

@@ -5,8 +5,8 @@ import type { HeldLane } from "./held-lane.ts"
 import { displaceTransaction, effectsOf, releaseEffect, updateTransaction } from "./transactions.ts"
 
 /**
- * Goes on with the work of a transaction whose nonce is used and achieved nothing: its content gets the lane's next
- * nonce, or its effects are released where their job plans anew. `ended` is what becomes of the transaction itself.
+ * Continues the work of a transaction whose nonce was used without effect: moves its content to the lane's next nonce,
+ * or releases its effects if their job plans anew. `ended`: the changes to the transaction itself.
  */
 export async function goOnWithoutNonce(
   turn: Turn,
