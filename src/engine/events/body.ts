@@ -1,7 +1,7 @@
 import type { EventRow } from "../../db/event-schema.ts"
 import type { EventType } from "./types.ts"
 
-/** An event as everybody is shown it: in the feed, in the stream and in webhooks. */
+/** Returns an event as the feed, the stream and webhooks show it. */
 export function eventBody(event: EventRow) {
   return {
     id: event.id,

@@ -7,9 +7,9 @@ import { type Context, inTurn } from "../../platform/context.ts"
 import { queueBeforePauses, queueForEndpoints } from "./webhook-queue.ts"
 
 /**
- * Gives committed events their positions in the feed, in the order in which they happened, and queues them for the
- * webhook endpoints that ask for them. One process at a time gives positions, and only to what everybody can see: so a
- * reader past a position has missed nothing before it. For one organization, or all. Returns how many.
+ * Assigns feed positions to committed events, in the order in which they happened, and queues them for the webhook
+ * endpoints that ask for them; for one organization, or for all. Only one process at a time assigns positions, and only
+ * to committed events, so a reader past a position has missed nothing before it. Returns how many.
  */
 export async function numberEvents(context: Context, organizationId: string | null): Promise<number> {
   const { db } = context
@@ -25,15 +25,15 @@ export async function numberEvents(context: Context, organizationId: string | nu
       return await number()
     })
     numbered += some
-    // All events that were there at the beginning have positions; later ones are not waited for.
+    // All events that existed at the start have positions; later ones are not waited for.
     if (some < limit) return numbered
   }
 }
 
-/** Each step reads all events without a position, so the steps grow where there are many. */
+/** Each step reads all events without a position, so steps grow if there are many. */
 const [leastAtOnce, mostAtOnce] = [500, 8_000]
 
-/** Whether a position was already given, as after a process of an earlier release set the feed back. */
+/** Returns whether a position was already assigned, as after a process of an earlier release set the feed back. */
 function isTaken(error: unknown): boolean {
   return ["23505", "SQLITE_CONSTRAINT_UNIQUE"].includes(codeOf(driverError(error)))
 }
@@ -58,7 +58,7 @@ function unnumbered({ organization_id }: Given<Asked>): SQL | undefined {
 }
 
 async function numberSome(db: Database, turn: Turn, asked: Asked & { limit: number }): Promise<number> {
-  // Under read committed, whoever waited for this row sees all that was committed meanwhile.
+  // Under read committed, a process that waited for this row sees everything committed in the meantime.
   const [feed] = await lockFeed(turn.tx, {})
   if (!feed) throw new Error("the table event_feeds has lost its row")
   const { last_position: after } = feed
@@ -88,10 +88,10 @@ const moveFeed = query((db, { after, until }: Given<{ after: number; until: numb
     .returning({ name: eventFeeds.name }),
 )
 
-// What depends on another commit began after it: transaction ids show that order, clocks do not.
+// An event that depends on another commit began after it. Transaction ids show that order; clocks do not.
 const numberOldest = {
   postgres: numberBy(sql`age(${events}.xmin) desc, ${events.id}`),
-  // The sign keeps SQLite from reading the whole table in the order of its rows.
+  // The unary plus keeps SQLite from scanning the whole table in rowid order.
   sqlite: numberBy(sql`+${events}.rowid`),
 }
 

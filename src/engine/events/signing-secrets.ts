@@ -3,14 +3,14 @@ import type { SealedSecret } from "../../db/event-schema.ts"
 import { TooSoon } from "../../platform/errors.ts"
 import { reseal, SealBroken, type Secret, seal, unseal } from "../../platform/sealing.ts"
 
-/** A new signing secret as Standard Webhooks writes it: `whsec_` and 32 random bytes in base64. */
+/** Creates a signing secret in the form of Standard Webhooks: `whsec_` and 32 random bytes in base64. */
 export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`
 }
 
 /**
- * An endpoint's secrets with a new one in front; those that were valid sign for another day. Throws
- * `rate_limit.exceeded` where too many sign: each makes every delivery's header longer.
+ * Returns an endpoint's secrets with a new one first; those that were valid keep signing for another day. Throws
+ * `rate_limit.exceeded` if too many would sign, because each lengthens the header of every delivery.
  */
 export function withNewSecret(
   serviceSecret: Secret,
@@ -29,7 +29,7 @@ export function withNewSecret(
   return [{ sealed: seal(serviceSecret, purpose, endpointId, added), expires_at: null }, ...others]
 }
 
-/** The secrets that sign now, newest first; none where the service's own secret that sealed them is lost. */
+/** Returns the secrets that sign now, newest first, without those sealed under a service secret that is lost. */
 export function signingSecrets(
   serviceSecret: Secret,
   endpointId: string,
@@ -42,8 +42,8 @@ export function signingSecrets(
 }
 
 /**
- * The same secrets, resealed under the service's current one; null where they are already. Throws `SealBroken` where
- * none opens.
+ * Returns the same secrets, resealed under the current service secret; null if all already are.
+ * Throws `SealBroken` if none opens.
  */
 export function resealSigningSecrets(
   serviceSecret: Secret,
@@ -64,7 +64,7 @@ const overlapMilliseconds = 24 * 60 * 60_000
 const mostSecrets = 5
 const tooManyWords = `A webhook endpoint has at most ${mostSecrets} secrets that sign. One that was replaced ends after 24 hours: then there can be a new one.`
 
-/** Null where it was sealed under a secret that the service has no more. */
+/** Returns null if it was sealed under a service secret that the service no longer has. */
 function opened(serviceSecret: Secret, endpointId: string, { sealed }: SealedSecret): string | null {
   try {
     return unseal(serviceSecret, purpose, endpointId, sealed)

@@ -1,4 +1,4 @@
-/** What an event tells. Types are added over time. */
+/** The types of events. More may be added over time. */
 export const eventTypes = [
   "collection.active",
   "collection.failed",

@@ -5,10 +5,10 @@ import { type Given, query } from "../../db/query.ts"
 import type { Turn } from "../../db/turn.ts"
 import { webhooksQueue } from "../../platform/queues.ts"
 
-/** Positions of the feed, the first exclusive. */
+/** Positions in the feed, the first exclusive. */
 type Span = { after: number; until: number }
 
-/** Queues the events that just got these positions for every endpoint that asks for them. */
+/** Queues the events that were just assigned these positions, for every endpoint that asks for them. */
 export async function queueForEndpoints(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
   const asking = await askingAmong(turn.tx, { organization_ids: organizationIds })
   await Promise.all(
@@ -31,8 +31,8 @@ const askingAmong = query((db, { organization_ids }: Given<{ organization_ids: s
 )
 
 /**
- * Queues events that happened before an endpoint was paused but are numbered only now: they wait like everything queued
- * by then. The pause itself may have no position yet.
+ * Queues events that happened before an endpoint was paused but got a position only now: they wait like everything
+ * queued before the pause. The pause itself may not have a position yet.
  */
 export async function queueBeforePauses(turn: Turn, organizationIds: string[], span: Span): Promise<void> {
   const asked = { organization_ids: organizationIds, ...span }
@@ -63,7 +63,7 @@ function pausesWhere(db: Builder, { organization_ids }: Given<OfOrganizations>, 
     .where(and(inArray(organization_id, organization_ids), isPause, isThere))
 }
 
-/** Queues one event for an endpoint once more, of whatever type it is. */
+/** Queues one event for an endpoint again, whatever its type. */
 export async function queueAgain(
   turn: Turn,
   { id, organization_id }: WebhookEndpointRow,
@@ -76,19 +76,19 @@ export async function queueAgain(
 type Wanted = Span & {
   organization_id: string
   at: Date
-  /** For this endpoint alone. */
+  /** Only this endpoint. */
   endpoint_id?: string
-  /** For endpoints of this status alone. */
+  /** Only endpoints with this status. */
   status?: string
   since?: Date
-  /** Set where the types an endpoint asks for do not matter. */
+  /** If set, the types that an endpoint asks for do not matter. */
   of_any_type?: true
 }
 
-/** Before any clock's now: a process whose clock is ahead must not make the others wait. */
+/** Earlier than any clock's time, so that a process whose clock is ahead does not make the others wait. */
 export const dueAtOnce = new Date(0)
 
-/** Events that already wait for an endpoint are left as they are. */
+/** Leaves events that already wait for an endpoint unchanged. */
 async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
   const queued = await insertQueued(turn.tx, { ...wanted, due_at: dueAtOnce })
   if (queued.length > 0) turn.wake(webhooksQueue)
@@ -97,15 +97,15 @@ async function queueEvents(turn: Turn, wanted: Wanted): Promise<void> {
 const lineOf = sql`coalesce(${events.unit_id}, ${events.collection_id}, ${events.id})`
 
 /**
- * A new event is due together with the last of its line, found without reading the others: so nobody looks at it before
- * it can go.
+ * A new event is due together with the last one of its line, found without reading the others. So no worker reads
+ * it before it can be delivered.
  */
 const whenLineIsDue = sql`select waiting.due_at from ${webhookQueue} waiting
   where waiting.endpoint_id = ${webhookEndpoints.id} and waiting.line = ${lineOf}
   order by waiting.position desc limit 1`
 
 const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
-  // Next to a time column Postgres knows the type of the parameter; a cast would spoil it on SQLite.
+  // In `coalesce` with a time column, Postgres infers the parameter's type; a cast would break it on SQLite.
   const timeOf = (at: unknown) => sql`coalesce(${at}, ${events.created_at})`
   return db
     .insert(webhookQueue)
@@ -143,20 +143,20 @@ const insertQueued = query((db, given: Given<Wanted & { due_at: Date }>) => {
 
 const types = sql`cast(${webhookEndpoints.event_types} as text)`
 
-/** A test event is for one endpoint, whatever types it asks for. */
+/** A test event is for one endpoint, whatever types that asks for. */
 const isWanted: SQL = sql`case when ${events.endpoint_id} is not null then ${events.endpoint_id} = ${webhookEndpoints.id}
   else ${webhookEndpoints.event_types} is null or replace(${types}, '"' || ${events.type} || '"', '') <> ${types} end`
 
 const rowsAtOnce = 500
 
-/** The endpoints with a replay under way. */
+/** Selects the endpoints with a replay in progress. */
 export const replayingEndpoints = query((db) =>
   db.select().from(webhookEndpoints).where(isNotNull(webhookEndpoints.replay_from)),
 )
 
 /**
- * Queues a part of an endpoint's replay, nothing older than `oldest`, unless another worker was quicker or a new replay
- * was asked for. Returns whether there may be more.
+ * Queues a part of an endpoint's replay, nothing older than `oldest`, unless another worker was faster or a new replay
+ * was requested. Returns whether there may be more.
  */
 export async function queueReplayStep(
   turn: Turn,

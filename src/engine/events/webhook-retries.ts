@@ -6,8 +6,8 @@ import { replaysQueue, webhooksQueue } from "../../platform/queues.ts"
 import { dueAtOnce } from "./webhook-queue.ts"
 
 /**
- * Makes everything that waits for a later attempt due at once, counting attempts from the first again. Workers do what
- * exceeds one step; until they are done, nothing is sent to the endpoint.
+ * Makes everything that waits for a later attempt due at once, with attempts counted from the first again. Workers do
+ * what exceeds one step; nothing is sent to the endpoint until they are done.
  */
 export async function retryAll(turn: Turn, endpointId: string): Promise<void> {
   await turn.tx
@@ -19,7 +19,7 @@ export async function retryAll(turn: Turn, endpointId: string): Promise<void> {
 
 const beforeAll = "00000000-0000-0000-0000-000000000000"
 
-/** The same for one event and the rest of its line. */
+/** Retries one event and the rest of its line, likewise. */
 export async function retryLineOf(turn: Turn, endpoint_id: string, eventId: string): Promise<void> {
   const line = turn.tx
     .select({ line: webhookQueue.line })
@@ -29,7 +29,7 @@ export async function retryLineOf(turn: Turn, endpoint_id: string, eventId: stri
   turn.wake(webhooksQueue)
 }
 
-/** An endpoint whose waiting events are made due at once: those after this one, by id. */
+/** An endpoint whose waiting events are being made due at once: those after this id. */
 type RetryingEndpoint = { id: string; retry_from: string | null }
 
 export const retryingEndpoints = query((db) => {
@@ -37,7 +37,7 @@ export const retryingEndpoints = query((db) => {
   return db.select({ id, retry_from }).from(webhookEndpoints).where(isNotNull(retry_from))
 })
 
-/** Makes a part of them due, unless somebody else was quicker. Returns whether there may be more. */
+/** Makes a part of them due, unless another worker was faster. Returns whether there may be more. */
 export async function retryStep(turn: Turn, { id, retry_from }: RetryingEndpoint): Promise<boolean> {
   const after = retry_from ?? beforeAll
   const isHere = and(eq(webhookQueue.endpoint_id, id), gt(webhookQueue.event_id, after))
@@ -65,7 +65,7 @@ export async function retryStep(turn: Turn, { id, retry_from }: RetryingEndpoint
 
 const rowsAtOnce = 500
 
-/** An event due for its first attempt is left alone: it may be on its way. */
+/** Skips an event due for its first attempt, which may be in progress. */
 async function retryWaiting(turn: Turn, endpointId: string, which: SQL | undefined): Promise<void> {
   const isLater = or(gt(webhookQueue.attempts, 0), gt(webhookQueue.due_at, turn.at))
   await turn.tx

@@ -5,9 +5,10 @@ const RECEIPT_TYPE = "tap-receipt+jwt"
 const RECEIPT_ALGORITHM = "ES256"
 
 /**
- * What a tap receipt says: that the service `iss` verified tap `jti` at `iat` (Unix seconds), which unit the chip was
- * on, and at which read. `chain_id`, `contract` and `serial` are null before the unit is issued. The chip is named by a
- * digest: who has the chip can tell that it is meant, see `chipDigest`. Owner and customer are in none.
+ * The claims of a tap receipt: the service `iss` verified tap `jti` at `iat` (Unix seconds), of the unit that the
+ * chip was on, with read counter `counter`. `chain_id`, `contract` and `serial` are null before the unit is
+ * issued. The chip is named by a digest, which only someone who has the chip can recognize; see `chipDigest`.
+ * Owner and customer are never included.
  */
 export type ReceiptClaims = {
   iss: string
@@ -25,7 +26,6 @@ export type ReceiptClaims = {
 /** A key that signs receipts: on P-256, with its thumbprint (RFC 7638) as `kid`. */
 export type ReceiptKey = { public_jwk: PublicReceiptJwk; d: string }
 
-/** A new key. */
 export function createReceiptKey(): ReceiptKey {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const { x = "", y = "", d = "" } = privateKey.export({ format: "jwk" })
@@ -34,7 +34,7 @@ export function createReceiptKey(): ReceiptKey {
   return { public_jwk: { ...point, kid, alg: RECEIPT_ALGORITHM, use: "sig" }, d }
 }
 
-/** The receipt: a compact JWS (RFC 7515) that anybody can check with the public key, without asking the service. */
+/** Returns a receipt: a compact JWS (RFC 7515) that anyone can verify with the public key, without the service. */
 export function signReceipt({ public_jwk, d }: ReceiptKey, claims: ReceiptClaims): string {
   const header = { alg: RECEIPT_ALGORITHM, kid: public_jwk.kid, typ: RECEIPT_TYPE }
   const signed = `${base64url(header)}.${base64url(claims)}`
@@ -44,7 +44,7 @@ export function signReceipt({ public_jwk, d }: ReceiptKey, claims: ReceiptClaims
   return `${signed}.${signature.toString("base64url")}`
 }
 
-/** SHA-256 of `<salt>.<chip id>` in ASCII, as base64url. */
+/** Returns SHA-256 of `<salt>.<chip id>` in ASCII, as base64url. */
 export function chipDigest(salt: string, chipId: string): string {
   return createHash("sha256").update(`${salt}.${chipId}`).digest("base64url")
 }
