@@ -5,14 +5,14 @@ const BLOCK_BYTES = 16
 const PADDED_BYTES = 32
 const DIVERSIFICATION_CONSTANT = 0x01
 
-/** With fewer input bytes, a plain CMAC, which much software takes for AN10922, gives other keys. */
+/** For shorter inputs AN10922 differs from a plain CMAC, which much software mistakes for AN10922. */
 const MIN_INPUT_BYTES = 16
 const MAX_INPUT_BYTES = 31
 
 /**
- * AES-128 key diversification of NXP AN10922 §2.2: the last block of AES-128-CBC, under a zero IV, of `01`, the input
- * and padding to 32 bytes always, whose last block is masked as in a CMAC. The input has 16 to 31 bytes: with fewer,
- * AN10922 and plain CMAC differ, and no encoding station would notice. Throws RangeError on any other length.
+ * Derives a key as in NXP AN10922 §2.2 for AES-128: the last block of AES-128-CBC, under a zero IV, of `01`, the input
+ * and padding, always to 32 bytes, with the last block masked as in a CMAC. The input has 16 to 31 bytes: with fewer,
+ * AN10922 and plain CMAC differ, and no encoding station would notice. Throws `RangeError` on any other length.
  */
 export function diversify(masterKey: Uint8Array, input: Uint8Array): Buffer {
   if (input.length < MIN_INPUT_BYTES || input.length > MAX_INPUT_BYTES)
@@ -22,7 +22,7 @@ export function diversify(masterKey: Uint8Array, input: Uint8Array): Buffer {
   return diversifyAnyLength(masterKey, input)
 }
 
-/** AN10922 for 1 to 31 bytes of input: to check keys that others made, never to make any. */
+/** Derives a key from 1 to 31 bytes of input, only to check keys that others made. */
 export function diversifyAnyLength(masterKey: Uint8Array, input: Uint8Array): Buffer {
   const { aes, k1, k2 } = openedMaster(masterKey)
   const padded = Buffer.alloc(PADDED_BYTES)
@@ -38,7 +38,7 @@ export function diversifyAnyLength(masterKey: Uint8Array, input: Uint8Array): Bu
   return aes.update(last)
 }
 
-/** What every key derived from a master needs; in ECB mode a cipher keeps no state between blocks. */
+/** Returns what every derivation from a master needs; in ECB mode a cipher keeps no state between blocks. */
 function openedMaster(masterKey: Uint8Array): OpenedMaster {
   const known = openedMasters.get(masterKey)
   if (known) return known

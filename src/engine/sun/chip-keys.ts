@@ -8,7 +8,7 @@ import {
   unsealBytes,
 } from "../../platform/sealing.ts"
 
-/** The two AES keys of a chip that the service holds, 16 bytes each. */
+/** The two AES keys of a chip that the service has, 16 bytes each. */
 export type ChipKeys = { readonly metaKey: Uint8Array; readonly fileKey: Uint8Array }
 
 const PURPOSE = "chip keys"
@@ -19,8 +19,8 @@ export class ChipKeysUnreadable extends Error {
 }
 
 /**
- * The keys as they are stored: meta key and file key sealed by `sealBytes`, as base64url. The value opens only for the
- * same `chipId`, spelled the same.
+ * Returns the keys as they are stored: meta key and file key sealed by `sealBytes`, as base64url. The value opens only
+ * for the same `chipId` in the same spelling.
  */
 export function wrapChipKeys(secret: Secret, chipId: string, keys: ChipKeys): string {
   if (keys.metaKey.length !== KEY_BYTES || keys.fileKey.length !== KEY_BYTES) {
@@ -32,7 +32,7 @@ export function wrapChipKeys(secret: Secret, chipId: string, keys: ChipKeys): st
   return sealBytes(secret, PURPOSE, boundTo(chipId), both).toString("base64url")
 }
 
-/** The keys of this chip. Throws ChipKeysUnreadable when the value is not one that wrapChipKeys made for it. */
+/** Returns the keys of a chip. Throws `ChipKeysUnreadable` if `wrapChipKeys` did not make the value for it. */
 export function unwrapChipKeys(secret: Secret, chipId: string, wrapped: string): ChipKeys {
   const sealed = Buffer.from(wrapped, "base64url")
   if (sealed.length !== SEAL_BYTES + 2 * KEY_BYTES || sealed[0] !== SEAL_VERSION) {
@@ -53,7 +53,7 @@ export function unwrapChipKeys(secret: Secret, chipId: string, wrapped: string):
   }
 }
 
-/** The value wrapped anew under the current secret; null where it is already. Throws ChipKeysUnreadable. */
+/** Returns the value resealed under the current secret; null if it already is. Throws `ChipKeysUnreadable`. */
 export function rewrapChipKeys(secret: Secret, chipId: string, wrapped: string): string | null {
   unwrapChipKeys(secret, chipId, wrapped)
   const anew = resealBytes(secret, PURPOSE, boundTo(chipId), Buffer.from(wrapped, "base64url"))

@@ -3,12 +3,12 @@ import { type Cipheriv, createCipheriv } from "node:crypto"
 const BLOCK_BYTES = 16
 const ZERO_BLOCK = Buffer.alloc(BLOCK_BYTES)
 
-/** AES-128-CMAC of a message of any length (RFC 4493 §2.4). The key has 16 bytes, and so has the answer. */
+/** Computes the AES-128-CMAC of a message of any length (RFC 4493 §2.4). Key and result have 16 bytes. */
 export function cmac(key: Uint8Array, message: Uint8Array): Buffer {
   return cmacUnder(key)(message)
 }
 
-/** The same for many messages under one key, which is prepared once. */
+/** Returns the CMAC function of a key, prepared once for many messages. */
 export function cmacUnder(key: Uint8Array): (message: Uint8Array) => Buffer {
   const aes = createCipheriv("aes-128-ecb", key, null).setAutoPadding(false)
   const { k1, k2 } = subkeys(aes.update(ZERO_BLOCK))
@@ -16,8 +16,8 @@ export function cmacUnder(key: Uint8Array): (message: Uint8Array) => Buffer {
 }
 
 /**
- * The two masks of the last block, from the encrypted zero block: K1 for a full one, K2 for a padded one
- * (RFC 4493 §2.3).
+ * Derives the two masks of the last block from the encrypted zero block: K1 for a full block, K2
+ * for a padded one (RFC 4493 §2.3).
  */
 export function subkeys(encryptedZero: Buffer): { k1: Buffer; k2: Buffer } {
   const k1 = doubled(encryptedZero)
@@ -38,12 +38,12 @@ function chain(aes: Cipheriv, k1: Buffer, k2: Buffer, message: Uint8Array): Buff
   return aes.update(block)
 }
 
-/** Exclusive-or of some bytes of `from` into the block's first ones. */
+/** XORs `size` bytes of `from` into the start of the block. */
 function mix(block: Uint8Array, from: Uint8Array, start: number, size: number): void {
   for (let index = 0; index < size; index++) block[index] = byteOf(block, index) ^ byteOf(from, start + index)
 }
 
-// Multiplication by x in GF(2^128), polynomial x^128 + x^7 + x^2 + x + 1.
+// Multiplies by x in GF(2^128) with the polynomial x^128 + x^7 + x^2 + x + 1.
 function doubled(block: Buffer): Buffer {
   const result = Buffer.allocUnsafe(BLOCK_BYTES)
   let carry = 0

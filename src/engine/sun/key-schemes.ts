@@ -3,7 +3,7 @@ import { diversify } from "./an10922.ts"
 import type { ChipKeys } from "./chip-keys.ts"
 import { cmac, cmacUnder } from "./cmac.ts"
 
-/** How the keys of an organization's tags are derived; `explicit`: each chip brings its own. */
+/** How the keys of an organization's tags are derived. `explicit`: they are imported with each chip. */
 export const keySchemes = ["an10922", "sdm-backend", "boltcard", "explicit"] as const
 export type KeyScheme = (typeof keySchemes)[number]
 export type DerivingScheme = Exclude<KeyScheme, "explicit">
@@ -12,26 +12,26 @@ export type DerivingScheme = Exclude<KeyScheme, "explicit">
 export type KeySlot = 0 | 1 | 2 | 3 | 4
 export const keySlots: readonly KeySlot[] = [0, 1, 2, 3, 4]
 export const KEY_BYTES = 16
-/** GetKeyVersion answers one byte, and 0 is what an unchanged key says. */
+/** GetKeyVersion returns one byte, which is 0 for a key that was never changed. */
 export const MAX_KEY_VERSION = 255
 
-/** The slots of a scheme: the meta_read key opens `e`, the file_read key makes `c`. */
+/** The slots of a scheme: the meta_read key decrypts `e`, the file_read key makes `c`. */
 export type SlotRoles = { readonly meta_read: KeySlot; readonly file_read: KeySlot }
 
-/** The chip whose keys are asked for. The UID has 7 bytes, and is null before a scan has told it. */
+/** The chip whose keys are derived. The UID has 7 bytes; null before a scan has revealed it. */
 export type TagIdentity = { readonly chip_id: string; readonly uid: Uint8Array | null }
 
-/** One version of a key set, ready to derive. */
+/** One version of a key set, ready to derive keys. */
 export type KeySource = {
   readonly scheme: DerivingScheme
   readonly version: number
   readonly roles: SlotRoles
-  /** Whether keys follow from the UID, which must then be known before a tag is encoded. */
+  /** Whether keys depend on the UID, which must then be known before a tag is encoded. */
   readonly needs_uid: boolean
   keyAt(slot: KeySlot, tag: TagIdentity): Buffer
 }
 
-/** The slots of AN12196 §6 for AN10922; those of nfc-developer/sdm-backend and boltcard/boltcard for theirs. */
+/** For `an10922` the slots of AN12196 §6; for the others those of nfc-developer/sdm-backend and boltcard/boltcard. */
 export const rolesOf: Record<KeyScheme, SlotRoles> = {
   an10922: { meta_read: 2, file_read: 1 },
   "sdm-backend": { meta_read: 1, file_read: 2 },
@@ -40,8 +40,8 @@ export const rolesOf: Record<KeyScheme, SlotRoles> = {
 }
 
 /**
- * A version of a key set. `master` has 16 bytes; the version is 1 to 255, the number that the tag's own key version
- * byte gets. Throws RangeError on others.
+ * Opens a version of a key set. `master` has 16 bytes; `version` is 1 to 255, the number that the tag stores as its key
+ * version byte. Throws `RangeError` on others.
  */
 export function keySourceOf(scheme: DerivingScheme, master: Uint8Array, version: number): KeySource {
   if (master.length !== KEY_BYTES) throw new RangeError(`a master key has ${KEY_BYTES} bytes`)
@@ -56,7 +56,7 @@ export function keySourceOf(scheme: DerivingScheme, master: Uint8Array, version:
   }
 }
 
-/** The two keys that verification needs. Throws `UidNeeded` as `keyAt` does. */
+/** Derives the two keys that verification needs. Throws `UidNeeded` as `keyAt` does. */
 export function chipKeysFrom(source: KeySource, tag: TagIdentity): ChipKeys {
   return {
     metaKey: source.keyAt(source.roles.meta_read, tag),
@@ -64,7 +64,7 @@ export function chipKeysFrom(source: KeySource, tag: TagIdentity): ChipKeys {
   }
 }
 
-/** This scheme derives keys from the UID, which is not known yet. */
+/** The scheme derives keys from the UID, which is not known yet. */
 export class UidNeeded extends Error {
   override name = "UidNeeded"
   constructor(scheme: KeyScheme, chipId: string) {
@@ -72,7 +72,7 @@ export class UidNeeded extends Error {
   }
 }
 
-/** Whether it is the key of every tag that leaves the factory, which protects nothing. */
+/** Returns whether the key is all zeros: the key of every new tag, which protects nothing. */
 export function isZeroKey(key: Uint8Array): boolean {
   return key.every((byte) => byte === 0)
 }
@@ -89,9 +89,9 @@ const NTAG_424_AID = Buffer.from("3042F5", "hex")
 const SYSTEM_IDENTIFIER = Buffer.from("tagkey")
 
 /**
- * What makes the keys of a chip its own: chip id (5 bytes), the AID of the NTAG 424 DNA (3), `tagkey` in ASCII (6),
- * slot (1) and key version (1); 16 bytes. The chip id and not the UID, because the station may only learn the UID when
- * a tag lies before it, and a scan must open without one.
+ * Returns the diversification input, which makes the keys of a chip unique: chip id (5 bytes), AID of the NTAG 424 DNA
+ * (3), `tagkey` in ASCII (6), slot (1) and key version (1); 16 bytes. It has the chip id instead of the UID because the
+ * station may learn the UID only when the tag is on its reader, and a scan must open without it.
  */
 function an10922Input(slot: KeySlot, chipId: string, version: number): Buffer {
   return Buffer.concat([
@@ -103,8 +103,8 @@ function an10922Input(slot: KeySlot, chipId: string, version: number): Buffer {
 }
 
 /**
- * The standard derivation of nfc-developer/sdm-backend (libsdm/derive.py): the meta key in slot 1 is one for all tags,
- * the others follow from the UID. A master of zeros gives keys of zeros there, which is what its demo tags have.
+ * Derives keys as nfc-developer/sdm-backend does (libsdm/derive.py): the meta key in slot 1 is the same for all tags;
+ * the others depend on the UID. There, a master of zeros gives keys of zeros, which its demo tags have.
  */
 function sdmBackendKeys(master: Uint8Array): (slot: KeySlot, tag: TagIdentity) => Buffer {
   if (isZeroKey(master)) return () => Buffer.alloc(KEY_BYTES)
@@ -122,7 +122,10 @@ function sdmBackendKeys(master: Uint8Array): (slot: KeySlot, tag: TagIdentity) =
   }
 }
 
-/** Deterministic keys of a Bolt Card (boltcard/boltcard docs/DETERMINISTIC.md); K1, which opens `e`, is shared. */
+/**
+ * Derives the deterministic keys of a Bolt Card (boltcard/boltcard docs/DETERMINISTIC.md). K1, which
+ * decrypts `e`, is shared by all cards.
+ */
 function boltcardKeys(issuerKey: Uint8Array, version: number): (slot: KeySlot, tag: TagIdentity) => Buffer {
   const mac = cmacUnder(issuerKey)
   const versionBytes = Buffer.alloc(4)

@@ -15,7 +15,7 @@ import {
 const KEY_BYTES = 16
 const PADDING_BYTES = 5
 
-/** A chip that exists only here: a UID as NXP would give it, and its own two keys. */
+/** Creates a chip in software: a UID as NXP assigns them, and two random keys. */
 export function createVirtualChip(random: (size: number) => Uint8Array = randomBytes): SunChip {
   return {
     uid: Buffer.concat([Uint8Array.of(NXP), random(UID_BYTES - 1)]),
@@ -25,9 +25,9 @@ export function createVirtualChip(random: (size: number) => Uint8Array = randomB
 }
 
 /**
- * The message the chip would put in its URL on the read with this number (1 is the first read of a new chip;
- * at most 16,777,215). `padding` is 5 bytes that a chip draws anew for each read.
- * Throws RangeError on a UID, counter or padding that no chip has.
+ * Returns the values that the chip would put into its URL on the read with this number (1 is the first read of a new
+ * chip; at most 16,777,215). `padding` is 5 bytes, which a chip draws anew for each read. Throws `RangeError` on a UID,
+ * counter or padding that no chip has.
  */
 export function emitSun(
   chip: SunChip,

@@ -1,27 +1,27 @@
 import type { KeySlot, SlotRoles } from "../key-schemes.ts"
 import { ENC_DIGITS } from "./tag-address.ts"
 
-/** Who has an access right to a file: the holder of a key, everybody, or nobody. */
+/** Who has an access right to a file: the holder of a key, everyone, or no one. */
 export type Access = KeySlot | "free" | "never"
 
-/** What ChangeFileSettings sets for the NDEF file and GetFileSettings answers (data sheet §10.7.1, table 69). */
+/** What ChangeFileSettings sets for the NDEF file and GetFileSettings returns (data sheet §10.7.1, table 69). */
 export type FileSettings = {
-  /** Whether mirroring is on at all; if not, a read gives the placeholders. */
+  /** Whether mirroring is enabled at all; if not, a read returns the placeholders. */
   sdm: boolean
-  /** How content travels to the holder of a key; to everybody else it is plain. */
+  /** How content is protected for the holder of a key; for everyone else it is plain. */
   communication: "plain" | "mac" | "full"
   access: { read: Access; write: Access; read_write: Access; change: Access }
-  /** What goes into PICCData, and which key opens it: free is a mirror in clear, never is none. */
+  /** What PICCData contains, and the key that encrypts it: `free` mirrors it in clear, `never` does not mirror it. */
   uid: boolean
   counter: boolean
   counter_limit: boolean
-  /** Whether values are mirrored as hexadecimal digits, which is all that a tag can. */
+  /** Whether values are mirrored as hexadecimal digits, the only encoding that tags support. */
   ascii: boolean
   meta_read: Access
-  /** Which key makes the MAC; never is none. */
+  /** The key that makes the MAC; `never` for none. */
   file_read: Access
   counter_read: Access
-  /** In bytes from the start of the file; null where the tag mirrors none. */
+  /** In bytes from the start of the file; null if the tag does not mirror the value. */
   offsets: {
     uid: number | null
     counter: number | null
@@ -34,11 +34,11 @@ export type FileSettings = {
   }
 }
 
-/** Where things stand in the NDEF file. */
+/** Where the placeholders are in the NDEF file. */
 type FilePlaces = { e: number; enc: number | null; c: number | null }
 
 /**
- * The settings that make a tag do what this service expects, and lock it: everybody reads, only the holder of the
+ * Returns the settings that this service expects of a tag, and that lock it: everyone reads; only the holder of the
  * application master key writes the file or changes the settings.
  */
 export function lockedSettings(roles: SlotRoles, places: FilePlaces): FileSettings {
@@ -67,7 +67,9 @@ export function lockedSettings(roles: SlotRoles, places: FilePlaces): FileSettin
   }
 }
 
-/** The payload of ChangeFileSettings, after the file number; offsets are three bytes, least significant first. */
+/**
+ * Encodes the payload of ChangeFileSettings, after the file number; offsets are three bytes, least significant first.
+ */
 export function encodeFileSettings(settings: FileSettings): Buffer {
   const { access, offsets } = settings
   const head = Buffer.from([
@@ -94,7 +96,7 @@ export function encodeFileSettings(settings: FileSettings): Buffer {
   return Buffer.concat([head, Buffer.from([options, ...rights, ...places])])
 }
 
-/** Reads that payload; null when it is not one. */
+/** Decodes that payload; null if it is not one. */
 export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
   const bytes = Buffer.from(payload)
   if (bytes.length < RIGHTS_END) return null
@@ -144,13 +146,16 @@ export function decodeFileSettings(payload: Uint8Array): FileSettings | null {
   }
 }
 
-/** What GetFileSettings answers of file 02h: the same with the file's type before it and its size inside. */
+/**
+ * Encodes the response to GetFileSettings for file 02h: the payload, with the file's type
+ * before it and its size inside.
+ */
 export function encodeSettingsAnswer(settings: FileSettings): Buffer {
   const payload = encodeFileSettings(settings)
   return Buffer.concat([STANDARD_FILE, payload.subarray(0, 3), NDEF_FILE_SIZE, payload.subarray(3)])
 }
 
-/** Reads that answer; null when it is not one. */
+/** Decodes that response; null if it is not one. */
 export function decodeSettingsAnswer(answer: Uint8Array): FileSettings | null {
   if (answer.length < 7 || answer[0] !== 0x00) return null
   return decodeFileSettings(Buffer.concat([answer.subarray(1, 4), answer.subarray(7)]))
@@ -160,7 +165,7 @@ const STANDARD_FILE = Uint8Array.of(0x00)
 /** 256 bytes (data sheet §8.2.3), least significant first. */
 const NDEF_FILE_SIZE = Uint8Array.of(0x00, 0x01, 0x00)
 const SDM_ON = 0x40
-/** The two lowest bits of FileOption; 10 is plain as well. */
+/** The two lowest bits of FileOption; 10 also means plain. */
 const communicationBits = { plain: 0b00, mac: 0b01, full: 0b11 }
 const UID = 0x80
 const COUNTER = 0x40

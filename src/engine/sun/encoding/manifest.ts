@@ -5,22 +5,22 @@ import { ndefFile } from "./ndef.ts"
 import { type Mirrors, tagAddress } from "./tag-address.ts"
 import { type WriteStep, writeAnewOrder, writeOrder, writeTamperOrder } from "./write-order.ts"
 
-/** All that a station needs to make one tag; a manifest has one in each line. */
+/** Everything that a station needs to encode one tag; each line of a manifest holds one. */
 export type ManifestLine = {
   chip_id: string
-  /** 14 upper-case hexadecimal digits; null when any tag may become this chip. */
+  /** 14 upper-case hexadecimal digits; null if any tag may become this chip. */
   uid: string | null
-  /** The address as the tag's file holds it, with zeros where the chip puts its values. */
+  /** The URL as stored in the tag's file, with zeros where the chip puts its values. */
   url_template: string
   ndef_hex: string
-  /** In bytes from the start of the file; null where the tag mirrors none. */
+  /** In bytes from the start of the file; null if the tag does not mirror the value. */
   offsets: { picc_data: number; mac: number | null; mac_input: number | null; enc: number | null }
   /** The payload of ChangeFileSettings for file 02h. */
   file_settings_hex: string
-  /** What GetFileSettings answers when that was done. */
+  /** The response to GetFileSettings once that was done. */
   file_settings_answer_hex: string
   keys: { slot: KeySlot; role: KeyRole; version: number; key: string }[]
-  /** For a tag that is encoded anew, the keys that it may have now; GetKeyVersion tells which. Null for a new tag. */
+  /** For a tag that is re-encoded, the keys that it may have now; GetKeyVersion tells which. Null for a new tag. */
   previous_keys: { slot: KeySlot; version: number; key: string }[] | null
   write_order: readonly WriteStep[]
 }
@@ -28,8 +28,8 @@ export type ManifestLine = {
 type KeyRole = "application_master" | "meta_read" | "file_read" | "spare"
 
 /**
- * The line of one chip; `before` are the versions whose keys its tag may have, none for a new one.
- * Throws `TemplateError` and `UidNeeded`.
+ * Returns the line of one chip. `before`: the versions whose keys its tag may have; empty for a new tag. Throws
+ * `TemplateError` and `UidNeeded`.
  */
 export function manifestLine(
   source: KeySource,

@@ -1,9 +1,9 @@
 import { type TagAddress, TemplateError } from "./tag-address.ts"
 
-/** The NDEF file of an NTAG 424 DNA (file 02h) has 256 bytes. */
+/** The size of the NDEF file of an NTAG 424 DNA (file 02h). */
 export const NDEF_FILE_BYTES = 256
 
-/** URI identifier codes of the NFC Forum's URI record type, longest first. */
+/** URI identifier codes of the NFC Forum's URI record type, longest prefix first. */
 const prefixes: readonly (readonly [string, number])[] = [
   ["https://www.", 0x02],
   ["http://www.", 0x01],
@@ -18,16 +18,16 @@ const IDENTIFIER_BYTES = 1
 /** Where the text after the prefix begins in the file. */
 const TEXT_START = LENGTH_BYTES + HEADER_BYTES + IDENTIFIER_BYTES
 
-/** The bytes of the NDEF file, and where its mirrors are. */
+/** The bytes of the NDEF file, and where its placeholders are. */
 type NdefFile = {
   bytes: Buffer
-  /** In bytes from the start of the file, the two length bytes included, as ChangeFileSettings counts. */
+  /** In bytes from the start of the file, including the two length bytes, as ChangeFileSettings counts. */
   offsets: { e: number; enc: number | null; c: number | null }
 }
 
 /**
- * The NDEF file of an address: two bytes of length and one short URI record (NFC Forum Type 4 Tag, NDEF URI RTD).
- * The offsets follow from where the placeholders stand. Throws `TemplateError` when the file is too small for it.
+ * Returns the NDEF file for a URL: two length bytes and one short URI record (NFC Forum Type 4 Tag, NDEF URI RTD). The
+ * offsets follow from the placeholders. Throws `TemplateError` if the URL does not fit into the file.
  */
 export function ndefFile(address: TagAddress): NdefFile {
   const [prefix, code] = prefixOf(address)
@@ -42,7 +42,7 @@ export function ndefFile(address: TagAddress): NdefFile {
   return { bytes: Buffer.concat([Uint8Array.from(header), rest]), offsets: filePlaces(address) }
 }
 
-/** Where the values of an address are in the file that holds it. */
+/** Returns the offsets of a URL's values in the file that holds it. */
 export function filePlaces(address: TagAddress): NdefFile["offsets"] {
   const [prefix] = prefixOf(address)
   const inFile = (place: number) => TEXT_START + place - prefix.length
@@ -57,7 +57,7 @@ function prefixOf({ text }: TagAddress): readonly [string, number] {
   return prefixes.find(([each]) => text.startsWith(each)) ?? ["", 0]
 }
 
-/** The address in a file of one short URI record, as a phone reads it; null when there is none. */
+/** Returns the URL in a file with one short URI record, as a phone reads it; null if there is none. */
 export function addressIn(file: Uint8Array): string | null {
   const bytes = Buffer.from(file)
   if (bytes.length < TEXT_START || bytes[2] !== 0xd1 || bytes[3] !== 0x01 || bytes[5] !== 0x55) return null

@@ -1,10 +1,10 @@
-/** What a tag mirrors into its address besides `e`: a MAC, and the status of its tamper wire. */
+/** What a tag mirrors into its URL besides `e`: a MAC, and the status of its tamper wire. */
 export type Mirrors = { readonly mac: boolean; readonly tamper: boolean }
 
-/** The address of one tag, as its file holds it: with zeros where the chip puts its values. */
+/** The URL of one tag as stored in its file, with zeros where the chip puts its values. */
 export type TagAddress = {
   readonly text: string
-  /** Where the values begin, in characters; null where the tag gives none. */
+  /** Where the values begin, in characters; null if the tag does not mirror the value. */
   readonly e: number
   readonly enc: number | null
   readonly c: number | null
@@ -12,24 +12,24 @@ export type TagAddress = {
 
 export const E_DIGITS = 32
 export const C_DIGITS = 16
-/** One block of file content, encrypted, in hex. */
+/** One block of encrypted file content, in hex. */
 export const ENC_DIGITS = 32
 
-/** An address template that cannot be encoded: one line that says what to change. */
+/** A URL template that cannot be encoded; the message is one line that says what to change. */
 export class TemplateError extends Error {
   override name = "TemplateError"
 }
 
 /**
- * Checks `https://tap.example/t/{chip_id}` and the like: one `{chip_id}`, printable ASCII, https (http for localhost
- * only), no fragment, no user, none of the parameters that the chip itself adds. Throws `TemplateError`.
+ * Checks a template such as `https://tap.example/t/{chip_id}`: one `{chip_id}`, printable ASCII, https (http for
+ * localhost only), no fragment, no user, and no parameter that the chip itself adds. Throws `TemplateError`.
  */
 export function checkTemplate(template: string): void {
   const wrong = problemOf(template)
   if (wrong) throw new TemplateError(`the URL template ${wrong}`)
 }
 
-/** The address of a chip with `e`, `enc` and `c` appended in this order, the MAC covering `enc` where there is one. */
+/** Returns the URL of a chip, with `e`, `enc` and `c` appended in this order; the MAC covers `enc` if there is one. */
 export function tagAddress(template: string, chipId: string, mirrors: Mirrors): TagAddress {
   const start = template.replace("{chip_id}", chipId)
   const withE = `${start}${start.includes("?") ? "&" : "?"}e=`
@@ -44,7 +44,7 @@ export function tagAddress(template: string, chipId: string, mirrors: Mirrors): 
   }
 }
 
-/** The text that `c` covers on such tags, with `{enc}` in the place of the value: from the start of `enc` up to `c`. */
+/** Returns the text that `c` covers on such tags, with `{enc}` for the value: from the start of `enc` up to `c`. */
 export function macInputOf(mirrors: Mirrors): string {
   return mirrors.tamper ? "{enc}&c=" : ""
 }

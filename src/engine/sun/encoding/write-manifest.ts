@@ -2,14 +2,14 @@ import { Encrypter } from "age-encryption"
 import { inParts, writeWhole } from "../../../platform/whole-file.ts"
 import type { ManifestLine } from "./manifest.ts"
 
-/** A file of recipients that cannot be used: one line that says why. */
+/** A file of recipients that cannot be used; the message is one line that says why. */
 export class RecipientError extends Error {
   override name = "RecipientError"
 }
 
 /**
- * Writes a manifest as JSON lines, in constant memory; it appears at `path` complete, or not at all. With `recipients`
- * it is sealed to them in the age format (age-encryption.org/v1), for any age tool.
+ * Writes a manifest as JSON lines, in constant memory. The file appears at `path` complete or not at all. With
+ * `recipients` it is encrypted to them in the age format (age-encryption.org/v1), readable by any age tool.
  */
 export async function writeManifest(
   path: string,
@@ -20,7 +20,10 @@ export async function writeManifest(
   await writeWhole(path, recipients.length === 0 ? text : await sealer(recipients).encrypt(text))
 }
 
-/** The public keys in a file: one `age1…` a line, without empty lines and `#` comments. Throws `RecipientError`. */
+/**
+ * Parses a file of public keys: one `age1…` per line; empty lines and `#` comments are
+ * ignored. Throws `RecipientError`.
+ */
 export function parseRecipients(text: string): string[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   const recipients = lines.filter((line) => line !== "" && !line.startsWith("#"))
@@ -31,7 +34,7 @@ export function parseRecipients(text: string): string[] {
   return recipients
 }
 
-/** Takes the next part only when asked, so that at most one waits. */
+/** Takes the next part only on demand, so that at most one waits in memory. */
 function streamOf(parts: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {

@@ -8,7 +8,7 @@ export type WriteStep = {
   step: WriteAction
   slot?: KeySlot
   authenticate_with?: { slot: KeySlot; key: KeyBefore | "own" }
-  /** What the slot holds until then, which ChangeKey needs for every slot but 0. */
+  /** What the slot holds until then, which ChangeKey needs for every slot except 0. */
   old_key?: KeyBefore
 }
 
@@ -25,23 +25,23 @@ type WriteAction =
   | "read_back_file_settings"
   | "read_address"
 
-/** How a new tag is encoded. */
+/** The steps that encode a new tag. */
 export const writeOrder: readonly WriteStep[] = stepsFrom("factory")
 
-/** The same for a TagTamper, whose wire is off when it leaves the factory. */
+/** The steps that encode a new TagTamper, whose wire is off at delivery. */
 export const writeTamperOrder: readonly WriteStep[] = [
   { step: "enable_tag_tamper", authenticate_with: { slot: 0, key: "factory" } },
   ...writeOrder,
 ]
 
-/** How a tag gets other keys and another file than an earlier manifest gave it. */
+/** The steps that replace the keys and the file that an earlier manifest gave a tag. */
 export const writeAnewOrder: readonly WriteStep[] = stepsFrom("previous")
 
 /**
- * An order in which no lost answer can brick a tag. At every moment each slot has either its previous key or the one in
- * the manifest: a station that does not know whether a step was done tries both. Each key is read back (GetKeyVersion,
- * then authenticate with it) before the next. The application master key comes last, as it opens the others; then the
- * file is locked.
+ * Returns the steps in an order in which no lost response can brick a tag. At every moment each slot has either its
+ * previous key or the one in the manifest, so a station that does not know whether a step was done tries both. Each key
+ * is read back (GetKeyVersion, then authenticate with it) before the next. The application master key comes last,
+ * because it is needed to change the others; then the file is locked.
  */
 function stepsFrom(before: KeyBefore): WriteStep[] {
   return [
