@@ -14,23 +14,23 @@ import {
   verdictAdvice,
 } from "./verdicts.ts"
 
-/** What was checked, the verdict, and what to do. `opened_with` names the keys that made the address. */
+/** The checks, the verdict, and what to do. `opened_with`: the keys that made the URL's values, if known. */
 export type Diagnosis = {
   chip_id: string | null
   verdict: Verdict
   checks: Check[]
   advice: string
   opened_with: KeyCandidate | null
-  /** Whether any key was tried: not if nothing in the address has the digits of `e`. */
+  /** Whether any key was tried: not if no value in the URL has the digits of `e`. */
   is_tried: boolean
-  /** What the chip's own key opens `e` to; null where it does not. */
+  /** The UID in `e` under the chip's own key; null if that key does not decrypt it. */
   uid: Uint8Array | null
 }
 
 /**
- * Which check of a tap fails, and why, in words of the encoding station. It uses no clock and no database, changes
- * nothing and quotes no key. Guesses are confirmed by the UID or the MAC, so one is right by chance at most once in
- * 65,536.
+ * Returns which check of a tap fails, and why, in the terms of the encoding station. Reads no clock and no database,
+ * changes nothing and never includes a key. A guessed key is confirmed by the UID or the MAC, so a wrong one is taken
+ * for right at most once in 65,536.
  */
 export function diagnose(question: TapQuestion): Diagnosis {
   const checks: Check[] = []
@@ -124,7 +124,9 @@ export function diagnose(question: TapQuestion): Diagnosis {
   )
 }
 
-/** The same for a UID that belongs to another chip, whatever else is right: no tap of it is accepted. */
+/**
+ * Returns the diagnosis for a UID that belongs to another chip: no tap of the tag is accepted, whatever else is right.
+ */
 export function encodedTwice(found: Diagnosis): Diagnosis {
   const at = found.checks.findIndex(({ name }) => name === "meta_key")
   const told: Check = { name: "meta_key", passed: false, detail: "e opens to the UID of another chip" }
@@ -159,7 +161,7 @@ function judgeOpening(
     if (found && isSure(found, expected, message, guess))
       return { verdict: guess.verdict, detail: guess.detail, candidate: guess.candidate ?? keys }
   }
-  // Only two bytes say so, which a wrong key gives once in 65,536: so it comes last.
+  // Only two bytes indicate this, which a wrong key produces once in 65,536, so it comes last.
   if (opened) return { ...opened.problem, candidate: keys }
   return {
     verdict: "wrong_meta_key",
@@ -168,7 +170,10 @@ function judgeOpening(
   }
 }
 
-/** Without a known UID or a MAC, only the few reads of a new tag are believed. */
+/**
+ * Returns whether the result may be chance: without a known UID or a MAC, only the few
+ * reads of a new tag are plausible.
+ */
 function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessage): boolean {
   return uid === null && c === undefined && counter >= MANY_READS
 }
@@ -180,7 +185,7 @@ function chance({ counter }: Opening): WrongOpening {
 
 type Opened = Opening | { problem: { verdict: Verdict; detail: string } }
 
-/** What a key makes of `e`: the UID and counter, or what is wrong with them; null where it is noise. */
+/** Returns what `e` decrypts to under a key: UID and counter, or what is wrong with them; null if it is noise. */
 function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage): Opened | null {
   const plain = openPicc(key, message.e)
   const found = plain.subarray(1, 1 + UID_BYTES)
@@ -200,8 +205,8 @@ function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage):
 }
 
 /**
- * Whether a guessed key is right by more than chance: the chip's own UID comes out, or the MAC is right too, under the
- * chip's file key or the one that the same mistake would have put there.
+ * Returns whether a guessed key is right by more than chance: the chip's own UID comes out, or the MAC is right as
+ * well, under the chip's file key or the one that the same mistake would have put there.
  */
 function isSure(found: Opened, expected: ExpectedTag, message: SunMessage, guess: Guess): boolean {
   if ("problem" in found) return expected.uid !== null && found.problem.verdict === "uid_only"
@@ -216,7 +221,7 @@ function needsMac({ uid }: ExpectedTag, { c }: SunMessage): boolean {
   return uid === null && c !== undefined
 }
 
-/** Whether `enc` is there exactly where the chip was ordered with it; null where it is. */
+/** Checks that `enc` is present exactly if the chip was ordered with it; null if so. */
 function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Finding, "check"> | null {
   const isOrdered = mac_input.includes("{enc}")
   if (isOrdered === (enc !== undefined)) return null
@@ -227,7 +232,7 @@ function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Fin
 
 type Ending = [Finding, string | null, KeyCandidate | null]
 
-/** For values in the wrong place: at least it can be said which keys made `e`. */
+/** Ends the diagnosis for values in the wrong place; the keys that made `e` can still be named. */
 function misplaced(
   question: TapQuestion,
   { verdict, detail }: Omit<Finding, "check">,
@@ -236,7 +241,7 @@ function misplaced(
 ): Ending {
   if (e === undefined) return [{ check: "template", verdict, detail }, chip_id, null]
   const opener = openerOf(question, chip_id, e)
-  // c right behind e has as many digits as LRP gives; that tag can still be fixed, even before it has its keys.
+  // c right behind e makes as many digits as LRP gives. That tag can still be fixed, even before it has its keys.
   const isJoined = verdict === "lrp" && (opener !== null || openedBy(FACTORY_KEY, null, { e }) !== null)
   const found = isJoined ? joined : { verdict, detail }
   return [{ ...found, check: "template", detail: found.detail + openedText(opener) }, chip_id, opener]
@@ -244,14 +249,14 @@ function misplaced(
 
 const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as const
 
-/** For an unknown chip: at least it can be said which keys made the address. */
+/** Ends the diagnosis for an unknown chip; the keys that made `e` can still be named. */
 function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Ending {
   const opener = openerOf(question, chip_id, e)
   const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
   return [{ check: "chip", verdict: "unknown_chip", detail: detail + openedText(opener) }, chip_id, opener]
 }
 
-/** The keys under which `e` opens to a UID and a counter, of whichever tag. */
+/** Returns the keys under which `e` decrypts to a UID and a counter, of any tag. */
 function openerOf(
   { expected, candidates }: TapQuestion,
   chip_id: string | null,

@@ -6,14 +6,14 @@ import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
 import type { TagUrl } from "./tag-url.ts"
 import type { Verdict } from "./verdicts.ts"
 
-/** What the MAC says; `verdict` is null where it is right, or rightly absent. */
+/** The result for the MAC; `verdict` is null if it is right, or rightly absent. */
 type MacFinding =
   | { verdict: null; detail: string }
   | { verdict: Verdict; detail: string; candidate: KeyCandidate }
 
 type OtherMac = { verdict: "mac_input" | "mac_half"; detail: string }
 
-/** Judges `c` by the file key of the chip; where it is wrong, looks for the text or the key that makes it right. */
+/** Checks `c` under the chip's file key. If it is wrong, searches for the text or the key that makes it right. */
 export function judgeMac(
   { candidates }: TapQuestion,
   expected: ExpectedTag,
@@ -44,7 +44,7 @@ export function judgeMac(
   return { verdict: "wrong_file_key", detail: "no key that is known here makes this c", candidate: keys }
 }
 
-/** Whether `c` is right under this file key, for this text. */
+/** Returns whether `c` is right under this file key for this text. */
 export function macVouches(
   fileKey: Uint8Array,
   { uid, counter }: Opening,
@@ -54,7 +54,7 @@ export function macVouches(
   return upperHex(macFor(sessionMacKey(fileKey, uid, counter), coveredText(macInput, message))) === message.c
 }
 
-/** The MAC may cover any text of the address that ends right before `c`: all of them are tried. */
+/** Tries all texts that the MAC may cover: those in the URL that end right before `c`. */
 function otherText(
   fileKey: Uint8Array,
   url: TagUrl,
@@ -91,7 +91,7 @@ function otherHalf(
   return found ? { verdict: "mac_half", detail: `c has the ${found[0]} bytes of the MAC` } : null
 }
 
-/** The covered text with names for the values, so that it can be compared with a template. */
+/** Returns the covered text with the names of the values in their places, to compare it with a template. */
 function quoted(covered: string, { e, enc }: SunMessage): string {
   const named = covered.replace(e, "{e}")
   return enc ? named.replace(enc, "{enc}") : named

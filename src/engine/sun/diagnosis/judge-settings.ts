@@ -12,10 +12,10 @@ import type { ExpectedTag } from "./question.ts"
 import { placesIn, type TagUrl } from "./tag-url.ts"
 import type { Verdict } from "./verdicts.ts"
 
-/** The finding; `verdict` is null where all is right. */
+/** The result; `verdict` is null if everything is right. */
 type Judged = { verdict: Verdict | null; detail: string }
 
-/** Compares what GetFileSettings answered with what was ordered and with the address that was read. */
+/** Compares the response to GetFileSettings with what was ordered and with the URL that was read. */
 export function judgeSettings(
   answer: Uint8Array,
   expected: ExpectedTag,
@@ -41,7 +41,7 @@ export function judgeSettings(
   }
 }
 
-/** The settings of the manifest; the address that was read tells where its values are in the file. */
+/** Returns the settings of the manifest; the URL that was read shows where its values are in the file. */
 function orderedSettings(
   settings: FileSettings,
   expected: ExpectedTag,
@@ -54,7 +54,7 @@ function orderedSettings(
   return address ? ordered : { ...ordered, offsets: agreeingOffsets(settings, expected, message) }
 }
 
-/** For a tag encoded elsewhere: only what its address needs, as who may change it is unknown. */
+/** Returns the settings that the URL of a tag encoded elsewhere needs; who may change that tag is unknown. */
 function usableSettings(settings: FileSettings, expected: ExpectedTag, message: SunMessage): FileSettings {
   return {
     ...settings,
@@ -67,7 +67,7 @@ function usableSettings(settings: FileSettings, expected: ExpectedTag, message: 
   }
 }
 
-/** The tag's own offsets, replacing those that follow from another. */
+/** Returns the tag's own offsets, with those that follow from another one corrected. */
 function agreeingOffsets(
   { offsets }: FileSettings,
   { has_tamper, mac_input }: ExpectedTag,
@@ -91,7 +91,7 @@ function openRights({ access }: FileSettings): string | null {
   return access.change === "free" ? "change the settings of" : null
 }
 
-/** What somebody gave instead of the answer for file 02h. */
+/** Says what was given instead of the response to GetFileSettings for file 02h. */
 function whatElse(answer: Uint8Array, settings: FileSettings | null): string {
   if (settings) return `they are those of a file of ${sizeIn(answer)} bytes; file 02h has ${NDEF_FILE_BYTES}`
   if (decodeFileSettings(answer)?.sdm)
@@ -103,7 +103,7 @@ function sizeIn(answer: Uint8Array): number {
   return Buffer.from(answer).readUIntLE(4, 3)
 }
 
-/** By the names of the data sheet (table 69). */
+/** Returns the settings under their names in the data sheet (table 69). */
 function factsOf(settings: FileSettings): [string, string][] {
   const { access, offsets, communication } = settings
   return [

@@ -3,7 +3,7 @@ import type { SunMessage } from "../message.ts"
 import type { ExpectedTag, Opening } from "./question.ts"
 import type { Verdict } from "./verdicts.ts"
 
-/** Judges what the tag says about its wire in `enc`; null where it was ordered without one. */
+/** Checks the wire status in `enc`; null if the tag was ordered without one. */
 export function judgeWire(
   expected: ExpectedTag,
   message: SunMessage,

@@ -3,41 +3,41 @@ import { cmac } from "../cmac.ts"
 import { type KeySlot, keySlots, type SlotRoles, type TagIdentity } from "../key-schemes.ts"
 import type { Verdict } from "./verdicts.ts"
 
-/** Keys that a tag may have: one version of a key set, or what was imported with a chip. */
+/** Keys that a tag may have: one version of a key set, or keys imported with a chip. */
 export type KeyCandidate = {
   /** Such as `key set Autumn, version 2`. */
   name: string
-  /** Null for keys that a chip brought itself. */
+  /** Null for keys imported with a chip. */
   key_set_id: string | null
   version: number
   roles: SlotRoles
-  /** Null where there is none. */
+  /** Null if there is none. */
   master: Uint8Array | null
-  /** Null where the UID would have to be known, or the slot's key is. */
+  /** Returns null if it would need the UID, which is unknown, or if the candidate has no key for the slot. */
   keyAt(slot: KeySlot, tag: TagIdentity): Uint8Array | null
 }
 
-/** A key that may be on the tag instead of the right one, and what it would mean. */
+/** A key that may be on the tag instead of the right one, and what that would mean. */
 export type Guess = {
   key: Uint8Array
   verdict: Verdict
   detail: string
   candidate: KeyCandidate | null
-  /** What the same mistake puts in the place of the file key; null where that cannot be derived. */
+  /** Returns the key that the same mistake would use as the file key; null if it cannot be derived. */
   fileKeyOf(tag: TagIdentity): Uint8Array | null
 }
 
-/** That of each slot of a new tag. */
+/** The key in each slot of a new tag. */
 export const FACTORY_KEY = new Uint8Array(16)
 
-/** In whose place another key is looked for. */
+/** The role whose key is searched for. */
 type Role = keyof SlotRoles
 
 const roleNames: Record<Role, string> = { meta_read: "meta key", file_read: "file key" }
 
 /**
- * What may be on the tag in the place of a key, the likeliest first: the key of zeros, the master itself, keys of other
- * slots, other versions of the set, other sets, and other derivations from the same masters.
+ * Yields keys that may be on the tag in place of the right one, likeliest first: all zeros, keys of other slots, other
+ * versions of the set and other sets, the masters themselves and other derivations from them.
  */
 export function* guesses(
   role: Role,

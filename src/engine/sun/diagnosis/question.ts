@@ -1,23 +1,23 @@
 import type { KeyCandidate } from "./key-search.ts"
 
-/** The chip that an address names, as it was ordered. */
+/** The chip that a URL names, as it was ordered. */
 export type ExpectedTag = {
   chip_id: string
-  /** Null before a scan has told it. */
+  /** Null before a scan has revealed it. */
   uid: Uint8Array | null
   /** The last read counter that was accepted. */
   counter: number
   /** Whether it was ordered with a MAC. */
   has_mac: boolean
   mac_input: string
-  /** Whether the file content in `enc` begins with what its wire says. */
+  /** Whether the file content in `enc` begins with the wire status. */
   has_tamper: boolean
   keys: KeyCandidate
-  /** The version of the keys that it was ordered anew with, until a tap has shown them. */
+  /** The version of the keys that it was re-ordered with, until a tap has shown them. */
   awaited_version: number | null
 }
 
-/** An address that a phone opened, what GetFileSettings answered where somebody asked, and what it is held against. */
+/** A URL that a phone opened, the response to GetFileSettings if known, and what they are checked against. */
 export type TapQuestion = {
   url: string
   file_settings: Uint8Array | null
@@ -25,5 +25,5 @@ export type TapQuestion = {
   candidates: readonly KeyCandidate[]
 }
 
-/** What `e` opened to. */
+/** What `e` decrypts to. */
 export type Opening = { uid: Uint8Array; counter: number }

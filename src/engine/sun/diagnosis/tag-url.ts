@@ -1,26 +1,26 @@
 import { C_DIGITS, E_DIGITS, ENC_DIGITS, type TagAddress } from "../encoding/tag-address.ts"
 import type { Verdict } from "./verdicts.ts"
 
-/** What an address that a phone opened carries. Values are as they stand there. */
+/** The values in a URL that a phone opened, as they are written there. */
 export type TagUrl = {
   text: string
-  /** What may be the id of its chip, the likeliest first. */
+  /** Candidates for the chip id, likeliest first. */
   chip_ids: string[]
   e: string
   enc: string | null
   c: string | null
 }
 
-/** Why an address cannot be that of a tag in order; `e` is what has the digits of that value all the same. */
+/** Why a URL cannot be that of a working tag; `e` is a value that has the digits of one anyway. */
 type UrlProblem = { verdict: Verdict; detail: string; e?: string }
 
 /** Digits of an `e` in LRP mode: 24 bytes instead of 16 (data sheet §9.3.4.2). */
 const LRP_DIGITS = 48
 
-/** UID, read counter and perhaps a MAC in one parameter; NXP's NTAG 21x and 22x part them by `x`. */
+/** UID, read counter and perhaps a MAC in one parameter; NXP's NTAG 21x and 22x separate them with `x`. */
 const PLAIN_MIRRORS = /^[0-9a-f]{14}x?[0-9a-f]{6}(x[0-9a-f]{16})?$/i
 
-/** Takes an address apart: the one a tag opens, or the one it was redirected to. Null when it is no address. */
+/** Parses a URL: the one that a tag opens, or the one that it was redirected to. Returns null if it is not a URL. */
 export function readTagUrl(text: string): TagUrl | (UrlProblem & { chip_ids: string[] }) | null {
   if (!URL.canParse(text)) return null
   const url = new URL(text)
@@ -33,7 +33,7 @@ export function readTagUrl(text: string): TagUrl | (UrlProblem & { chip_ids: str
   return { text, chip_ids, e: e ?? "", enc: value("enc"), c: value("c") }
 }
 
-/** Where the values stand in the address as its tag gives it; null for one that it was redirected to. */
+/** Returns where the values are in a URL as its tag gives it; null for one that it was redirected to. */
 export function placesIn({ text }: TagUrl): TagAddress | null {
   const placeOf = (name: string) => {
     const found = new RegExp(`[?&]${name}=`).exec(text)
@@ -43,12 +43,12 @@ export function placesIn({ text }: TagUrl): TagAddress | null {
   return e === null ? null : { text, e, enc: placeOf("enc"), c: placeOf("c") }
 }
 
-/** Whether a value of the tag has the digits it must have, in either case. */
+/** Returns whether a value consists of this many hexadecimal digits, in either case. */
 function isHex(value: string, digits: number): boolean {
   return value.length === digits && /^[0-9a-f]+$/i.test(value)
 }
 
-/** What is wrong with `c` and `enc`, if they are there. */
+/** Returns what is wrong with `c` and `enc`, if they are present. */
 export function problemOfOthers({ c, enc }: TagUrl): UrlProblem | null {
   if (enc !== null && !isHex(enc, ENC_DIGITS)) return wrongLength("enc", enc, ENC_DIGITS)
   if (c !== null && !isHex(c, C_DIGITS)) return wrongLength("c", c, C_DIGITS)
@@ -60,7 +60,9 @@ export function problemOfOthers({ c, enc }: TagUrl): UrlProblem | null {
   return null
 }
 
-/** Where the `c` that a chip was ordered with stands under another name; null where it is there, or nowhere. */
+/**
+ * Returns the problem that the `c` that a chip was ordered with has another name; null if `c` is present, or nowhere.
+ */
 export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
   if (c !== null) return null
   const other = [...new URL(text).searchParams].find(([, value]) => isHex(value, C_DIGITS))
@@ -68,7 +70,7 @@ export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
   return { verdict: "wrong_parameter", detail: `the value of c stands under another name: ${other[0]}` }
 }
 
-/** The parts of the path, the last first, and the parameters that look like a chip id. */
+/** Returns what looks like a chip id: the segments of the path, last first, and the parameters. */
 function chipIdsIn(url: URL): string[] {
   const named = url.searchParams.get("service_chip_id")
   const places = [named ?? "", ...url.pathname.split("/").reverse(), ...url.searchParams.values()]

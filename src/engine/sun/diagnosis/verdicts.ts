@@ -1,4 +1,4 @@
-/** Everything a diagnosis can come to, each with what an encoding technician does about it. */
+/** Every verdict of a diagnosis, with what an encoding technician does about it. */
 export const verdictAdvice = {
   accepted: "The tag is encoded as it should be.",
   already_scanned:
@@ -67,7 +67,7 @@ export const verdictAdvice = {
     "Send the file settings of the manifest (file_settings_hex): they are not those that the chip was ordered with.",
 } as const satisfies Record<string, string>
 
-/** Said instead of a chip that was encoded elsewhere and imported, which has no manifest. */
+/** Replaces the advice for a chip that was encoded elsewhere and imported, which has no manifest. */
 export const importedAdvice: Partial<Record<Verdict, string>> = {
   keys_swapped:
     "Import the chip again with its meta_key and its file_key in each other's place; that is taken while it was never paired or tapped. Else the keys of the tag have to change places.",
@@ -81,17 +81,17 @@ export const importedAdvice: Partial<Record<Verdict, string>> = {
     "Import the chip again with what its tag gives: tamper, or a mac_input with {enc}; that is taken while it was never paired or tapped. Nothing but a MAC over it vouches for an enc, so the service refuses any other.",
 }
 
-/** Said instead where the service takes the tag as it is, and only a station would have encoded it anew. */
+/** Replaces the advice for a tag that the service accepts as it is, although it was to be re-encoded at a station. */
 export const earlierKeysAdvice =
   "The service takes the tag as it is. At the station, encode it with the manifest of its last order: it still has its earlier keys."
 
-/** Said instead where one key is of an earlier order and another of a later one. */
+/** Replaces the advice for a tag with one key from an earlier order and another from a later one. */
 export const halfWayAdvice =
   "Go on at the station with the manifest of the tag's last order: it was left half-way, with keys of two versions, and GetKeyVersion tells which slot has which."
 
 export type Verdict = keyof typeof verdictAdvice
 
-/** What is looked at, in this order. The first that fails ends the diagnosis, but for those that leave a tap working. */
+/** The checks, in order. The first that fails ends the diagnosis, unless taps work in spite of it. */
 export const checkNames = [
   "address",
   "template",
@@ -106,10 +106,13 @@ export const checkNames = [
 ] as const
 export type CheckName = (typeof checkNames)[number]
 
-/** One thing that was looked at, in words of the encoding station. No key is ever quoted. */
+/** One check, in the terms of the encoding station. Never includes a key. */
 export type Check = { name: CheckName; passed: boolean; detail: string }
 
-/** The checks that say that a tag is not encoded as it was ordered: not the way of its address, nor an earlier scan. */
+/**
+ * Returns the failed checks that say that a tag is not encoded as ordered: not what happened to its URL
+ * on the way, nor an earlier scan.
+ */
 export function faultsIn(checks: readonly Check[]): Check[] {
   return checks.filter(({ name, passed }) => !passed && name !== "case" && name !== "counter")
 }
