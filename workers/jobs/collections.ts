@@ -4,7 +4,7 @@ import { type Given, query } from "../../src/db/query.ts"
 import { type CollectionRow, collections } from "../../src/db/schema.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 
-/** The collection that an effect is for. Throws where there is none. */
+/** Returns the collection that an effect is for. Throws if there is none. */
 export async function collectionOf(
   queries: Queries,
   { src, input }: Effect<"issueUnit"> | Effect<"deployCollection"> | Effect<"refreshMetadata">,
@@ -19,7 +19,7 @@ const collectionOfId = query((db, { id }: Given<{ id: string }>) =>
   db.select().from(collections).where(eq(collections.id, id)),
 )
 
-/** The addresses of collections, in no order. */
+/** Selects the addresses of collections, in no particular order. */
 export const addressesOf = query((db, { ids }: Given<{ ids: string[] }>) =>
   db
     .select({ id: collections.id, address: collections.address })

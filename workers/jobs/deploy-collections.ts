@@ -20,7 +20,7 @@ import { reach, unlessReverted } from "../../src/engine/chain/rpc.ts"
 import type { Job } from "../../src/engine/jobs/job.ts"
 import { collectionOf } from "./collections.ts"
 
-/** Deploys a collection's contract to its promised address, by the factory that it was promised with. */
+/** Deploys a collection's contract to its promised address, through the factory that the address was computed for. */
 export const deployCollections: Job<"deployCollection"> = {
   async plan(chain, queries, [effect]) {
     const collection = await collectionOf(queries, effect)
@@ -39,7 +39,7 @@ export const deployCollections: Job<"deployCollection"> = {
       ? failure("collection.deployment_reverted", reason)
       : null,
 
-  /** Success is the factory's log, or code at the promised address, if an earlier transaction put it there. */
+  /** Success is the factory's log or, if an earlier transaction deployed it, code at the promised address. */
   async results(chain, queries, { transaction, effects, receipt }) {
     return await Promise.all(
       effects.map(async (effect) => {
@@ -54,7 +54,7 @@ export const deployCollections: Job<"deployCollection"> = {
     )
   },
 
-  /** The contract's logs begin here, unless an earlier transaction deployed it. */
+  /** The contract's logs start at this block, unless an earlier transaction deployed it. */
   async afterwards(turn, { transaction, effects, receipt }) {
     for (const effect of effects) {
       const { id, address } = await collectionOf(turn.tx, effect)
@@ -65,7 +65,10 @@ export const deployCollections: Job<"deployCollection"> = {
   },
 }
 
-/** Another factory would deploy elsewhere, and a call to an address without a contract would succeed. */
+/**
+ * Returns the factory that deploys the collection to its promised address. Another factory would deploy it elsewhere,
+ * and a call to an address without a contract would succeed.
+ */
 async function requireFactory(chain: ConnectedChain, collection: CollectionRow): Promise<Address> {
   const { factory_address: named } = chain.config
   if (collection.factory_address === named) return named
@@ -96,9 +99,9 @@ function isDeployedBy({ logs }: TransactionReceipt, factory: Address, contract: 
 }
 
 /**
- * Whether the contract is there for as long as the transaction stays in its block: a reverted one relies on another,
- * which may be undone alone. Asked by block number: a provider that lacks the block then refuses, where its newest
- * block would lack the code.
+ * Returns whether the contract exists as long as the transaction stays in its block: a reverted one relies on another
+ * transaction, which may be undone alone. Reads by block number, so that a provider without that block refuses; its own
+ * newest block would merely lack the code.
  */
 async function hasCode(
   chain: ConnectedChain,

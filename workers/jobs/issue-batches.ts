@@ -10,20 +10,20 @@ import { unlessForgotten } from "../../src/engine/chain/old-state.ts"
 import type { Effect, Mined } from "../../src/engine/jobs/job.ts"
 import { addressesOf } from "./collections.ts"
 
-/** What a transaction issues of one collection. */
+/** What a transaction issues in one collection. */
 export type Issuance = { contract: Address; data: Hex; first: number; chip_ids: readonly string[] }
 
-/** What a transaction issues, or only what it issues for one contract. */
+/** Returns what a transaction issues, or only what it issues in one contract. */
 export function issuancesIn({ to, call }: Pick<TransactionRow, "to" | "call">, of?: string): Issuance[] {
   return callsIn({ to, data: call }).flatMap(({ to: contract, data }) =>
     of === undefined || contract === of ? [{ contract, data, ...decodeIssue(data) }] : [],
   )
 }
 
-/** What a transaction issues of one collection, with the effects that asked for it. */
+/** What a transaction issues in one collection, with the effects that asked for it. */
 export type Batch = Issuance & { collection_id: string; effects: Effect<"issueUnit">[] }
 
-/** The batches that a transaction issues. */
+/** Returns the batches that a transaction issues. */
 export async function batchesOf(
   queries: Queries,
   { transaction, effects }: Mined<"issueUnit">,
@@ -39,7 +39,7 @@ export async function batchesOf(
   })
 }
 
-/** The serials of a batch's chips, in order; null where this transaction did not issue them. */
+/** Returns the serials of a batch's chips, in order; null if this transaction did not issue them. */
 export async function serialsOf(
   chain: ConnectedChain,
   { receipt }: Mined<"issueUnit">,
@@ -61,8 +61,8 @@ function serialsIn(receipt: TransactionReceipt, { contract, chip_ids }: Batch): 
 }
 
 /**
- * The serials of units that have them already: if the chain had issued that many by then, the contract had nothing to
- * do. What was issued later may be undone alone.
+ * Returns the serials of units that already have them: if the chain had issued that many by then, the contract had
+ * nothing to do. What was issued later may be undone alone.
  */
 async function serialsOfRepeat(
   chain: ConnectedChain,

@@ -8,7 +8,7 @@ import { heldSerials } from "./take-up-serials.ts"
 /** The most single units joined into one transaction; a bulk request has no more either. */
 export const maxUnits = 100
 
-/** The first unit with the rest of its bulk request, or with the single units before the next one. */
+/** Returns the first unit with the rest of its bulk request, or with the single units before the next bulk request. */
 export function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUnit">[] {
   const bulkPairingId = ofCollection[0]?.input.bulk_pairing_id
   const end = ofCollection.findIndex((effect) => effect.input.bulk_pairing_id !== bulkPairingId)
@@ -16,9 +16,9 @@ export function nextBatch(ofCollection: Effect<"issueUnit">[]): Effect<"issueUni
 }
 
 /**
- * The part of a batch before the first older unit that is missing from it: that unit still waits in another lane, which
- * had the collection before, and is yet to move here. Read after the collection: whoever takes serials back later voids
- * this plan.
+ * Returns the part of a batch before the first older unit that is missing from it: that unit still waits in another
+ * lane, which had the collection before, and has yet to move here. Must be read after the collection, so that taking
+ * back serials in between invalidates this plan.
  */
 export async function withoutOvertaking(
   queries: Queries,
@@ -49,8 +49,9 @@ const inLine = query((db, { collection_id, limit }: Given<{ collection_id: strin
 )
 
 /**
- * The part of a batch before the first serial that a unit has already. That happens where its issuance was confirmed
- * before an older one could be read and a reorganization undid both: it is sent anew once what it builds on is there.
+ * Returns the part of a batch before the first serial that a unit already has. That happens if its issuance was
+ * confirmed before an older one could be read and a reorganization undid both: it is sent again once the
+ * issuance that it builds on is there.
  */
 export async function beforeHeldSerials(
   queries: Queries,

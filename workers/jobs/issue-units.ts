@@ -36,7 +36,7 @@ import { beforeHeldSerials, maxUnits, nextBatch, withoutOvertaking } from "./iss
 import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { takeFoundOwners, takeUpSerials } from "./take-up-serials.ts"
 
-/** Issues a bulk request as one transaction, and single units that wait for the same collection together. */
+/** Issues a bulk request as one transaction, and joins single units that wait for the same collection. */
 export const issueUnits: Job<"issueUnit"> = {
   lineOf: (effect) => effect.input.collection_id,
 
@@ -65,8 +65,8 @@ export const issueUnits: Job<"issueUnit"> = {
   mayPass: async (_queries, effect, reason) => reason === "InvalidChip" && hasFitChip(effect),
 
   /**
-   * Serials are read from logs, never assumed. A success without logs had no effect, because these units were issued
-   * before, as after a restored back-up: planned anew, they get the serials that the chain has for them.
+   * Serials are read from logs, never assumed. A success without logs had no effect, because these units had been
+   * issued before, as after a restored back-up: planned again, they get the serials that the chain has for them.
    */
   async results(chain, queries, mined) {
     const { effects } = mined
@@ -96,7 +96,7 @@ export const issueUnits: Job<"issueUnit"> = {
     }
     for (const { collection_id, first, effects: members } of await batchesOf(turn.tx, mined)) {
       if (members.length === 0) continue
-      // After a restored back-up, units that were on their way may have been claimed since.
+      // After a restored back-up, units whose transactions were open may have been claimed since.
       await takeFoundOwners(turn, collection_id, members.flatMap(issuedNow))
       await closeBulkPairings(turn, members)
       if (members.every(isIssued)) continue
@@ -110,7 +110,9 @@ export const issueUnits: Job<"issueUnit"> = {
   afterRefusal: closeBulkPairings,
 }
 
-/** Single units, too few to be stored as code: a larger batch gains nothing by being joined. */
+/**
+ * Returns whether these are single units, too few to be stored as code: a larger batch gains nothing by being joined.
+ */
 function isForDesk({ config }: ConnectedChain, members: Effect<"issueUnit">[]): boolean {
   return (
     config.desk_address !== null &&
@@ -119,7 +121,7 @@ function isForDesk({ config }: ConnectedChain, members: Effect<"issueUnit">[]): 
   )
 }
 
-/** A call for each other collection whose next single units can go out now. */
+/** Returns a call for each other collection whose next single units can be sent now. */
 async function callsOfOthers(
   chain: ConnectedChain,
   queries: Queries,
@@ -148,7 +150,7 @@ async function callsOfOthers(
   return calls
 }
 
-/** Gives units the serials that the chain already has for their chips; null where there are none. */
+/** Gives units the serials that the chain already has for their chips; null if there are none. */
 async function settleFound(
   queries: Queries,
   { id }: CollectionRow,
@@ -180,7 +182,7 @@ async function settleFound(
   }
 }
 
-/** From now on a transaction that seemed to achieve nothing counts for this effect, and is watched for it. */
+/** Binds the effect to its transaction, which seemed to achieve nothing and from now on is watched for this effect. */
 async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: string): Promise<void> {
   await turn.tx.update(effects).set({ transaction_id }).where(eq(effects.id, id))
   await turn.tx
@@ -190,8 +192,9 @@ async function giveTo(turn: Turn, { id }: Effect<"issueUnit">, transaction_id: s
 }
 
 /**
- * The part of a batch that goes out together. Units whose batch had no effect go out with the same others as at first:
- * a reorganization may bring the earlier bytes back, and the contract refuses a batch of which it has only a part.
+ * Returns the part of a batch that is sent together. Units whose batch had no effect are sent with the
+ * same others as at first: a reorganization may bring the earlier bytes back, and the contract refuses a
+ * batch of which it has only a part.
  */
 async function issuableNow(
   queries: Queries,
@@ -240,20 +243,20 @@ const reserveSerials = query(
       .returning({ id: collections.id }),
 )
 
-/** What the collection's last transaction issues that is still on its way. */
+/** Returns what the collection's last open transaction issues. */
 async function lastOnItsWay(queries: Queries, collection: CollectionRow): Promise<Issuance | undefined> {
   const [last] = await issuancesWith(queries, collection, ["allocated", "signed", "sent", "mined"])
   return last
 }
 
-/** What transactions of some statuses issue of a collection, last first. */
+/** Returns what transactions with these statuses issue in a collection, last first. */
 async function issuancesWith(
   queries: Queries,
   { address, chain_id }: CollectionRow,
   statuses: TransactionRow["status"][],
 ): Promise<Issuance[]> {
   const rows = await callsWith(queries, { address, chain_id, statuses })
-  // Decoding what others issue through the desk takes long, and does not matter here.
+  // Decodes only this collection's calls: decoding the others in desk calls would take long.
   return rows.flatMap((row) => issuancesIn(row, address))
 }
 
@@ -275,29 +278,29 @@ const callsWith = query((db, { address, chain_id, statuses }: Given<Sought>) =>
 )
 
 /**
- * After a batch reverted, those behind it revert, too: its serials were given back, and nothing new is planned until
- * none of them is on its way.
+ * Returns whether a batch reverted while this one was open. Those behind it then revert, too: its serials were taken
+ * back, and nothing new is planned until none of them is open.
  */
 function isRunningDry({ first, chip_ids }: Issuance, { next_serial }: CollectionRow): boolean {
   return first + chip_ids.length !== next_serial
 }
 
 /**
- * Whether it failed before: behind a reverted transaction whose receipt cannot be read it would fail again with every
- * block, so it waits until nothing of the collection is on its way.
+ * Returns whether the effect failed before. Behind a reverted transaction whose receipt cannot be read it would fail
+ * again at every block, so it waits until no transaction of the collection is open.
  */
 function isRepeat({ attempts }: Effect<"issueUnit">): boolean {
   return attempts > 0
 }
 
-/** Closes bulk requests of which nothing is open any more, so that the next ones can come. */
+/** Closes bulk requests without open effects, so that the next ones can come. */
 async function closeBulkPairings({ tx, at }: Turn, settled: Effect<"issueUnit">[]): Promise<void> {
   for (const id of new Set(settled.map(({ input }) => input.bulk_pairing_id)))
     if (id !== null) await closeBulkPairing(tx, { id, issued_at: at })
 }
 
 const closeBulkPairing = query((db, { id, issued_at }: Given<{ id: string; issued_at: Date }>) => {
-  // Worded as the index in migrations/0028_effects_of_bulk.sql is.
+  // Phrased like the index in migrations/0028_effects_of_bulk.sql.
   const isOfBulk = sql`${effects.input} ->> 'bulk_pairing_id' = ${id}`
   const isWaiting = and(isOfBulk, eq(effects.status, "open"), eq(effects.src, "issueUnit"))
   const open = db.select({ id: effects.id }).from(effects).where(isWaiting)
@@ -308,8 +311,8 @@ const closeBulkPairing = query((db, { id, issued_at }: Given<{ id: string; issue
 })
 
 /**
- * Whether a reverted batch is planned anew, a few times: it may have reverted because one before it did or lost its
- * nonce, or because the chain has other units at its serials.
+ * Returns whether a reverted batch is planned again, a limited number of times: it may have reverted because one before
+ * it did or lost its nonce, or because the chain has other units at its serials.
  */
 async function canSucceedLater(
   chain: ConnectedChain,
@@ -317,20 +320,20 @@ async function canSucceedLater(
   { lane_id }: TransactionRow,
   { contract: to, data, effects }: Batch,
 ): Promise<boolean> {
-  // The lane may be one whose key is gone.
+  // The lane's key may be gone, so its address is read from the database.
   const [lane] = await queries.select({ address: lanes.address }).from(lanes).where(eq(lanes.id, lane_id))
   if (!lane) throw new Error(`there is no lane ${lane_id} that issued`)
   const verdict = await tryCall(chain, lane.address as Address, { to, data })
   const reason = verdict instanceof CallReverted ? verdict.reason : null
-  // An earlier batch is still to come.
+  // An earlier batch is not mined yet.
   if (reason === "SerialGap") return true
-  // What was done once is done again however often it was planned.
+  // What was done once is done again, however often it was planned.
   if (effects.some(({ status, attempts }) => status !== "done" && attempts >= maxPlans)) return false
-  // Planning finds out which of them is to blame.
+  // Planning finds out which of them causes the revert.
   return reason === null || issueUnits.refusal(reason) === null || effects.some(hasFitChip)
 }
 
-/** The contract refuses a chip whose id is zero, and with it the whole call. */
+/** Returns whether the chip's id is not zero: the contract refuses a zero chip, and with it the whole call. */
 function hasFitChip({ input }: Effect<"issueUnit">): boolean {
   return !/^0+$/.test(input.chip_id)
 }

@@ -5,12 +5,12 @@ import { CallReverted } from "../../src/engine/chain/rpc.ts"
 import { tryCall } from "../../src/engine/chain/try-call.ts"
 import type { Call } from "../../src/engine/jobs/job.ts"
 
-/** The most collections whose work goes into one transaction. */
+/** The most collections whose work is joined into one transaction. */
 export const maxAtDesk = 20
 
 /**
- * Joins calls to several collections into one call of the desk, as far as the desk may make them now; a refused call is
- * left to go by itself, which tells why. Null where the first is refused, or none is left beside it.
+ * Joins calls to several collections into one call of the desk, as far as the desk may make them now. A refused call is
+ * left to be sent alone, which reveals why. Returns null if the first is refused, or no other is left.
  */
 export async function joinAtDesk<Name extends LaneEffect>(
   chain: ConnectedChain,
@@ -25,7 +25,7 @@ export async function joinAtDesk<Name extends LaneEffect>(
     members: joined.flatMap(({ call }) => call.members),
     to: first.desk,
     data: encodeRun(joined.map(({ call: { to, data } }) => ({ to, data }))),
-    // Each estimate includes the cost of a whole transaction.
+    // Each estimate includes the fixed cost of a transaction.
     gas: (joined.reduce((sum, { gas }) => sum + gas, 0n) * 5n) / 4n,
     async reserve(turn) {
       for (const { call } of joined) await call.reserve?.(turn)

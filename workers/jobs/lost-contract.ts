@@ -4,8 +4,9 @@ import { reach } from "../../src/engine/chain/rpc.ts"
 import type { Effect } from "../../src/engine/jobs/job.ts"
 
 /**
- * Whether a reorganization removed the contract of work that was tried before: a call to an empty address succeeds and
- * does nothing, so the work waits until the deployment is back. For work never tried, nothing is asked.
+ * Returns whether a reorganization removed the contract of work that was tried before: a call to an empty address
+ * succeeds and does nothing, so the work waits until the deployment is back. Returns false without asking the
+ * chain if nothing was tried yet.
  */
 export async function isContractLost(
   { rpc }: Pick<ConnectedChain, "rpc">,

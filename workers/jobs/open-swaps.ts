@@ -7,8 +7,8 @@ import { chipReplacements, effects, transactions } from "../../src/db/schema.ts"
 type Swap = { unit_id: string; chip_id: string }
 
 /**
- * The swaps of some units that are not final. If a reorganization undoes one, its lane brings it back: until then
- * another chip on chain proves nothing.
+ * Returns the swaps of these units that are done and not final. If a reorganization undoes one, its lane brings it
+ * back; until then another chip on chain proves nothing.
  */
 export async function openSwaps(queries: Queries, unit_ids: string[]): Promise<Swap[]> {
   return await openSwapsOf(queries, { unit_ids })

@@ -38,7 +38,7 @@ export const refreshMetadata: Job<"refreshMetadata"> = {
         const { address: contract } = await collectionOf(queries, effect)
         if (said.some(({ address }) => isAddressEqual(address, contract as Address)))
           return { output: { transaction_hash } }
-        // What was done once is done again however often it was planned.
+        // What was done once is done again, however often it was planned.
         const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
         if (receipt.status === "success" && isToBeDone) return "again"
         return { error: failure("metadata_refresh.reverted", transaction_hash) }

@@ -24,10 +24,10 @@ import { joinAtDesk, maxAtDesk } from "./join-at-desk.ts"
 import { openSwaps } from "./open-swaps.ts"
 import { isClaimedAtDepth } from "./token-at-depth.ts"
 
-/** The most waiting claims that are joined into one transaction. */
+/** The most waiting claims joined into one transaction. */
 const maxClaims = 20
 
-/** Hands units to their recipients; one bad claim in a joined transaction does not spoil the others. */
+/** Hands units to their recipients. One bad claim in a joined transaction does not affect the others. */
 export const relayClaims: Job<"relayClaim"> = {
   async plan(chain, queries, waiting) {
     const known = await claimsOf(queries, waiting)
@@ -57,7 +57,7 @@ export const relayClaims: Job<"relayClaim"> = {
     return awaited.length > 0 ? "the replacement of its chip is on chain again" : null
   },
 
-  /** Whoever claimed it may have handed it over since. */
+  /** The recipient may have transferred the unit since. */
   async earlier(chain, queries, effect) {
     const [claim] = await claimsOf(queries, [effect])
     return claim ? await claimedBefore(chain, claim, 0n) : null
@@ -78,7 +78,7 @@ export const relayClaims: Job<"relayClaim"> = {
         const token = { contract: claim.contract, serial: BigInt(claim.serial) }
         // Still in custody, as after the chain lost the issuance for a while: nothing prevents the claim.
         if (!(await isClaimedAtDepth(chain, token, receipt.blockNumber))) return "again"
-        // Whoever claimed it may have handed it over since.
+        // The recipient may have transferred the unit since.
         const earlier = await claimedBefore(chain, claim, receipt.blockNumber)
         if (earlier) return { output: earlier.output }
         return { error: failure("claim.already_claimed", receipt.transactionHash) }
@@ -91,7 +91,9 @@ export const relayClaims: Job<"relayClaim"> = {
   },
 }
 
-/** The claims for the next call: of one contract, or with a desk of several, the first one's first. */
+/**
+ * Returns the claims for the next call: of one contract or, with a desk, of several, the first claim's contract first.
+ */
 function nextOf(chain: ConnectedChain, claims: Claim[]): Claim[] {
   const groups = [...byContractOf(claims).values()]
   return groups
@@ -104,7 +106,7 @@ function byContractOf(claims: Claim[]): Map<Address, Claim[]> {
   return Map.groupBy(claims, ({ contract }) => contract)
 }
 
-/** The claims of one collection. */
+/** Returns the call for claims of one collection. */
 function callOf(joined: Claim[]): Call<"relayClaim"> {
   const serials = joined.map(({ serial }) => BigInt(serial))
   const recipients = joined.map(({ recipient }) => recipient)
@@ -127,7 +129,7 @@ type Claim = {
   recipient: Address
 }
 
-/** The claims whose units have serials. */
+/** Returns the claims whose units have serials. */
 async function claimsOf(queries: Queries, effects: Effect<"relayClaim">[]): Promise<Claim[]> {
   const rows = await tokensOf(queries, { unit_ids: effects.map(({ input }) => input.unit_id) })
   return effects.flatMap((effect) => {
@@ -155,14 +157,14 @@ const tokensOf = query((db, { unit_ids }: Given<{ unit_ids: string[] }>) =>
     .where(inArray(units.id, unit_ids)),
 )
 
-/** Claims that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */
+/** Returns claims that would lock a wrong chip for ever: their unit is in custody and has another chip on chain now. */
 async function reboundClaims(chain: ConnectedChain, claims: Claim[]): Promise<Claim[]> {
   return await filterAll(claims, (claim) => hasOtherChip(chain, claim, "latest"))
 }
 
 /**
- * Claims whose unit has its other chip for good: no replacement is undone that comes back, and no bytes are out that
- * may still claim it.
+ * Returns claims whose unit has the other chip for good: no undone replacement will be brought back, and no bytes were
+ * sent that may still claim the unit.
  */
 async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound: Claim[]): Promise<Claim[]> {
   const awaited = await awaitedClaims(queries, rebound)
@@ -175,7 +177,7 @@ async function supersededClaims(chain: ConnectedChain, queries: Queries, rebound
   return await filterAll(superseded, isOver)
 }
 
-/** Claims that wait for a replacement that a reorganization undid and whose lane brings it back. */
+/** Returns claims that wait for a replacement that a reorganization undid and whose lane brings it back. */
 async function awaitedClaims(queries: Queries, rebound: Claim[]): Promise<Claim[]> {
   if (rebound.length === 0) return []
   const swaps = await openSwaps(
@@ -206,7 +208,10 @@ async function filterAll(claims: Claim[], ask: (claim: Claim) => Promise<boolean
   return claims.filter((_, index) => answers[index])
 }
 
-/** As after a restored back-up from before a replacement, or where somebody else has a signer's key. */
+/**
+ * Fails claims whose unit has another chip for good, as after restoring a back-up from before a replacement, or if
+ * someone else has a signer's key.
+ */
 function endOf(superseded: Claim[]): Write<"relayClaim"> {
   const unit_ids = superseded.map(({ effect }) => effect.input.unit_id)
   return {
@@ -234,7 +239,7 @@ function handsOver(transfer: { from: Address; to: Address; tokenId: bigint }, cl
 async function claimedBefore(chain: ConnectedChain, claim: Claim, seen: bigint) {
   const { contract, deployed_block, recipient, serial } = claim
   const newest_block = await newestSince(chain.headers, seen)
-  // Any recipient: a search for one alone would go down to the deployment where it is another's.
+  // For any recipient: a search for this one only would go down to the deployment if another one claimed the unit.
   const args = { from: contract, tokenId: BigInt(serial) }
   const [log] = await searchCollectionLogs(
     chain,

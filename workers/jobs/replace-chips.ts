@@ -67,7 +67,10 @@ export const replaceChips: Job<"replaceChip"> = {
   },
 }
 
-/** Success is the contract's own event, here or in an earlier transaction, or its state where it had nothing to do. */
+/**
+ * Judges a replacement. Success is the contract's own event, here or in an earlier transaction, or its state if
+ * the contract had nothing to do.
+ */
 async function resultOf(
   chain: ConnectedChain,
   queries: Queries,
@@ -86,12 +89,13 @@ async function resultOf(
   if (isSwapped) return { output: { transaction_hash } }
   const now = await tokenSince(chain, token, receipt.blockNumber)
   const isAsBefore = now.chip_id === previous_chip_id
-  // Done by what was sent before a restored back-up, by what a reorganization brought back, or by somebody else.
+  // Done by a transaction from before a restored back-up, by one that a reorganization
+  // brought back, or by someone else.
   const isDone = now.chip_id === chip_id && receipt.status === "success"
   const search = isDone ? swapIfTold : swapOf
   const other = isAsBefore ? null : await search(chain, token, chip, receipt.blockNumber)
   if (other) return { output: other.output }
-  // The token was issued for this very chip, or no provider that is asked has logs that old.
+  // The token was issued for this very chip, or no provider that was asked has logs that old.
   if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))
     return { output: { transaction_hash } }
   if (now.chip_id === chip_id) return "again"
@@ -99,10 +103,11 @@ async function resultOf(
     return (await isClaimedAtDepth(chain, token, receipt.blockNumber))
       ? { error: failure("chip_replacement.locked", transaction_hash) }
       : "again"
-  // As after the chain lost the issuance, or the swap before this one, for a while: nothing prevents it.
+  // As after the chain lost the issuance, or the previous swap, for a while: nothing prevents this one.
   const isToBeDone = effect.status === "done" || effect.attempts < maxPlans
   if (isAsBefore ? isToBeDone : await followsOpenSwap(queries, effect)) return "again"
-  // What was reported counts as lost only if the other chip is as deep: another swap may be undone alone.
+  // What was reported counts as lost only if the other chip is at the confirmation depth:
+  // another swap may be undone alone.
   if (effect.status === "done" && !isAsBefore) {
     const then = await tokenAtDepth(chain, token, receipt.blockNumber)
     if (then === null || then.chip_id === previous_chip_id) return "again"
@@ -117,7 +122,7 @@ async function followsOpenSwap(queries: Queries, { input }: Effect<"replaceChip"
   return open.some(({ chip_id }) => chip_id === input.previous_chip_id)
 }
 
-/** Whether the chain has neither of the chips, or has lost the issuance too. */
+/** Returns whether the chain has neither of the two chips, or has lost the issuance, too. */
 async function isPreviousSwapLost(
   chain: ConnectedChain,
   token: Token,
@@ -127,7 +132,7 @@ async function isPreviousSwapLost(
   return now === null || (now.owner === null && ![previous_chip_id, chip_id].includes(now.chip_id))
 }
 
-/** The newest transaction that bound a token to a chip; null where no block has one that is deep enough. */
+/** Returns the newest transaction that bound a token to a chip; null if there is none at the confirmation depth. */
 async function swapOf(
   chain: ConnectedChain,
   { contract: address, serial, deployed_block }: Token,
@@ -145,7 +150,7 @@ async function swapOf(
   return swap ? doneBy(swap) : null
 }
 
-/** The same; null also where no provider has the logs: what is done does not wait for them. */
+/** Like `swapOf`, but null also if no provider has the logs: work that is done does not wait for them. */
 async function swapIfTold(...search: Parameters<typeof swapOf>) {
   try {
     return await swapOf(...search)
@@ -156,8 +161,8 @@ async function swapIfTold(...search: Parameters<typeof swapOf>) {
 }
 
 /**
- * Whether a token is bound to a chip for as long as a block that was seen stays, or for ever. Nodes that have forgotten
- * older states are asked at the confirmation depth.
+ * Returns whether a token is bound to a chip as long as a block that was seen stays in the chain. If nodes have pruned
+ * that state, reads it at the confirmation depth.
  */
 async function isBoundAsFinal(
   chain: ConnectedChain,
@@ -172,7 +177,7 @@ async function isBoundAsFinal(
 
 type Token = { contract: Address; serial: bigint; deployed_block: number | null }
 
-/** The token as it is now, never at a block below one that was seen. */
+/** Reads the token at the newest block, or at a block that was seen if that is later. */
 async function tokenSince(chain: ConnectedChain, token: Token, seen: bigint) {
   return await tokenAt(chain, token, await newestSince(chain.headers, seen))
 }

@@ -21,14 +21,14 @@ import { isContractLost } from "./lost-contract.ts"
 
 /** The most serials that are taken up at once. */
 const maxSerials = 100
-/** How many of them are asked for at the same time. */
+/** How many of them are read at the same time. */
 const serialsAtOnce = 20
 
 /**
- * Takes up serials that the chain has issued and the database does not know, as after a restored back-up, with the
- * chips they are bound to: each goes to the unit that has its chip, so that no unit is issued twice. Null where there
- * are none. Waits while they are above the confirmation depth, or not final where others issued them; and for a
- * contract that the chain has lost. Nothing of the collection may be on its way.
+ * Takes up serials that the chain has issued and the database does not have, as after a restored back-up, with the
+ * chips that they are bound to: each goes to the unit that has its chip, so that no unit is issued twice. Returns null
+ * if there are none. Waits while they are above the confirmation depth, or not final if someone else issued them, and
+ * while the chain has lost the contract. No transaction of the collection may be open.
  */
 export async function takeUpSerials(
   chain: ConnectedChain,
@@ -97,7 +97,7 @@ const ownersOf = query(
       .where(and(eq(foundOwners.collection_id, collection_id), inArray(foundOwners.serial, serials))),
 )
 
-/** The serials of a collection that units have. */
+/** Returns which of these serials of a collection units have. */
 export async function heldSerials(
   queries: Queries,
   collectionId: string,
@@ -116,8 +116,8 @@ const unitsWith = query(
 )
 
 /**
- * Whether issuances are final, or our lanes would repeat them. What others issued is not repeated, and whatever was
- * issued after it waits for it.
+ * Returns whether issuances are final, or are the lanes' own, which would repeat them. Issuances of others would not be
+ * repeated, and whatever was issued after them would wait for them.
  */
 async function areKept(chain: ConnectedChain, queries: Queries, issuances: Issuance[]): Promise<boolean> {
   const final = await chain.headers.finalHeight()
@@ -140,7 +140,7 @@ async function readSerials(
   })
 }
 
-/** The chip a serial is bound to now, maybe not the one it was issued with. */
+/** Returns the chip that a serial is bound to now, which may not be the one it was issued with. */
 async function chipOf(
   { rpc }: ConnectedChain,
   { address }: CollectionRow,
@@ -154,7 +154,7 @@ async function chipOf(
 
 type Issuance = { transaction_hash: string; block_number: bigint }
 
-/** How each of these serials was issued. */
+/** Returns how each of these serials was issued. */
 async function issuancesOf(
   chain: ConnectedChain,
   collection: CollectionRow,
@@ -175,7 +175,7 @@ async function issuancesOf(
   )
 }
 
-/** How serials from the lowest on, and maybe others, were issued. */
+/** Returns how the serials from `lowest` on, and maybe others, were issued. */
 async function issuancesSince(
   chain: ConnectedChain,
   { id, address, deployed_block }: CollectionRow,
@@ -197,7 +197,7 @@ async function issuancesSince(
       }),
     )
   } catch (error) {
-    // Providers that refuse a range must not hold up the other collections of the lane.
+    // Providers that refuse a range must not hold up the lane's other collections.
     if (!(error instanceof ChainUnreachable)) throw error
     throw new Error(
       `the logs of collection ${id} cannot be read (${error.message}): where a range of blocks is refused, lower log_range_blocks of chain ${chain.chain_id} in CHAINS`,

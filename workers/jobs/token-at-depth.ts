@@ -8,8 +8,8 @@ import { tokenAt } from "../../src/engine/chain/token-at.ts"
 type Token = { contract: Address; serial: bigint }
 
 /**
- * A token at the confirmation depth, null where it was not issued by then: newer blocks may be undone, and nobody
- * watches what others do. `seen` is a block that the chain has. Throws `ChainUnreachable`.
+ * Reads a token at the confirmation depth; null if it was not issued by then. Newer blocks may be undone, and the
+ * transactions of others are not watched. `seen` is a block that the chain has. Throws `ChainUnreachable`.
  */
 export async function tokenAtDepth(chain: ConnectedChain, token: Token, seen: bigint) {
   const confirmed = await newestConfirmed(chain, seen)
@@ -17,14 +17,14 @@ export async function tokenAtDepth(chain: ConnectedChain, token: Token, seen: bi
   return await tokenBy(chain, token, confirmed)
 }
 
-/** A token at a block, null where it was not issued by then. Throws `ChainUnreachable`. */
+/** Reads a token at a block; null if it was not issued by then. Throws `ChainUnreachable`. */
 export async function tokenBy(chain: ConnectedChain, token: Token, blockNumber: bigint) {
-  // Without a contract, a question about the token would look like a provider that is behind.
+  // If there is no contract, reading the token would look as if the provider were behind.
   if ((await issuedOn(chain, token.contract, blockNumber)) < token.serial) return null
   return await unlessReverted(() => tokenAt(chain, token, blockNumber), null)
 }
 
-/** Whether a token is claimed at the confirmation depth. */
+/** Returns whether a token is claimed at the confirmation depth. */
 export async function isClaimedAtDepth(chain: ConnectedChain, token: Token, seen: bigint): Promise<boolean> {
   const then = await tokenAtDepth(chain, token, seen)
   return then !== null && then.owner !== null
