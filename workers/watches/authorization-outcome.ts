@@ -15,8 +15,8 @@ import { type Move, ownerAt } from "./follow-owners.ts"
 import { type Changes, changesOf, moveOf } from "./ownership-changes.ts"
 
 /**
- * An open authorization. `last_error`: why its outcome was unknown when last asked. `holder`: who has its token, null
- * in custody.
+ * An open authorization. `last_error`: why its outcome was unknown when last judged. `holder`: the owner of its token
+ * that it relies on; null in custody.
  */
 export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "last_error" | "due_at"> & {
   effect_id: string
@@ -25,8 +25,8 @@ export type Watch = Pick<EffectRow, "actor_id" | "request_id" | "attempts" | "la
 }
 
 /**
- * Asks a chain about authorizations, up to the block `deepest` at the confirmation depth. `isAgreed`: whether all
- * providers agree on that block.
+ * What is needed to ask a chain about authorizations, up to the block `deepest` at the confirmation depth. `isAgreed`:
+ * whether all providers agree on that block.
  */
 export type Asker = {
   context: Context
@@ -35,17 +35,17 @@ export type Asker = {
   isAgreed: () => Promise<boolean>
 }
 
-/** Blocks that were read, up to one of this time, in seconds since 1970. */
+/** Blocks that were read, the last one with this timestamp, in Unix seconds. */
 export type SeenInBlocks = { changes: Changes; timestamp: bigint; is_doubtful: boolean }
 
-/** `newest` is the token's last move, where it had to be searched for. */
+/** `newest`: the token's last move, if it had to be searched for. */
 type Ended = { is: "ended"; output: WatchAuthorizationOutput; newest: Move | null }
 export type Verdict = Ended | { is: "open" } | { is: "unknown"; because: string }
 
 /**
- * What became of an authorization by the end of some blocks; null where they say nothing of its token and nobody need
- * be asked. One that stays unused is asked about once, as whoever made it may have read an older state; one of unknown
- * outcome, again and again.
+ * Judges an authorization after some blocks were read; null if they contain nothing of its token and there is no need
+ * to ask. One that stays unused is asked about once, because it may have been made from an older state; one with an
+ * unknown outcome is asked about repeatedly.
  */
 export async function judgeAuthorization(
   asker: Asker,
@@ -60,11 +60,11 @@ export async function judgeAuthorization(
   const isOver = timestamp > deadline
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
-    // The state is asked for by block number: a provider on another fork would answer for its own block.
+    // The state is read by block number, for which a provider on another fork would use its own block.
     if (!(await asker.isAgreed())) return torn
     return await verdictByState(asker, watch, isOver)
   } catch (error) {
-    // An unknown outcome of one token holds up no other.
+    // An unknown outcome for one token does not hold up the others.
     if (error instanceof ChainUnreachable) return { is: "unknown", because: error.message }
     throw error
   }
@@ -75,7 +75,7 @@ const torn: Verdict = {
   because: "not all providers say the same of the newest block that is deep enough",
 }
 
-/** Logs may be missing where a provider was behind, or be in blocks still unread; the state cannot. */
+/** Judges by the state: unlike logs, it cannot be missing because a provider was behind or blocks are still unread. */
 async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Promise<Verdict> {
   const asked = watch.input
   const nonce = await nonceAt(asker, asked, asker.deepest)
@@ -84,7 +84,7 @@ async function verdictByState(asker: Asker, watch: Watch, isOver: boolean): Prom
     return await outcomeInLogs(asker, asked, nonce - asked.authorization_nonce)
   if (isOver) return ended({ outcome: "expired" })
   if (nonce < asked.authorization_nonce || (await isHolders(asker, watch))) return { is: "open" }
-  // The token reached this nonce in another way, as on another fork: nobody can use the authorization.
+  // The token reached this nonce in another way, as on another fork: no one can use the authorization.
   const final = least(await asker.chain.headers.finalHeight(), asker.deepest)
   if ((await nonceAt(asker, asked, final)) === nonce) return await supersededByLast(asker, asked)
   return { is: "unknown", because: "its unit belongs to somebody else, which is not final yet" }
@@ -106,7 +106,7 @@ function isDue({ attempts, last_error, due_at }: Watch, now: Date): boolean {
   return attempts === 0 ? since >= unusedMilliseconds : last_error !== null && since >= 0
 }
 
-/** Most are used sooner, which the logs tell. */
+/** Most authorizations are used sooner, which the logs show. */
 const unusedMilliseconds = 30_000
 
 function ended(output: WatchAuthorizationOutput, newest: Move | null = null): Ended {
@@ -114,8 +114,8 @@ function ended(output: WatchAuthorizationOutput, newest: Move | null = null): En
 }
 
 /**
- * The outcome of an authorization whose token changed owner or chip since, each time with its next nonce: the first of
- * these changes tells.
+ * Finds the outcome of an authorization whose token changed owner or chip since. Each change takes the next
+ * nonce, so the first of them decides.
  */
 async function outcomeInLogs(
   asker: Asker,
@@ -143,8 +143,8 @@ const withoutLogs: Verdict = {
 }
 
 /**
- * Whether a change is at or after the one that took the authorization's nonce: where newer logs are missing, it is
- * older. Nodes that have forgotten so old a state are trusted to have all logs.
+ * Returns whether a change is at or after the one that took the authorization's nonce; it is earlier if newer logs are
+ * missing. A node that has pruned so old a state is trusted to have all logs.
  */
 async function isAfterNonce(
   { rpc }: ConnectedChain,
@@ -152,12 +152,12 @@ async function isAfterNonce(
   { blockNumber }: { blockNumber: bigint },
 ): Promise<boolean> {
   const read = () => readNonce(rpc, asked, blockNumber)
-  // Where there is no such token, nothing of it can have changed.
+  // If there is no such token, nothing of it can have changed.
   const nonce = await unlessReverted(() => unlessForgotten(read), 0)
   return nonce === null || nonce > asked.authorization_nonce
 }
 
-/** The last changes that moved the token's nonce, newest first, and its last move. */
+/** Returns the last changes that advanced the token's nonce, newest first, and its last move. */
 async function nonceChanges(
   { context, chain, deepest }: Asker,
   asked: WatchAuthorizationInput,
@@ -172,14 +172,15 @@ async function nonceChanges(
   const serial = BigInt(asked.serial)
   const ofOwners = { address, event_name: "Transfer", args: { tokenId: serial } } as const
   const ofChips = { address, event_name: "ChipReplaced", args: { serial } } as const
-  // Both together, range by range: a search for one kind alone goes down to the deployment where there is none.
+  // Searches for both together, range by range: a search for one kind alone goes down to
+  // the deployment if there is none.
   const changesIn = async (range: BlockRange) => {
     const [transfers, swaps] = await Promise.all([
       logsOf(chain, ofOwners, range),
-      // Of the first generation only owners count.
+      // In the first generation only changes of owner advance the nonce.
       generation === 1 ? [] : logsOf(chain, ofChips, range),
     ])
-    // Its issuance moves a token, and no nonce.
+    // An issuance is a `Transfer`, too, but advances no nonce.
     const moves = transfers.filter(({ args }) => args.from !== zeroAddress)
     const changes = [
       ...moves.map((log) => ({ log, move: moveOf(log) })),
@@ -194,7 +195,7 @@ async function nonceChanges(
   return { found: found.map(({ log }) => log), newest: found.find(({ move }) => move)?.move ?? null }
 }
 
-/** Providers that refuse a search must not hold up other authorizations. */
+/** Returns nothing found if providers refuse the search, which must not hold up other authorizations. */
 function none(error: unknown): [] {
   if (error instanceof ChainUnreachable) return []
   throw error
@@ -211,7 +212,7 @@ async function deployedBlock(
   return collection?.deployed_block ?? null
 }
 
-/** The nonce of the token's next authorization; null while a reorganization has lost its issuance. */
+/** Reads the nonce of the token's next authorization; null while a reorganization has undone its issuance. */
 async function nonceAt(
   { chain }: Asker,
   asked: WatchAuthorizationInput,
@@ -220,7 +221,7 @@ async function nonceAt(
   return await unlessReverted(() => readNonce(chain.rpc, asked, block), null)
 }
 
-/** The nonce of a token's next authorization, at a block. */
+/** Reads the nonce of a token's next authorization at a block. */
 export async function readNonce(
   rpc: Rpc,
   asked: WatchAuthorizationInput,

@@ -12,15 +12,15 @@ import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"
 import type { Context } from "../../src/platform/context.ts"
 import { isNewestMarkThere, markStretch, newestMark } from "./chain-marks.ts"
 
-/** How far any worker has read a chain; null where none has. */
+/** How far any worker has read a chain; null if none has. */
 export type Cursor = typeof chainCursors.$inferSelect | null
 
-/** How far a chain was read; `is_lost`: blocks above that are no longer part of it. */
+/** How far a chain was read. `is_lost`: blocks above that are no longer part of it. */
 type LastRead = { block: bigint; is_lost: boolean }
 
 /**
- * The last block that was read and is still part of the chain; if it was lost, the newest mark that is. For a chain
- * never read, the last block before its oldest collection.
+ * Returns the last block that was read and is still part of the chain; if it was replaced, the newest mark that is. For
+ * a chain that was never read, returns the last block before its oldest collection.
  */
 export async function lastRead(
   { db, log }: Context,
@@ -30,7 +30,7 @@ export async function lastRead(
 ): Promise<LastRead> {
   if (!cursor) return { block: await beforeCollections(db.read, chain, deepest), is_lost: false }
   const { owners_block_number, owners_block_hash } = cursor
-  // An earlier release, which did not follow owners, has read this far: its last results may be just below.
+  // An earlier release, which did not follow owners, has read this far; its last results may be just below.
   if (owners_block_number === null)
     return {
       block: most(BigInt(cursor.block_number) - BigInt(chain.config.finality_depth), -1n),
@@ -44,7 +44,7 @@ export async function lastRead(
   }
   if (read > deepest && (await isBehind(db.read, chain, read, deepest)))
     return { block: deepest, is_lost: false }
-  // Another chain at the address has none of the blocks, and has lost none.
+  // Another chain at the same URL has none of the blocks, but has not replaced any.
   await requireOwnChain(chain)
   const mark = await newestMark(db.read, chain, least(read, deepest))
   const block = mark ?? (await beforeCollections(db.read, chain, deepest))
@@ -53,8 +53,8 @@ export async function lastRead(
 }
 
 /**
- * A provider that is behind is no sign of a reorganization, however far: one that synchronizes anew, or from an older copy,
- * has the blocks that were read before, and the others will come.
+ * Returns whether the provider is merely behind. However far that is, it is no sign of a reorganization: a provider
+ * that synchronizes again, or from an older copy, has the older blocks, and the others will follow.
  */
 async function isBehind(
   queries: Queries,
@@ -64,12 +64,15 @@ async function isBehind(
 ): Promise<boolean> {
   const isFar = read - deepest >= surelyHeld(chain.config)
   if (isFar && !(await isNewestMarkThere(queries, chain, deepest))) return false
-  // Nobody else may ask this chain what would tell who lags.
+  // Ranking finds the lagging provider; nothing else may ask this chain anything that triggers it.
   chain.providers.rankWhenDue()
   return true
 }
 
-/** Where the block is replaced by which owners were asked for, what they were by it is lost. */
+/**
+ * Returns how far the chain was read. If the block at which owners were last asked for was
+ * replaced, those owners are lost.
+ */
 async function readSinceAsked(
   queries: Queries,
   chain: ConnectedChain,
@@ -85,7 +88,7 @@ async function readSinceAsked(
   return isThere ? { block: read, is_lost: false } : { block: least(read, asked - 1n), is_lost: true }
 }
 
-/** Whether the block by which owners were last asked for is part of the chain; true where none ever was. */
+/** Returns whether the block at which owners were last asked for is part of the chain; true if they never were. */
 export async function isAskedThere(
   { headers }: ConnectedChain,
   cursor: Cursor,
@@ -97,8 +100,8 @@ export async function isAskedThere(
 }
 
 /**
- * Another worker has read the chain since: what was seen may be of blocks that are gone. `unread`: the block above
- * which to look again; null where nothing found would be missed.
+ * Another worker has read the chain in the meantime, so what was found may be from blocks that are gone. `unread`: the
+ * block above which to read again; null if nothing found would be missed.
  */
 export class ReadByAnother extends Error {
   constructor(readonly unread: bigint | null) {
@@ -106,17 +109,18 @@ export class ReadByAnother extends Error {
   }
 }
 
-/** How far a chain was read. */
+/** The columns for how far a chain was read. */
 export const readUpTo = ["owners_block_number", "owners_block_hash"] as const
 
-/** By which block owners were last asked for, or were found before it was read. */
+/** The columns for the block at which owners were last asked for, or were found before it was read. */
 export const askedBy = ["asked_block_number", "asked_block_hash"] as const
 
 /** The columns of a cursor that must be unchanged. */
 export type Held = readonly (typeof readUpTo | typeof askedBy)[number][]
 
 /**
- * Throws `ReadByAnother` unless these columns of a chain's cursor are unchanged, and locks it until the turn is over.
+ * Throws `ReadByAnother` unless these columns of a chain's cursor are unchanged, and locks the cursor until
+ * the database transaction ends.
  */
 export async function holdCursor(
   { tx }: Turn,
@@ -129,15 +133,14 @@ export async function holdCursor(
   if (what.some((each) => now?.[each] !== cursor?.[each])) throw new ReadByAnother(unread)
 }
 
-/** The cursor of a chain, as the database has it now. */
+/** Reads the cursor of a chain. */
 export async function readCursor(queries: Queries, chainId: number): Promise<Cursor> {
   const [cursor] = await cursorOf(queries, { chain_id: chainId })
   return cursor ?? null
 }
 
 /**
- * Notes the block by which owners are asked for, before they are, or were found before it was read. Returns the new
- * cursor.
+ * Stores the block at which owners are about to be asked for, or were found before it was read. Returns the new cursor.
  */
 export async function noteOwnersAsked(
   { tx }: Turn,
@@ -153,8 +156,8 @@ export async function noteOwnersAsked(
 }
 
 /**
- * Notes that a chain was read after block `from` up to another one, together with what was found there. Answers the
- * cursor as it is then.
+ * Stores that a chain was read from after block `from` up to another block, in the database transaction that stores
+ * what was found there. Returns the new cursor.
  */
 export async function moveCursor(
   turn: Turn,
@@ -169,8 +172,8 @@ export async function moveCursor(
 }
 
 /**
- * The last block before anything can have happened to a collection's tokens: needed where no read has ever succeeded,
- * or after a restored back-up from that time.
+ * Returns the last block before anything can have happened to a collection's tokens. Needed if no read has ever
+ * succeeded, or after restoring a back-up from that time.
  */
 async function beforeCollections(queries: Queries, chain: ConnectedChain, deepest: bigint): Promise<bigint> {
   const { chain_id } = chain
@@ -185,13 +188,13 @@ async function beforeCollections(queries: Queries, chain: ConnectedChain, deepes
   return before.reduce(least)
 }
 
-/** How far apart the clocks of a chain and of a collection's creator may be. */
+/** How far the clocks of a chain and of a collection's creator may differ. */
 const mostClockSeconds = 600
 
-/** The last block below a height that is older than a moment, in Unix seconds; -1 where none is. */
+/** Returns the last block below a height that is older than a time in Unix seconds; -1 if there is none. */
 async function lastBefore({ headers }: ConnectedChain, since: bigint, height: bigint): Promise<bigint> {
   const isOlder = async (block: bigint) => block < 0n || (await headers.at(block)).timestamp < since
-  // By doubling steps first: no block much older than needed is asked for.
+  // Doubling steps first, so that no block much older than needed is read.
   let step = 1n
   while (!(await isOlder(height - step))) step *= 2n
   let [older, newer] = [height - step, height - step / 2n]
@@ -212,7 +215,7 @@ const firstDeployed = query((db, { chain_id }: Given<{ chain_id: number }>) =>
     .limit(1),
 )
 
-/** The first collection whose deployment is not known here, although the chain may have it, and tokens. */
+/** Selects the first collection whose deployment is not known here, although the chain may have it, and tokens. */
 const firstPromised = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
     .select({ created_at: collections.created_at })
@@ -226,7 +229,10 @@ const cursorOf = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db.select().from(chainCursors).where(eq(chainCursors.chain_id, chain_id)),
 )
 
-/** A write that changes nothing, to lock the row: Postgres lets others change what was only read. */
+/**
+ * Selects the cursor by an update that changes nothing, to lock the row: Postgres does
+ * not lock rows that are only read.
+ */
 const takeCursor = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db.update(chainCursors).set({ chain_id }).where(eq(chainCursors.chain_id, chain_id)).returning(),
 )

@@ -9,8 +9,8 @@ import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 type Stretch = { from: bigint; number: bigint; hash: string }
 
 /**
- * The newest mark at `highest` or below that is still part of the chain; null where none is known. Throws
- * `ChainUnreachable`.
+ * Returns the newest mark at or below `highest` that is still part of the chain; null if there is
+ * none. Throws `ChainUnreachable`.
  */
 export async function newestMark(
   queries: Queries,
@@ -27,7 +27,10 @@ export async function newestMark(
   return null
 }
 
-/** Whether the newest mark up to a block is still part of the chain, or none is known. Throws `ChainUnreachable`. */
+/**
+ * Returns whether the newest mark at or below a block is still part of the chain; true if there is
+ * none. Throws `ChainUnreachable`.
+ */
 export async function isNewestMarkThere(
   queries: Queries,
   { chain_id, headers }: ConnectedChain,
@@ -39,7 +42,7 @@ export async function isNewestMarkThere(
 
 /**
  * Marks the end of a stretch that passes a multiple of the finality depth. Every second multiple is kept twice as long,
- * every fourth four times, and so on: however far back a fork is, there is a mark not much further back.
+ * every fourth four times, and so on: however far back a fork begins, there is a mark not much further back.
  */
 export async function markStretch(
   { tx }: Turn,
@@ -53,7 +56,7 @@ export async function markStretch(
   await addMark(tx, { chain_id, number: at, hash, kept_until: at + 4 * passed })
 }
 
-/** The multiple of `unit` by the highest power of two, above `from` and up to `to`; 0 where there is none. */
+/** Returns the largest `unit * 2 ** n` that has a multiple above `from` and not above `to`; 0 if none has. */
 function highestPassed(from: number, to: number, unit: number): number {
   const differing = Math.floor(Math.max(from, 0) / unit) ^ Math.floor(to / unit)
   return differing === 0 ? 0 : unit * 2 ** (31 - Math.clz32(differing))
@@ -67,7 +70,7 @@ const marksUpTo = query((db, { chain_id, highest }: Given<{ chain_id: number; hi
     .orderBy(desc(chainMarks.block_number)),
 )
 
-/** Drops marks that are too old, and marks of blocks that are read again. */
+/** Deletes marks that are too old, and marks of blocks that are read again. */
 const dropMarks = query((db, { chain_id, number }: Given<{ chain_id: number; number: number }>) =>
   db
     .delete(chainMarks)

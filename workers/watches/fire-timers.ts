@@ -4,7 +4,7 @@ import { actorTimers } from "../../src/db/schema.ts"
 import { fireDueTimers } from "../../src/engine/actors/runtime.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
-/** Gives the actors whose time has come their timer events; whoever reads an actor earlier does the same. */
+/** Fires due timers. An actor that is used before that fires its own. */
 export async function fireTimers(context: Context): Promise<void> {
   const due = await dueTimers(context.db.read, { at: context.clock() })
   await Promise.all(due.map(({ actor_id }) => inTurn(context, null, (turn) => fireDueTimers(turn, actor_id))))

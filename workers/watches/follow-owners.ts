@@ -14,15 +14,15 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
 import { partsOf } from "../../src/platform/parts.ts"
 import { type Cursor, holdCursor, readUpTo } from "./chain-cursor.ts"
 
-/** A chain's collections whose tokens may change hands, by lower-case contract address. */
+/** The collections of a chain, by lower-case contract address. */
 export type Contracts = ReadonlyMap<string, { collection_id: string; address: Address }>
 
-/** A token that went from one address to another. */
+/** A token's transfer from one address to another. */
 export type Move = { address: Address; serial: bigint; from: Address; to: Address; block_number: bigint }
 
 /**
- * Those of a chain, even if their deployment is open or failed: after a restored back-up, the blocks in which their
- * tokens moved are read before the deployment is found.
+ * Returns all collections of a chain, even if their deployment is open or failed: after a restored back-up, the blocks
+ * in which their tokens moved are read before the deployment is found.
  */
 export async function contractsOn(queries: Queries, chainId: number): Promise<Contracts> {
   const rows = await contractsWithTokens(queries, { chain_id: chainId })
@@ -38,11 +38,11 @@ const contractsWithTokens = query((db, { chain_id }: Given<{ chain_id: number }>
     .where(eq(collections.chain_id, chain_id)),
 )
 
-/** Records who has the moved tokens now, in the order of the chain. */
+/** Records the new owners of moved tokens, in the order of the chain. */
 export async function followMoves(turn: Turn, contracts: Contracts, moves: readonly Move[]): Promise<void> {
   for (const { address, serial, from, to, block_number } of moves) {
     const contract = contracts.get(lower(address))
-    // An issuance, which puts the token into custody: its own results tell of that.
+    // An issuance puts the token into custody, which its own results report.
     if (!contract || isAddressEqual(from, zeroAddress)) continue
     const seen = { owner: ownerIn(address, to), block_number: Number(block_number) }
     const token = { ...contract, serial: Number(serial) }
@@ -53,9 +53,9 @@ export async function followMoves(turn: Turn, contracts: Contracts, moves: reado
 }
 
 /**
- * Records a unit's owner. A unit out of custody is claimed, in whatever way: its chip is locked. One back in custody is
- * returned, where the chain lost a claim that nobody here knows, as after a restored back-up: no lane and no wallet
- * brings it back.
+ * Records a unit's owner. A unit out of custody is claimed, in whatever way: its chip is locked. A unit back in
+ * custody is returned if the chain lost a claim that the database does not have, as after a restored back-up: no
+ * lane and no wallet brings it back.
  */
 export async function noteSeenOwner(turn: Turn, unit: FollowedUnit, seen: SeenOwner): Promise<void> {
   if (isOutdated(seen, unit)) return
@@ -86,8 +86,8 @@ const unitOfToken = query((db, { collection_id, serial }: Given<Token>) =>
 type Token = { collection_id: string; serial: number }
 
 /**
- * Records the owner of a serial that no unit has yet, as after a restored back-up. Custody is recorded, too, so that it
- * is asked for anew if its block is gone. `told_by`: the block whose word no longer counts.
+ * Records the owner of a serial that no unit has yet, as after a restored back-up. Custody is recorded, too, so that
+ * the owner is asked for again if its block is replaced. `told_by`: the block whose result no longer counts.
  */
 async function noteFoundOwner(
   { tx, at }: Turn,
@@ -113,8 +113,8 @@ const foundOwnerOf = query((db, { collection_id, serial }: Given<Token>) =>
 )
 
 /**
- * After a reorganization, asks the chain for the owners that blocks above `safe` had told of: no log tells of a move
- * that is gone. Throws `ReadByAnother`, `ChainUnreachable`.
+ * Asks for the owners that were read from blocks above `safe`, after a reorganization: no log reports a move that was
+ * undone. Throws `ReadByAnother` and `ChainUnreachable`.
  */
 export async function askOwnersAnew(
   context: Context,
@@ -140,14 +140,17 @@ export async function askOwnersAnew(
   }
 }
 
-/** What a lost block told is only a guess, however high it was; what was told since is not. */
+/**
+ * Returns the block, or null if it is the replaced one: whatever its height, what it reported
+ * yields to anything read since.
+ */
 function unlessGone(block: number | null | undefined, gone: number | null): number | null {
   return block == null || block === gone ? null : block
 }
 
 type DoubtfulToken = Token & { address: Address; told_by: number }
 
-/** Tokens whose owners were told by blocks above `safe`, whether a unit has their serial or not. */
+/** Returns tokens whose owners were read from blocks above `safe`, whether or not a unit has their serial. */
 async function doubtfulTokens(queries: Queries, chainId: number, safe: bigint): Promise<DoubtfulToken[]> {
   const token = { collection_id: collections.id, address: collections.address }
   const isOnChain = eq(collections.chain_id, chainId)
@@ -168,7 +171,10 @@ async function doubtfulTokens(queries: Queries, chainId: number, safe: bigint): 
 
 const atOnce = 20
 
-/** Null in custody, and while the issuance is lost to a reorganization. Throws `ChainUnreachable`. */
+/**
+ * Reads a token's owner; null in custody, and while a reorganization has undone the
+ * issuance. Throws `ChainUnreachable`.
+ */
 export async function ownerAt(
   { rpc }: ConnectedChain,
   address: Address,

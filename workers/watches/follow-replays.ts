@@ -5,8 +5,8 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
 import { keptSince } from "./reap-events.ts"
 
 /**
- * Works on retries and replays of webhook endpoints, one step of each in turn, so that none waits for another's end.
- * Answers "more" where something is left; where other workers were quicker, they go on.
+ * Works on retries and replays of webhook endpoints, one step of each in turn, so that none waits for another to end.
+ * Returns "more" if something is left. Where other workers were faster, they continue.
  */
 export async function followReplays(context: Context): Promise<"more" | undefined> {
   const oldest = new Date(keptSince(context).getTime() + clearanceMilliseconds)
@@ -22,7 +22,7 @@ export async function followReplays(context: Context): Promise<"more" | undefine
 }
 
 /**
- * Another process, with another clock, may be deleting old events unseen: a queued row for a deleted event would wait
- * for ever.
+ * Keeps replays away from events that are about to be deleted: another process, with another clock, may be deleting
+ * them, and a queued row of a deleted event would wait for ever.
  */
 const clearanceMilliseconds = 60 * 60_000

@@ -14,9 +14,9 @@ import { askedBy, type Cursor, holdCursor } from "./chain-cursor.ts"
 import { noteSeenOwner, ownerAt } from "./follow-owners.ts"
 
 /**
- * Asks for the owners of claimed units that have none any more, as after a reorganization undid the claim. A unit whose
- * claim can never come back returns to custody and can be claimed again. Where the outcome is unknown, the next round
- * asks again. Throws `ReadByAnother`.
+ * Asks for the owners of claimed units that no longer have one, as after a reorganization undid the claim. A unit whose
+ * claim can never come back returns to custody and can be claimed again. If the outcome is unknown, the next round asks
+ * again. Throws `ReadByAnother`.
  */
 export async function findLostOwners(
   { context, chain, deepest, isAgreed }: Asker,
@@ -24,7 +24,7 @@ export async function findLostOwners(
 ): Promise<void> {
   for (const unit of await unitsWithoutOwner(context.db.read, { chain_id: chain.chain_id })) {
     try {
-      // A provider on the old fork would answer with owners that only that fork has.
+      // A provider on the old fork would return owners that only that fork has.
       if (!(await isAgreed())) return
       await findLostOwner(context, chain, cursor, unit, deepest)
     } catch (error) {
@@ -51,7 +51,7 @@ async function findLostOwner(
     await holdCursor(turn, chain, cursor, askedBy, null)
     const seen = { owner, block_number: Number(deepest) }
     const [now] = await unitOfId(turn.tx, { id: unit.id })
-    // Another worker may have read later blocks; and a lane reports a claim without its block.
+    // Another worker may have read later blocks, and a lane reports a claim without its block.
     if (!now || isOutdated(seen, now) || (owner === null && now.owner !== null)) return false
     await noteSeenOwner(turn, { ...unit, ...now }, seen)
     if (lost.length > 0) await sendEvent(turn, unit.id, { type: "RETURNED" })
@@ -65,8 +65,8 @@ async function findLostOwner(
 }
 
 /**
- * Worded as the index in migrations/0020_lost_owners.sql is. Units never asked about come first, those asked last come
- * last; the engines would sort nulls differently.
+ * Phrased like the index in migrations/0020_lost_owners.sql. Units never asked about come first, those asked most
+ * recently last; the expression is needed because the engines sort nulls differently.
  */
 const unitsWithoutOwner = query((db, { chain_id }: Given<{ chain_id: number }>) =>
   db
@@ -91,7 +91,10 @@ const unitOfId = query((db, { id }: Given<{ id: string }>) =>
   db.select({ owner: units.owner, owner_block: units.owner_block }).from(units).where(eq(units.id, id)),
 )
 
-/** A unit's claims, if none of them can come back: wallets sent them, with authorizations that are void or expired. */
+/**
+ * Returns a unit's claims if none of them can come back: wallets sent them, with
+ * authorizations that are void or expired.
+ */
 async function claimsLostForGood(
   { db }: Context,
   chain: ConnectedChain,
@@ -100,7 +103,7 @@ async function claimsLostForGood(
   const standing = await standingClaims(db.read, { unit_id })
   const final = least(await chain.headers.finalHeight(), deepest)
   for (const { execution, expires_at, input } of standing) {
-    // A relayed claim comes back by its lane.
+    // The lane of a relayed claim brings it back.
     if (execution === "service_relay" || expires_at === null) return []
     const { timestamp } = await chain.headers.at(final)
     if (Number(timestamp) * 1_000 > expires_at.getTime()) continue

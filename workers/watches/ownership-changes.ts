@@ -10,11 +10,11 @@ import type { Move } from "./follow-owners.ts"
 
 /**
  * Consecutive blocks that are read together. `is_doubtful`: earlier blocks that were read may no longer be part of the
- * chain, as from a provider that followed another fork for long.
+ * chain, as if the provider had followed another fork for long.
  */
 export type Span = { first: bigint; last: bigint; is_final: boolean; is_doubtful: boolean }
 
-/** The hashes of the block before them, null where that is unknown, and of the last of them. */
+/** The hashes of the block before a span, null if unknown, and of its last block. */
 type Between = { before: string | null; last: string }
 
 type OwnershipChange = {
@@ -26,8 +26,8 @@ type OwnershipChange = {
 }
 
 /**
- * What happened to the tokens of some contracts, in the order of the chain; null where final blocks have more than
- * providers answer at once: then read fewer. Throws `ChainUnreachable`.
+ * Reads what happened to the tokens of some contracts, in the order of the chain. Returns null if final blocks have
+ * more than providers return at once; then read fewer. Throws `ChainUnreachable`.
  */
 export async function readOwnershipChanges(
   chain: ConnectedChain,
@@ -37,7 +37,7 @@ export async function readOwnershipChanges(
 ): Promise<OwnershipChange[] | null> {
   const parts = chain.contracts_at_once.partsOf(addresses)
   if (!span.is_final) {
-    // By block hash: a provider that is behind or on another fork has no such block.
+    // By block hash, which a provider that is behind or on another fork does not have.
     const headers = await someAtATime(numbersIn(span), questionsAtOnce, (number) => chain.headers.at(number))
     if (between) requireTied(headers, between)
     return await changesIn(
@@ -53,7 +53,9 @@ export async function readOwnershipChanges(
   )
 }
 
-/** A provider on another fork would have other blocks and logs. */
+/**
+ * Throws `ChainUnreachable` unless the blocks follow one another: a provider on another fork has other blocks and logs.
+ */
 function requireTied(headers: Header[], { before, last }: Between): void {
   let below = before
   for (const { number, hash, parent_hash } of headers) {
@@ -80,7 +82,7 @@ async function changesIn(
   return logs.flat().map(changeOf)
 }
 
-/** Enough to keep up with fast blocks for many collections, without asking a provider everything at once. */
+/** Enough to keep up with fast blocks for many collections, without flooding a provider. */
 const questionsAtOnce = 16
 
 function numbersIn({ first, last }: BlockRange): bigint[] {
@@ -105,7 +107,7 @@ function changeOf(log: OwnershipLog): OwnershipChange {
   return { ...change, serial: log.args.tokenId ?? 0n, digest: null, move: moveOf(log) }
 }
 
-/** Who a token went from and to, by its log; null where the log is not in a block yet. */
+/** Returns the move that a log reports; null if the log is not in a block yet. */
 export function moveOf({ address, args: { from, to, tokenId }, blockNumber }: TransferLog): Move | null {
   if (!from || !to || tokenId === undefined || blockNumber === null) return null
   return { address, serial: tokenId, from, to, block_number: blockNumber }

@@ -5,8 +5,8 @@ import { query } from "../../src/db/query.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
 /**
- * Purges deleted webhook endpoints with all they left, one step of each in turn. Answers "more" where something is
- * left; where other workers were quicker, they go on.
+ * Purges deleted webhook endpoints with everything that belongs to them, one step of each in turn. Returns "more" if
+ * something is left. Where other workers were faster, they continue.
  */
 export async function reapEndpoints(context: Context): Promise<"more" | undefined> {
   let isMore = false
@@ -21,7 +21,7 @@ const deletedEndpoints = query((db) =>
 
 const rowsAtOnce = 500
 
-/** Answers whether there may be more. */
+/** Returns whether there may be more. */
 async function reapSome(tx: Queries, endpointId: string): Promise<boolean> {
   const { event_id } = webhookQueue
   const isWaiting = eq(webhookQueue.endpoint_id, endpointId)

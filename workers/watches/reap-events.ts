@@ -5,8 +5,8 @@ import { type Given, query } from "../../src/db/query.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
 /**
- * Deletes old events and what was noted of their deliveries, in steps that hold up nobody. Each step goes on behind the
- * one before it, so that what is kept for an endpoint is looked at once and not with every step.
+ * Deletes old events and the records of their deliveries, in short steps that block no one. Each step continues after
+ * the last one, so that events kept for an endpoint are looked at once and not in every step.
  */
 export async function reapEvents(context: Context): Promise<void> {
   const before = keptSince(context)
@@ -18,12 +18,15 @@ export async function reapEvents(context: Context): Promise<void> {
 type Step = { after: Mark | null }
 type Mark = { created_at: Date; id: string }
 
-/** Events from before are deleted. */
+/** Returns the time before which events are deleted. */
 export function keptSince({ clock, config }: Pick<Context, "clock" | "config">): Date {
   return new Date(clock().getTime() - config.events_kept_days * dayMilliseconds)
 }
 
-/** Answers where to go on where there may be more. What an enabled endpoint is still to be sent is kept until it was. */
+/**
+ * Deletes one step's worth. Returns where to continue if there may be more. Events that an enabled
+ * endpoint has yet to be sent are kept.
+ */
 async function reapSome(tx: Queries, { before, after }: Step & { before: Date }): Promise<Step | null> {
   const old = await oldEvents(tx, { before, ...(after && { since: after.created_at, last: after.id }) })
   const ids = old.filter(({ is_awaited }) => !is_awaited).map(({ id }) => id)

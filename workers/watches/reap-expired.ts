@@ -13,8 +13,8 @@ import { keptMilliseconds } from "../../src/http/idempotency.ts"
 import { type Context, inTurn } from "../../src/platform/context.ts"
 
 /**
- * Deletes in short steps what is kept for a time only: stored answers after a day, uses of identity tokens long
- * expired, and sessions that ended a day ago. Returns how many sessions.
+ * Deletes in short steps what is kept for a limited time: stored responses after a day, uses of identity tokens long
+ * expired, and sessions that ended a day ago. Returns the number of sessions deleted.
  */
 export async function reapExpired(context: Context): Promise<number> {
   const now = context.clock().getTime()
@@ -33,7 +33,7 @@ export async function reapExpired(context: Context): Promise<number> {
 
 /** A token is used some time after it was found valid, maybe on a machine whose clock is behind. */
 const lateMilliseconds = 10 * 60_000
-/** As long as the answer that created the session may be asked for again. */
+/** As long as the response that created the session can be replayed. */
 const endedMilliseconds = keptMilliseconds
 const atOnce = 500
 
@@ -41,7 +41,7 @@ type Old = { before: Date; rows: number }
 
 type Reap = (tx: Queries, old: Old) => Promise<unknown[]>
 
-/** Deletes the oldest rows of a table: one step's worth, and all others of its last instant. */
+/** Returns a function that deletes the oldest rows of a table: one step's worth, and all others of its last instant. */
 function reaperOf(table: PgTable, time: PgColumn): Reap {
   const oldest = query((db, given: Given<Old>) =>
     db.select({ at: time }).from(table).where(lte(time, given.before)).orderBy(asc(time)).limit(given.rows),
@@ -58,7 +58,7 @@ function reaperOf(table: PgTable, time: PgColumn): Reap {
 const reapAnswers = reaperOf(idempotencyKeys, idempotencyKeys.created_at)
 const reapTokenUses = reaperOf(identityTokenUses, identityTokenUses.expires_at)
 
-/** A session has an actor only where something happened to it. */
+/** Deletes ended sessions with their actors; only a session that had an event has one. */
 async function reapSessions(tx: Queries, old: Old): Promise<string[]> {
   const ended = await endedSessions(tx, old)
   const ids = ended.map(({ id }) => id)

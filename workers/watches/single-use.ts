@@ -6,8 +6,8 @@ import { type Given, query } from "../../src/db/query.ts"
 import { claims, transfers } from "../../src/db/schema.ts"
 
 /**
- * What a claim or transfer is told of its authorization. Two requested at the same moment may hold the same one, which
- * the contract accepts once: the first to be told has used it, the other is superseded.
+ * Returns the outcome that a claim or transfer gets. Two requested at the same moment may hold the same authorization,
+ * which the contract accepts once: the first to be settled has used it, the other is superseded.
  */
 export async function singleUse(
   queries: Queries,

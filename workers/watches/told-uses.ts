@@ -6,7 +6,7 @@ import type { Turn } from "../../src/db/turn.ts"
 import type { ConnectedChain } from "../../src/engine/chain/chains.ts"
 import { partsOf } from "../../src/platform/parts.ts"
 
-/** A claim or transfer that was told to have used its authorization, and the transaction it was told of. */
+/** A claim or transfer that was reported to have used its authorization, and the transaction that was reported. */
 export type ToldUse = {
   id: string
   contract_address: string
@@ -16,8 +16,8 @@ export type ToldUse = {
 }
 
 /**
- * The claims and transfers that were told that they used one of these authorizations; blocks may have it in another
- * transaction now.
+ * Returns the claims and transfers that were reported to have used one of these authorizations; blocks may have the
+ * use in another transaction now.
  */
 export async function toldUses(
   queries: Queries,
@@ -28,7 +28,7 @@ export async function toldUses(
   for (const part of partsOf(digests, atOnce)) {
     const asked = { chain_id, digests: part }
     const some = await Promise.all([claimsTold(queries, asked), transfersTold(queries, asked)])
-    // All of them are set where an authorization was used.
+    // All of these are set once an authorization was used.
     told.push(...(some.flat() as ToldUse[]))
   }
   return told
@@ -62,7 +62,7 @@ function queryTold(table: typeof claims | typeof transfers, status: "claimed" | 
   )
 }
 
-/** The outcome stays, in another transaction. */
+/** Records another transaction for a use. The outcome stays. */
 export async function restateUse({ tx, at }: Turn, id: string, transaction_hash: string): Promise<void> {
   const change = { transaction_hash, updated_at: at }
   await tx.update(claims).set(change).where(eq(claims.id, id))

@@ -42,15 +42,18 @@ import { byToken, type Changes, changesOf, readOwnershipChanges, type Span } fro
 import { singleUse } from "./single-use.ts"
 import { restateUse, type ToldUse, toldUses } from "./told-uses.ts"
 
-/** How many blocks that may still be replaced are read together: those of this many seconds, but at least so many. */
+/**
+ * How many blocks that may still be replaced are read together: those of this many seconds,
+ * but at least the number below.
+ */
 const secondsTogether = 2
 const leastTogether = 4
 
 /**
- * One round of a chain: reads the blocks that have become deep enough, follows who owns what, and settles
- * authorizations that were used, expired or superseded, by contract, serial and digest, never by what a client reports.
- * Records the new transaction of a use that a deep reorganization moved. Workers run side by side: the second looks
- * again at what it found. Answers "idle" where nothing is open and nothing was to be read.
+ * Runs one round of a chain: reads the blocks that have become deep enough, follows owners, and settles authorizations
+ * that were used, expired or superseded, by contract, serial and digest, never by what a client reports. Records the
+ * new transaction of a use that a deep reorganization moved. Workers run side by side: the slower one checks again what
+ * it found. Returns "idle" if nothing is open and there was nothing to read.
  */
 export async function watchAuthorizations(
   context: Context,
@@ -70,10 +73,10 @@ export async function watchAuthorizations(
     }
 }
 
-/** Nobody is overtaken more often: another worker reads once for each block. */
+/** No worker is overtaken more often: another one reads once per block. */
 const mostAttempts = 4
 
-/** `unread`: the block above which to read once more; null where the cursor says it. */
+/** `unread`: the block above which to read again; null if the cursor decides. */
 async function readOn(
   context: Context,
   chain: ConnectedChain,
@@ -102,13 +105,14 @@ async function readOn(
   // Without a contract, nothing earlier matters.
   const from = contracts.size === 0 ? deepest : since + 1n
 
-  // For a range, a node that is behind may leave out what it does not have.
+  // Only blocks that every node has are read by range: a node that is behind leaves out what it lacks.
   const final = head - surelyHeld(chain.config) + 1n
   const { block_time_seconds } = chain.config
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
     ...{ ...asker, checkpoint, contracts },
-    // Otherwise two workers that both lost blocks would keep each other from asking for owners anew.
+    // After a loss only this much is held: two workers that both lost blocks would otherwise keep each
+    // other from asking for owners again.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
   }
@@ -122,19 +126,20 @@ async function readOn(
   return "at work"
 }
 
-/** Asks anew for the owners that lost blocks above `safe` had told of. Answers the cursor as it is then. */
+/** Asks again for the owners that were read from lost blocks above `safe`. Returns the new cursor. */
 async function replaceLostOwners(
   { context, chain, deepest, isAgreed }: Asker,
   cursor: Cursor,
   safe: bigint,
 ): Promise<Cursor> {
   const block = await chain.headers.at(deepest)
-  // Owners are asked for by a block's number: a provider on another fork would answer for its own block of that number.
+  // Owners are read by block number, for which a provider on another fork would use its own block.
   if (!(await isAgreed()))
     throw new ChainUnreachable(
       `not all providers of chain ${chain.chain_id} say the same of block ${deepest}: owners are asked for once they do, or the wrong one is removed from CHAINS`,
     )
-  // A block that was asked by before and is gone stays noted until all are asked, whoever reads on meanwhile.
+  // If the block at which owners were asked for before is gone, it stays stored until all have been asked for again,
+  // even if another worker reads on in the meantime.
   const asked = (await isAskedThere(chain, cursor, deepest))
     ? await inTurn(context, null, (turn) => noteOwnersAsked(turn, chain, block))
     : cursor
@@ -143,7 +148,7 @@ async function replaceLostOwners(
 }
 
 /**
- * Notes the block by which all owners were asked for. If another worker asks by a later block of the same chain, that
+ * Stores the block at which all owners were asked for. If another worker asks at a later block of the same chain, that
  * one stays, so that neither stops the other: it is lost whenever this one is. Throws `ReadByAnother`.
  */
 async function noteAllAsked(
@@ -170,11 +175,11 @@ type Round = Asker & {
   contracts: Contracts
   cursor: Cursor
   held: Held
-  /** Up to where blocks were read before: the cursor stays there until they are passed. Null where that is lost. */
+  /** The highest block read before, where the cursor stays until it is passed; null if that block was lost. */
   highest: bigint | null
 }
 
-/** Returns where to go on: at the same block again where there was more than providers answer at once. */
+/** Reads one span. Returns where to continue: at the same block if there was more than providers return at once. */
 async function readBlocks(
   round: Round,
   watched: Watch[],
@@ -198,9 +203,9 @@ async function readBlocks(
   return { first: span.last + 1n, cursor: moved }
 }
 
-/** What some blocks say. */
+/** What a span of blocks contains. */
 type Found = {
-  /** The last of the blocks, and the deepest one, by which tokens were asked about. */
+  /** The last block of the span, and the deepest block, at which tokens were asked about. */
   block: Header
   asked: Header
   moves: Move[]
@@ -211,7 +216,7 @@ type Found = {
   is_ahead: boolean
 }
 
-/** Null where the blocks have more than providers answer at once. */
+/** Returns null if the blocks contain more than providers return at once. */
 async function findIn(round: Round, watched: readonly Watch[], span: Span): Promise<Found | null> {
   const { context, chain, deepest, contracts, cursor } = round
   const block = await chain.headers.at(span.last)
@@ -243,7 +248,7 @@ async function findIn(round: Round, watched: readonly Watch[], span: Span): Prom
   }
 }
 
-/** Returns how the authorizations ended, and the new cursor. Throws `ReadByAnother`. */
+/** Stores what was found. Returns how the authorizations ended, and the new cursor. Throws `ReadByAnother`. */
 async function writeDown(
   turn: Turn,
   { chain, contracts, cursor, held, highest }: Round,
@@ -260,27 +265,27 @@ async function writeDown(
   }
   for (const { watch, note } of notes) await noteAsked(turn.tx, { effect_id: watch.effect_id, ...note })
   for (const { id, transaction_hash } of restated) await restateUse(turn, id, transaction_hash)
-  // After the results, so that what the blocks say counts.
+  // After the results, so that what the blocks say wins.
   await followMoves(turn, contracts, moves)
   const isNew = highest === null || last > highest
   const read = isNew ? await moveCursor(turn, chain, first - 1n, block) : cursor
-  // Neither mark nor cursor would tell if a block that is not read yet is replaced.
+  // Otherwise neither mark nor cursor would show that a block not yet read is replaced.
   return { ends, moved: is_ahead ? await noteOwnersAsked(turn, chain, asked) : read }
 }
 
 type Judged = { watch: Watch; verdict: Verdict }
 
-/** Judges all; leaves out those with nothing to say. */
+/** Judges all; leaves out those without a verdict. */
 async function judgeAll(asker: Asker, watched: readonly Watch[], seen: SeenInBlocks): Promise<Judged[]> {
   const judge = async (watch: Watch) => ({ watch, verdict: await judgeAuthorization(asker, watch, seen) })
   const judged = await someAtATime(watched, watchesAtOnce, judge)
   return judged.flatMap(({ watch, verdict }) => (verdict ? { watch, verdict } : []))
 }
 
-/** So that a provider is not asked about many at the same time. */
+/** How many are judged at the same time, so as not to flood a provider. */
 const watchesAtOnce = 20
 
-/** Uses that were reported and are in another transaction now. */
+/** Returns the reported uses that are in another transaction now. */
 function usedAnew(told: readonly ToldUse[], changes: Changes) {
   return told.flatMap((use) => {
     const found = changesOf(changes, use).find(({ digest }) => digest === use.authorization_digest)
@@ -291,7 +296,7 @@ function usedAnew(told: readonly ToldUse[], changes: Changes) {
 
 type Note = Pick<Watch, "attempts" | "last_error" | "due_at">
 
-/** What the next look must know about an open authorization; null where nothing is new. */
+/** Returns what the next round must know about an open authorization; null if nothing changed. */
 function noteOf({ attempts, last_error, due_at }: Watch, verdict: Verdict, now: Date): Note | null {
   if (verdict.is === "ended") return null
   if (verdict.is === "open")
