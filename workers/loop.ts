@@ -13,13 +13,14 @@ export type LoopOptions = {
   tick: () => Promise<unknown>
 }
 
-/** How often to look while a tick answers "idle": nothing is open. */
+/** The interval after a tick that returned "idle": nothing is open. */
 const idleMilliseconds = 1_000
 
 /**
- * Runs `tick` again and again, one at a time: when its queue is woken, else every `every_milliseconds`, each second
- * while it answers "idle", and at once after "more". A queue that is woken all the time rests for `rest_milliseconds`,
- * so that each tick finds more to do. A tick that throws is tried again, and logged once while it says the same.
+ * Runs `tick` repeatedly, one at a time: when its queue is woken, otherwise every `every_milliseconds`, but at
+ * most once a second after "idle", and at once after "more". A queue that is woken all the time rests for
+ * `rest_milliseconds`, so that each tick finds more to do. A tick that throws is retried, and logged once
+ * while its error stays the same.
  */
 export function startLoop(loop: LoopOptions): Loop {
   let stopped = false
@@ -32,7 +33,7 @@ export function startLoop(loop: LoopOptions): Loop {
   }
   const stopListening = loop.wakeUps.onWake(loop.queue, wakeNow)
 
-  /** The answer of a tick; undefined where it threw. */
+  /** Returns the result of a tick; undefined if it threw. */
   async function runTick(): Promise<unknown> {
     try {
       const answer = await loop.tick()

@@ -6,7 +6,7 @@ import { runUntilStopped } from "../src/platform/run.ts"
 import { tell } from "../src/resources/news/tell.ts"
 import { startWorkers } from "./start.ts"
 
-/** A worker process: everything that happens outside a request. */
+/** The worker process: everything that happens outside a request. */
 await runUntilStopped(async () => {
   const config = loadConfig(processEnvironment)
   const world = await openWorld(config, tell)

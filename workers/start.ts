@@ -23,14 +23,14 @@ import { createDeliverer } from "./webhooks/deliver.ts"
 export type Workers = { stop(): Promise<void> }
 
 type WorkerOptions = {
-  /** How long a silent holder keeps its lane. */
+  /** How long a holder keeps its lane without renewing the lease. */
   lease_milliseconds: number
   checkpoint: Checkpoint
 }
 
 const usualOptions: WorkerOptions = { lease_milliseconds: leaseMilliseconds, checkpoint: () => {} }
 
-/** Starts everything that happens outside a request: the lanes, the chains' watches, the timers, the webhooks. */
+/** Starts everything that happens outside a request: lanes, chain watches, timers, webhooks. */
 export function startWorkers(
   { context, chains, wakeUps }: World,
   { lease_milliseconds, checkpoint }: WorkerOptions = usualOptions,
@@ -66,7 +66,7 @@ export function startWorkers(
     startTicking(chain, laneQueue(signer.lane_id), () => tickLane(lane))
   }
 
-  /** Lanes of keys that left, or that other processes had. */
+  /** Starts lanes whose key left `SIGNER_KEYS`, or that other processes had. */
   async function startLanesWithoutKey(): Promise<void> {
     for (const chain of chains.values())
       for (const signer of await signersWithoutKey(context.db.read, chain))
@@ -82,12 +82,14 @@ export function startWorkers(
   return {
     async stop() {
       const stopped = Promise.all([adopting.stop().then(stopLoops), stopLoops()])
-      // A round may be interrupted anywhere; its lanes are given back all the same.
+      // A round may be interrupted anywhere; its lane is released all the same.
       await within(stopped, roundMilliseconds, "a round takes long").catch(() => {})
       await Promise.all([...lanes.map(leaveLane), deliverer.stop()])
     },
   }
 }
 
-/** How long rounds may go on at a stop, which has ten seconds in all: a round may wait for a silent provider. */
+/**
+ * How long rounds may go on during a stop, which has ten seconds in all: a round may be waiting for a silent provider.
+ */
 const roundMilliseconds = 5_000

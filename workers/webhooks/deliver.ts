@@ -6,11 +6,11 @@ import { createEndpointLeases, leaveEndpoints, type SteadyClock } from "./leases
 import { type Round, startRound } from "./round.ts"
 
 /**
- * Sends events to webhook endpoints: each endpoint at its own pace, each of its lines one event at a time. The total on
- * its way is bounded, and shared fairly between organizations.
+ * Sends events to webhook endpoints: each endpoint at its own pace, each of its lines one event at a time. The total
+ * number of open requests is limited, and shared fairly between organizations.
  */
 export type Deliverer = {
-  /** Takes endpoints that have something due, and keeps those it is working on. */
+  /** Takes endpoints that have something due, and keeps those that it is working on. */
   tick(): Promise<void>
   stop(): Promise<void>
 }
@@ -31,7 +31,7 @@ export function createDeliverer(
     async tick() {
       if (isStopping) return
       const held = await leases.take(rounds)
-      // Rounds at work look again, for what came meanwhile.
+      // Running rounds look again, for events that arrived in the meantime.
       for (const round of rounds.values()) round.look()
       for (const { endpoint_id, held_until } of held) {
         const known = rounds.get(endpoint_id)

@@ -4,12 +4,14 @@ import { type EventRow, events, webhookQueue } from "../../src/db/event-schema.t
 import { unindexed } from "../../src/db/page.ts"
 import { type Given, query } from "../../src/db/query.ts"
 
-/** An event that an endpoint is to be sent now. */
+/** An event that is due at an endpoint. */
 export type DueDelivery = { event: EventRow; line: string; attempts: number; last_error: string | null }
 
 type Asked = { at: Date; limit: number }
 
-/** What is due at an endpoint, oldest first: only the first of each line, as the others wait for it. */
+/**
+ * Returns what is due at an endpoint, oldest first: only the first event of each line, because the others wait for it.
+ */
 export async function dueDeliveries(
   queries: Queries,
   endpointId: string,
@@ -20,7 +22,10 @@ export async function dueDeliveries(
   return ofFew.length > 0 ? ofFew : await firstsOfLines(queries, given)
 }
 
-/** Where few lines wait, what waits in them is not looked at: each is asked for its first. None where there are more. */
+/**
+ * Looks up the first event of each waiting line, without reading the others. Returns none if there
+ * are more than `fewLines` lines.
+ */
 const firstsOfFewLines = query((db, { endpoint_id, at, limit }: Given<Asked & { endpoint_id: string }>) => {
   const line = (than: SQL) => sql`(select queued.line from ${webhookQueue} queued
     where queued.endpoint_id = ${endpoint_id} ${than} order by queued.line limit 1)`
@@ -37,7 +42,7 @@ const firstsOfFewLines = query((db, { endpoint_id, at, limit }: Given<Asked & { 
     .from(lines)
     .innerJoin(
       webhookQueue,
-      // By the endpoint a planner would begin with all that waits for it.
+      // Hides the endpoint from the planner, which would otherwise start with everything that waits for it.
       and(
         eq(webhookQueue.event_id, sql`firsts.event_id`),
         eq(unindexed(webhookQueue.endpoint_id), endpoint_id),
@@ -59,7 +64,7 @@ const delivery = {
 }
 
 const firstsOfLines = query((db, { endpoint_id, at, limit }: Given<Asked & { endpoint_id: string }>) => {
-  // With its limit this is one index look-up each, never a join with all that waits.
+  // The limit makes this one index lookup per row, never a join with everything that waits.
   const first = sql`select queued.position from ${webhookQueue} queued where queued.endpoint_id = ${webhookQueue.endpoint_id}
     and queued.line = ${webhookQueue.line} order by queued.position limit 1`
   return db

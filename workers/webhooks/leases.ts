@@ -7,20 +7,20 @@ import { type Context, inTurn } from "../../src/platform/context.ts"
 /** Longer than an attempt takes, so that a holder's attempts are over before another takes its place. */
 const endpointLeaseMilliseconds = 15_000
 
-/** An endpoint that only I may send to, until a moment of the steady clock. */
+/** An endpoint that only this worker may send to, until a time of the monotonic clock. */
 type HeldEndpoint = { endpoint_id: string; held_until: number }
 
-/** A clock that only goes on, in milliseconds. Those of machines differ, and jump. */
+/** A monotonic clock, in milliseconds. The wall clocks of machines differ, and jump. */
 export type SteadyClock = () => number
 
-/** Takes endpoints for one worker, in the name of `owner`. */
+/** Takes leases on endpoints for one worker, under the name `owner`. */
 export function createEndpointLeases(context: Context, owner: string, steady: SteadyClock) {
-  /** Others' leases that were in the way, and since when each is unchanged. */
+  /** The leases of other workers that were in the way, and since when each is unchanged. */
   let rivals = new Map<string, Rival>()
 
   return {
     /**
-     * Takes the enabled endpoints that have something due and no holder, and renews those I am working on. Only the
+     * Takes the enabled endpoints that have something due and no holder, and renews those in `busy`. Only the
      * holder of an endpoint sends to it.
      */
     async take(busy: ReadonlyMap<string, { held_until: number }>): Promise<HeldEndpoint[]> {
@@ -42,7 +42,7 @@ export function createEndpointLeases(context: Context, owner: string, steady: St
     },
   }
 
-  /** A lease is over once it was seen unrenewed for its whole time. */
+  /** Returns whether an endpoint can be taken: a lease has expired once it was seen unrenewed for its full duration. */
   function isFree({ id, lease_owner }: Lease): boolean {
     if (lease_owner === null || lease_owner === owner) return true
     const rival = rivals.get(id)
@@ -50,7 +50,7 @@ export function createEndpointLeases(context: Context, owner: string, steady: St
   }
 }
 
-/** Renewed this long before its end, well before nothing more may be begun under it. */
+/** Renewed this long before its end, well before it prevents new attempts. */
 const renewedWithin = endpointLeaseMilliseconds - 2_500
 
 type Lease = { id: string; lease_owner: string | null; leased_until: Date | null }
@@ -83,7 +83,7 @@ const dueEndpoints = query((db, { at }: Given<{ at: Date }>) => {
     )
 })
 
-/** Takes an endpoint whose lease is unchanged; nothing where another worker was quicker. */
+/** Takes an endpoint whose lease is unchanged; returns no row if another worker was faster. */
 async function takeLease(
   turn: Turn,
   owner: string,

@@ -19,12 +19,12 @@ import type { Answer } from "./send.ts"
 export type Attempted = { delivery: DueDelivery; answer: Answer }
 
 /**
- * Records attempts at one endpoint: delivered events leave the queue; a failed one holds up its line until its next
- * attempt; the last attempt that fails pauses the endpoint.
+ * Records attempts at one endpoint: delivered events leave the queue; a failed event holds up its line until its next
+ * attempt; the last failed attempt pauses the endpoint.
  */
 export async function recordOutcomes(turn: Turn, endpointId: string, attempted: Attempted[]): Promise<void> {
   const [endpoint] = await knownEndpoint(turn.tx, { id: endpointId })
-  // It was deleted meanwhile.
+  // The endpoint was deleted in the meantime.
   if (!endpoint) return
   await Promise.all(attempted.map((each) => noteAttempt(turn, endpointId, each)))
   for (const { delivery, answer } of attempted)
@@ -54,7 +54,7 @@ async function noteAttempt(turn: Turn, endpoint_id: string, { delivery, answer }
   ])
 }
 
-/** Events that were put off behind an earlier attempt, which has succeeded since, wait no longer. */
+/** Makes events due that were put off behind an earlier attempt, which has succeeded since. */
 const letGo = query(
   (
     db,
@@ -67,7 +67,7 @@ const letGo = query(
         and(
           eq(webhookQueue.endpoint_id, endpoint_id),
           eq(webhookQueue.line, line),
-          // Through the index on times a planner would read all that waits for the endpoint.
+          // Through the index on `due_at` the planner would read everything that waits for the endpoint.
           gt(unindexed(webhookQueue.due_at), at),
         ),
       ),
@@ -87,7 +87,7 @@ const leaveQueue = query((db, given: Given<{ endpoint_id: string; event_id: stri
     .where(and(eq(webhookQueue.endpoint_id, given.endpoint_id), eq(webhookQueue.event_id, given.event_id))),
 )
 
-/** Counts a failed attempt once, even if another worker made one meanwhile. */
+/** Counts a failed attempt once, even if another worker made one at the same time. */
 async function putOff(turn: Turn, endpointId: string, delivery: DueDelivery, error: string): Promise<void> {
   const { event, line, attempts } = delivery
   const due_at = nextAttemptAt(turn.at, attempts + 1, Math.random())
@@ -107,7 +107,7 @@ async function putOff(turn: Turn, endpointId: string, delivery: DueDelivery, err
     await sendEvent(turn, endpointId, { type: "GAVE_UP", last_error: error })
     return
   }
-  // The whole line waits with it, so that nobody looks at what cannot go yet.
+  // The whole line waits with it, so that no worker reads events that cannot be sent yet.
   await turn.tx
     .update(webhookQueue)
     .set({ due_at })

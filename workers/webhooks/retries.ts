@@ -2,7 +2,7 @@ const seconds = 1_000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 
-/** The waits after the first failed attempt, the second and so on. */
+/** The waits after the first failed attempt, the second, and so on. */
 const waitsMilliseconds = [
   5 * seconds,
   5 * minutes,
@@ -16,8 +16,8 @@ const waitsMilliseconds = [
 ]
 
 /**
- * When an event is tried again after this many failed attempts, with up to a tenth added so that those who failed
- * together do not return together; null after the last. `random` is from 0 to 1.
+ * Returns when an event is retried after this many failed attempts; null after the last. Adds up to a tenth, so that
+ * events that failed together are not retried together. `random` is from 0 to 1.
  */
 export function nextAttemptAt(at: Date, failedAttempts: number, random: number): Date | null {
   const wait = waitsMilliseconds[failedAttempts - 1]

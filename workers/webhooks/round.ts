@@ -14,13 +14,13 @@ import type { SteadyClock } from "./leases.ts"
 import { type Attempted, recordOutcomes } from "./outcomes.ts"
 import { type Answer, sendWebhook } from "./send.ts"
 
-/** One endpoint's work, for as long as it has some and is held. */
+/** One endpoint's work, as long as it has some and its lease is held. */
 export type Round = {
-  /** Until when the lease is mine. */
+  /** When the lease ends. */
   held_until: number
   /** Looks for more to do. */
   look(): void
-  /** Begins nothing more. */
+  /** Starts nothing more. */
   end(): void
   over: Promise<void>
 }
@@ -30,20 +30,20 @@ type Means = {
   checkpoint: Checkpoint
   resolve: Resolve
   steady: SteadyClock
-  /** The endpoints for which the operator was told that no secret signs, while that is so. */
+  /** The endpoints without a secret that signs, for which the operator was already told. */
   unsigned: Set<string>
-  /** Limits what this process has on its way to endpoints. */
+  /** Limits this process's open requests to endpoints. */
   places: Places
   held_until: number
 }
 
-/** How much is on its way to one endpoint at once, each of another line: more while it accepts. */
+/** How many events are sent to one endpoint at once, each of another line; grows while the endpoint accepts them. */
 const widthAtFirst = 16
 const greatestWidth = 256
 const foundAtOnce = 512
 const patienceMilliseconds = 10_000
 
-/** Sends what is due at one endpoint. Ends when nothing is, or when there is no place for it. */
+/** Sends what is due at one endpoint. Ends when nothing is due, or when there is no place for more. */
 export function startRound(
   context: Context,
   endpointId: string,
@@ -51,7 +51,7 @@ export function startRound(
 ): Round {
   const onTheirWay = new Map<string, Promise<void>>()
   let attempted: Attempted[] = []
-  /** The first events of their lines, found together: a line stays as it is while nothing of it is sent. */
+  /** The first events of their lines, found together; a line does not change while none of its events is being sent. */
   let found: DueDelivery[] = []
   let width = widthAtFirst
   let isEnding = false
@@ -65,7 +65,7 @@ export function startRound(
     },
     over: Promise.resolve(),
   }
-  // Nothing is begun that would outlast the lease.
+  // Starts nothing that would outlast the lease.
   const mayBegin = () => !isEnding && steady() + patienceMilliseconds < round.held_until
 
   async function begin(delivery: DueDelivery, to: Address): Promise<void> {
@@ -83,14 +83,14 @@ export function startRound(
     const some = attempted
     attempted = []
     await inTurn(context, null, (turn) => recordOutcomes(turn, endpointId, some), "read committed")
-    // Only now: until it is recorded, an event is still the first of its line.
+    // Only now: until its outcome is recorded, an event is still the first of its line.
     for (const { delivery } of some) onTheirWay.delete(delivery.line)
     checkpoint("webhook.recorded", endpointId)
   }
 
   async function beginDue(): Promise<void> {
     if (onTheirWay.size >= width || !mayBegin()) return
-    // Its address, secrets and status may have changed since the last look.
+    // The endpoint's URL, secrets and status may have changed since the last look.
     const [endpoint] = await endpointOfId(context.db.read, { id: endpointId })
     if (endpoint?.status !== "enabled" || endpoint.lease_owner !== owner) return
     if (found.length === 0) {
@@ -131,10 +131,10 @@ const endpointOfId = query((db, { id }: Given<{ id: string }>) =>
   db.select().from(webhookEndpoints).where(eq(webhookEndpoints.id, id)),
 )
 
-/** Where events go, and the secrets that sign them, the newest first. */
+/** Where events are sent, and the secrets that sign them, newest first. */
 type Address = { url: string; secrets: string[] }
 
-/** Logged once, however often it is tried. */
+/** Logs once that no secret signs, however often it is tried. */
 function tellOfUnsigned({ log }: Context, endpoint_id: string, { secrets }: Address, unsigned: Set<string>) {
   if (secrets.length > 0) {
     unsigned.delete(endpoint_id)

@@ -4,15 +4,15 @@ import { AddressRefused, checkedAddresses, type Resolve } from "../../src/platfo
 /** What is sent where, and the secrets that sign it, newest first. */
 type Message = { url: string; event_id: string; body: string; secrets: string[]; at: Date }
 
-/** What came of one attempt. `error` is for people; null when the endpoint took the event. */
+/** The outcome of one attempt. `error` is for people; null if the endpoint accepted the event. */
 export type Answer = { response_status: number | null; error: string | null; milliseconds: number }
 
-/** How addresses are found and judged. */
+/** How addresses are resolved and checked. */
 type Reach = { allowLoopback: boolean; resolve: Resolve; patience_milliseconds: number }
 
 /**
- * Sends one event by Standard Webhooks. Its host is resolved and checked now, and the connection goes to the very
- * address that was checked, so that the name cannot change in between. Follows no redirect. Never throws.
+ * Sends one event as Standard Webhooks specifies. The host is resolved and checked now, and the connection goes to the
+ * very address that was checked, so that the name cannot change in between. Follows no redirects. Never throws.
  */
 export async function sendWebhook(message: Message, reach: Reach): Promise<Answer> {
   const begin = performance.now()
@@ -34,15 +34,15 @@ export async function sendWebhook(message: Message, reach: Reach): Promise<Answe
   }
 }
 
-/** Why an event is sent again; null where it was accepted. */
+/** Returns why an event must be sent again; null if it was accepted. */
 function refusalOf(status: number): string | null {
   if (status >= 200 && status <= 299) return null
   return status >= 300 && status <= 399 ? "redirects are not followed" : `answered ${status}`
 }
 
 /**
- * Tries the name's first address and, where no connection to it is possible, as without IPv4, the first of the other
- * family. An address that never answers cannot be told from a slow endpoint.
+ * Tries the name's first address and, if no connection to it is possible, as without IPv4, the first one of the other
+ * family. An address that never responds cannot be told from a slow endpoint.
  */
 async function post(message: Message, reach: Reach, patience: AbortSignal): Promise<Response> {
   const { hostname } = new URL(message.url)
@@ -59,7 +59,7 @@ async function post(message: Message, reach: Reach, patience: AbortSignal): Prom
   throw failure
 }
 
-/** Whether there was no connection, so that the endpoint cannot have the event. */
+/** Returns whether there was no connection, so that the endpoint cannot have received the event. */
 function isUnsent(error: unknown): boolean {
   return ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL"].includes(codeOf(error))
 }
@@ -73,7 +73,7 @@ async function postTo(address: string, message: Message, patience: AbortSignal):
     method: "POST",
     body: message.body,
     redirect: "manual",
-    // A connection made for one name is reused for that name alone.
+    // A connection made for one name is reused only for that name.
     keepalive: true,
     ...(isName && url.protocol === "https:" && { tls: { serverName: url.hostname } }),
     decompress: false,
@@ -88,7 +88,7 @@ async function postTo(address: string, message: Message, patience: AbortSignal):
   })
 }
 
-/** `webhook-signature` has a signature by each secret, newest first. */
+/** Returns the headers; `webhook-signature` has one signature per secret, newest first. */
 function signatures({ event_id, body, secrets, at }: Message): Record<string, string> {
   const signed = secrets.map((secret) => new Webhook(secret).sign(event_id, at, body))
   return {
@@ -101,8 +101,8 @@ function signatures({ event_id, body, secrets, at }: Message): Record<string, st
 const mostAnswerBytes = 64 * 1_024
 
 /**
- * Reads a little so that the connection can be reused; the status has said everything. A body that is long, endless,
- * broken or late is dropped.
+ * Reads a little of the response body, so that the connection can be reused; the status decides. A body that is long,
+ * endless, broken or late is discarded.
  */
 async function readALittle({ body }: Response): Promise<void> {
   if (!body) return
@@ -117,7 +117,7 @@ async function readALittle({ body }: Response): Promise<void> {
   } catch {}
 }
 
-/** Waits no longer than the patience for the name server, either. */
+/** Applies the timeout to DNS resolution, too. */
 async function withPatience<T>(work: Promise<T>, patience: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const giveUp = () => reject(new Error("no answer in time"))
@@ -129,7 +129,7 @@ async function withPatience<T>(work: Promise<T>, patience: AbortSignal): Promise
   }
 }
 
-/** In one line, without the address that was tried: names inside a network stay private. */
+/** Describes an error in one line, without the address that was tried, because names inside a network stay private. */
 function wordsOf(error: unknown): string {
   if (error instanceof AddressRefused) return error.message
   const code = codeOf(error)
