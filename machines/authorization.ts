@@ -28,8 +28,8 @@ export const isUsed = (_: unknown, { outcome }: WatchAuthorizationOutput) => out
 export const isExpired = (_: unknown, { outcome }: WatchAuthorizationOutput) => outcome === "expired"
 
 /**
- * Returns the `invoke` that watches the authorization in the context. The machine must define the guards and actions
- * named here.
+ * Returns the `invoke` that watches the authorization in the context. The machine must define the
+ * guards and actions named here.
  */
 export function watchingAuthorization<Target extends string>(
   superseded: FailureCode,

@@ -17,8 +17,8 @@ type UnitTokenEvent =
   | { type: "RETURNED" }
 
 /**
- * A unit's token: pending until a chip is paired and the token is issued on chain; active from then on. A claim locks
- * the chip.
+ * A unit's token: pending until a chip is paired and the token is issued on chain; active from
+ * then on. A claim locks the chip.
  */
 export const unitTokenMachine = setup({
   types: {

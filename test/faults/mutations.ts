@@ -329,7 +329,7 @@ export const mutations: Mutation[] = [
   {
     name: "an authorization is judged by a provider on another fork",
     file: "workers/watches/authorization-outcome.ts",
-    replace: [["if (!(await asker.isAgreed())) return torn", ""]],
+    replace: [["if (!(await asker.isAgreed())) return providersDisagree", ""]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
       test: "is not superseded by what only a provider on another fork has",

@@ -116,7 +116,7 @@ const unitsWith = query(
 )
 
 /**
- * Returns whether issuances are final, or are the lanes' own, which would repeat them. Issuances of others would not be
+ * Returns whether issuances are final, or the lanes' own and so repeated if undone. Issuances of others would not be
  * repeated, and whatever was issued after them would wait for them.
  */
 async function areKept(chain: ConnectedChain, queries: Queries, issuances: Issuance[]): Promise<boolean> {

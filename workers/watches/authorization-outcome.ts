@@ -61,7 +61,7 @@ export async function judgeAuthorization(
   if (ofToken.length === 0 && !isOver && !is_doubtful && !isDue(watch, asker.context.clock())) return null
   try {
     // The state is read by block number, for which a provider on another fork would use its own block.
-    if (!(await asker.isAgreed())) return torn
+    if (!(await asker.isAgreed())) return providersDisagree
     return await verdictByState(asker, watch, isOver)
   } catch (error) {
     // An unknown outcome for one token does not hold up the others.
@@ -70,7 +70,7 @@ export async function judgeAuthorization(
   }
 }
 
-const torn: Verdict = {
+const providersDisagree: Verdict = {
   is: "unknown",
   because: "not all providers say the same of the newest block that is deep enough",
 }

@@ -64,7 +64,7 @@ async function isBehind(
 ): Promise<boolean> {
   const isFar = read - deepest >= surelyHeld(chain.config)
   if (isFar && !(await isNewestMarkThere(queries, chain, deepest))) return false
-  // Ranking finds the lagging provider; nothing else may ask this chain anything that triggers it.
+  // Ranks the providers to find out which one lags: without other requests to this chain, nothing else does.
   chain.providers.rankWhenDue()
   return true
 }

@@ -111,8 +111,8 @@ async function readOn(
   const together = BigInt(Math.max(Math.ceil(secondsTogether / block_time_seconds), leastTogether))
   const round = {
     ...{ ...asker, checkpoint, contracts },
-    // After a loss only this much is held: two workers that both lost blocks would otherwise keep each
-    // other from asking for owners again.
+    // After a loss only `readUpTo` must be unchanged: otherwise two workers that both lost blocks would
+    // keep each other from asking for owners again.
     held: read.is_lost ? readUpTo : [...readUpTo, ...askedBy],
     highest: read.is_lost ? null : read.block,
   }

@@ -42,7 +42,7 @@ const firstsOfFewLines = query((db, { endpoint_id, at, limit }: Given<Asked & { 
     .from(lines)
     .innerJoin(
       webhookQueue,
-      // Hides the endpoint from the planner, which would otherwise start with everything that waits for it.
+      // Hides the endpoint's index from the planner, which would otherwise start with everything that waits for it.
       and(
         eq(webhookQueue.event_id, sql`firsts.event_id`),
         eq(unindexed(webhookQueue.endpoint_id), endpoint_id),

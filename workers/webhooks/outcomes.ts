@@ -50,12 +50,12 @@ async function noteAttempt(turn: Turn, endpoint_id: string, { delivery, answer }
   await Promise.all([
     noted,
     leaveQueue(turn.tx, { endpoint_id, event_id }),
-    letGo(turn.tx, { endpoint_id, line, at: turn.at, due_at: dueAtOnce }),
+    makeLineDue(turn.tx, { endpoint_id, line, at: turn.at, due_at: dueAtOnce }),
   ])
 }
 
 /** Makes events due that were put off behind an earlier attempt, which has succeeded since. */
-const letGo = query(
+const makeLineDue = query(
   (
     db,
     { endpoint_id, line, at, due_at }: Given<{ endpoint_id: string; line: string; at: Date; due_at: Date }>,

@@ -6,9 +6,9 @@ import type { Turn } from "../../db/turn.ts"
 import { ApiError } from "../../platform/errors.ts"
 
 /**
- * Runs the work of an organization's request. Throws `rate_limit.exceeded` if the work would leave the organization
- * with more than the limit of effects waiting for lanes, or for wallets. Requests that add no effects are never
- * refused.
+ * Runs the work of an organization's request. Throws `rate_limit.exceeded` if the work would leave the
+ * organization with more than the limit of effects waiting for lanes, or for wallets. Requests that
+ * add no effects are never refused.
  */
 export type WithinOpenWork = <T>(
   turn: Turn,

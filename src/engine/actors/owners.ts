@@ -33,8 +33,8 @@ export async function noteOwner(turn: Turn, unit: OwnedUnit, seen: SeenOwner): P
 }
 
 /**
- * Stores the recipient of a claim as the owner, only while the unit is in custody: an owner read from a block is never
- * overwritten.
+ * Stores the recipient of a claim as the owner, only while the unit is in custody: an owner read
+ * from a block is never overwritten.
  */
 export async function noteClaimed(turn: Turn, unitId: string, recipient: string): Promise<void> {
   const change = { id: unitId, owner: recipient, ownership_updated_at: turn.at }

@@ -21,8 +21,8 @@ export function nextStep(machine: AnyStateMachine, snapshot: AnyMachineSnapshot,
 }
 
 /**
- * Takes a step with one actor per machine: XState's own functions create an actor for each step, which takes longer
- * than the step itself.
+ * Takes a step with one actor per machine: XState's own functions create an actor for each step, which
+ * takes longer than the step itself.
  */
 function step(machine: AnyStateMachine, take: (scope: AnyActorScope) => AnyMachineSnapshot): Step {
   const actions: Step[1] = []

@@ -1,9 +1,9 @@
 import { partsOf } from "../../platform/parts.ts"
 
 /**
- * Calls `asks` in turn until one responds: the next as soon as one fails or has been silent for too long; then the
- * first response counts. An error that `isAnswer` accepts counts as a response. Throws the `mostTelling` error if all
- * fail.
+ * Calls `asks` in turn until one responds: the next as soon as one fails or has been silent for too long;
+ * then the first response counts. An error that `isAnswer` accepts counts as a response. Throws the
+ * `mostTelling` error if all fail.
  */
 export function firstAnswer<T>(
   asks: (() => Promise<T>)[],

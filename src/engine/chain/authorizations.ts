@@ -5,8 +5,8 @@ import type { ChainConfig } from "../../platform/chain-settings.ts"
 import { collectionAbi } from "./contracts.generated.ts"
 
 /**
- * Signs the authorization with which a recipient can claim a serial until the deadline (EIP-712), and returns it in a
- * call ready for the wallet.
+ * Signs the authorization with which a recipient can claim a serial until the deadline (EIP-712), and returns it
+ * in a call ready for the wallet.
  */
 export async function authorizeClaim(
   chain: ChainConfig,
@@ -33,7 +33,7 @@ export async function authorizeClaim(
   }
 }
 
-/** Signs the authorization with which the owner can transfer the serial to a recipient, likewise. */
+/** Like `authorizeClaim`, for a transfer by the owner to a recipient. */
 export async function authorizeTransfer(
   chain: ChainConfig,
   authorizer: LocalAccount,

@@ -36,7 +36,7 @@ export type ConnectedChain = Chain & {
   contracts_at_once: ContractsAtOnce
   generations: Generations
   signers: Signer[]
-  /** The address of `AUTHORIZER_KEY`; null where it is unset. */
+  /** The address of `AUTHORIZER_KEY`; null if it is unset. */
   authorizer_address: Address | null
 }
 

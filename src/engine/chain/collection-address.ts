@@ -20,8 +20,8 @@ type NamedCollection = {
 }
 
 /**
- * Returns the address at which the factory deploys a collection, known before the deployment: that of CREATE2
- * (EIP-1014).
+ * Returns the address at which the factory deploys a collection, known before the
+ * deployment: that of CREATE2 (EIP-1014).
  */
 export function collectionAddress(generation: Generation, collection: NamedCollection): Address {
   const creation =

@@ -96,8 +96,8 @@ export function mostTelling(errors: unknown[]): unknown {
 }
 
 /**
- * Like `mostTelling`, for questions to all providers: one that does not know the question does not speak for the
- * others.
+ * Like `mostTelling`, for questions to all providers: one that does not know the question
+ * does not speak for the others.
  */
 export function mostTellingOfAll(errors: unknown[]): unknown {
   return errors.find((error) => asksTooMuch(rawMessage(error))) ?? errors[0]
@@ -122,20 +122,20 @@ function isUnknownTag(error: unknown, { params }: Question): boolean {
   if (refusal?.code !== -32_000 || !Array.isArray(params)) return false
   const words = rawMessage(refusal)
   return (
-    params.some((param) => rareTags.includes(param)) && judge(error) === "trouble" && !ofTheMoment.test(words)
+    params.some((param) => rareTags.includes(param)) && judge(error) === "trouble" && !temporary.test(words)
   )
 }
 
 const rareTags: unknown[] = ["finalized", "safe", "pending"]
-const ofTheMoment = /sync|time(d )?-?out|timeout|busy|overload|temporar|try again|later|internal/
+const temporary = /sync|time(d )?-?out|timeout|busy|overload|temporar|try again|later|internal/
 
 function unknownTag(url: string, error: unknown): RpcRequestError {
   return new RpcRequestError({ body: {}, url, error: { code: noSuchBlock, message: rawMessage(error) } })
 }
 
 /**
- * Returns what a failed send says about the transaction: nothing, unless the node itself responded under a good HTTP
- * status.
+ * Returns what a failed send says about the transaction: nothing, unless the node itself
+ * responded under a good HTTP status.
  */
 export function verdictOf(error: unknown): SendVerdict {
   const said = rawMessage(error)
@@ -167,7 +167,7 @@ function asksTooMuch(words: string): boolean {
   return saysTooMuch(words) || saysTooManyContracts(words)
 }
 
-/** Returns whether a provider is rate limiting or lacks the newest block for now, so that a retry will succeed. */
+/** Returns whether a provider is rate limiting or lacks the newest block for now, so that a retry is worthwhile. */
 export function saysNotYet(words: string): boolean {
   return (
     lacksBlock.test(words) || words.includes("limit exceeded") || classifySendError(words) === "rate_limited"

@@ -5,9 +5,9 @@ import type { Providers } from "./providers.ts"
 import { reach } from "./rpc.ts"
 
 /**
- * Reads what gas costs now: the block's base fee, and the median of the tips that providers suggest, or of their gas
- * prices less the base fee if they suggest no tips. The base fee is 0 on a chain without EIP-1559. Throws
- * `ChainUnreachable`.
+ * Reads what gas costs now: the block's base fee, and the median of the tips that providers suggest, or of
+ * their gas prices less the base fee if they suggest no tips. The base fee is 0 on a chain without
+ * EIP-1559. Throws `ChainUnreachable`.
  */
 export async function readFeeMarket(providers: Providers, newest: Header): Promise<FeeMarket> {
   const base_fee_per_gas = newest.base_fee_per_gas ?? 0n

@@ -25,8 +25,8 @@ export function feeLimits(
 }
 
 /**
- * Returns the limits after a node refused a cost as too high: a tenth below it. A node's cap shows only in its
- * refusals.
+ * Returns the limits after a node refused a cost as too high: a tenth below it. A node's
+ * cap shows only in its refusals.
  */
 export function limitsBelow(limits: FeeLimits, refusedCost: bigint): FeeLimits {
   return { ...limits, transaction_cost: least(limits.transaction_cost, (refusedCost * 9n) / 10n) }
@@ -43,8 +43,8 @@ export function costOf(gas: bigint, { max_fee_per_gas }: Fees): bigint {
 }
 
 /**
- * Returns the median, the lower of the middle two, so that a provider that is wrong or lies changes it little; null if
- * empty.
+ * Returns the median, the lower of the middle two, so that a provider that is wrong or lies
+ * changes it little; null if empty.
  */
 export function median(amounts: bigint[]): bigint | null {
   const sorted = amounts.toSorted((one, other) => (one < other ? -1 : one > other ? 1 : 0))
@@ -125,8 +125,8 @@ export function isPricedOut({ max_fee_per_gas }: Fees, { base_fee_per_gas }: Fee
 type BatchGas = { fixed: bigint; each: bigint }
 
 /**
- * Returns how many of the waiting members fit into one call at these fees within the limits; 0 if even one costs too
- * much.
+ * Returns how many of the waiting members fit into one call at these fees within the
+ * limits; 0 if even one costs too much.
  */
 export function batchSize(
   waiting: number,

@@ -17,8 +17,8 @@ export type Generations = {
   /** Throws `ChainUnreachable`. */
   ofFactory(factory: Address): Promise<Generation>
   /**
-   * Returns the origin of a collection, which an earlier factory may have deployed, or of a factory itself. Throws
-   * `ChainUnreachable`.
+   * Returns the origin of a collection, which an earlier factory may have deployed, or of a factory
+   * itself. Throws `ChainUnreachable`.
    */
   originOf(contract: Address): Promise<Origin>
 }

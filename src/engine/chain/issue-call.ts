@@ -7,8 +7,8 @@ import type { Generation } from "./generations.ts"
 type Issuance = { first: number; chip_ids: readonly string[] }
 
 /**
- * Encodes the call for a collection of either generation. `asCode` only affects gas; the first generation has no such
- * choice.
+ * Encodes the call for a collection of either generation. `asCode` only affects gas; the first
+ * generation has no such choice.
  */
 export function encodeIssue(
   generation: Generation,

@@ -27,8 +27,8 @@ export async function learnGenerations(queries: Queries, chains: Iterable<Connec
 const patienceMilliseconds = 3_000
 
 /**
- * Returns whether the newest collection that may be the factory's is at the address that a first-generation factory
- * would give.
+ * Returns whether the newest collection that may be the factory's is at the address that a
+ * first-generation factory would give.
  */
 async function hasDeployedAsFirst(queries: Queries, { config }: ConnectedChain): Promise<boolean> {
   const factory = config.factory_address

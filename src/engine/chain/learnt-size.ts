@@ -8,7 +8,7 @@ type LearntSize = {
   wasRefused(asked: number): void
 }
 
-/** A response to a full-sized request lets the size grow by this fraction of it, at least by one. */
+/** A response to a full-sized request lets the size grow by one part in so many, at least by one. */
 const growth = 8
 
 /** Starts with the most that is ever asked for. What it learns is kept until the process ends. */

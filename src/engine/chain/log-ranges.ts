@@ -18,8 +18,8 @@ export type LogRanges = {
 }
 
 /**
- * Messages of the client and of nodes, and HTTP statuses of proxies, that say that reading so many blocks took too
- * long.
+ * Messages of the client and of nodes, and HTTP statuses of proxies, that say that
+ * reading so many blocks took too long.
  */
 const tooSlow = /time(d )?-?out|took too long|http (504|524)/
 

@@ -75,8 +75,8 @@ function rangesDown({ first, last }: BlockRange, size: bigint, count: bigint): B
 }
 
 /**
- * Returns the lowest block that can have a collection's logs: a reorganization may have moved the deployment to an
- * earlier block.
+ * Returns the lowest block that can have a collection's logs: a reorganization may have moved the
+ * deployment to an earlier block.
  */
 export function lowestBlock(
   { config }: Pick<ConnectedChain, "config">,

@@ -16,8 +16,8 @@ export async function unlessForgotten<T>(ask: () => Promise<T>): Promise<T | nul
 }
 
 /**
- * The wording of geth, of its path scheme, of Nethermind, Besu, Erigon, reth and Frontier, and of providers that charge
- * for old state.
+ * The wording of geth, of its path scheme, of Nethermind, Besu, Erigon, reth and Frontier, and of
+ * providers that charge for old state.
  */
 const forgotten =
   /missing trie node|historical state|no state available|world state unavailable|state (\S+ )?is not available|state histories|state already discarded|data before txnum=\d+ not available|prun|archiv/

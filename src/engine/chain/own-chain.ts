@@ -1,7 +1,7 @@
 import type { ConnectedChain } from "./chains.ts"
 import { reach } from "./rpc.ts"
 
-/** Throws if a provider now serves another chain than the one it is configured for. Throws `ChainUnreachable`. */
+/** Throws an error if a provider now serves another chain than the configured one; throws `ChainUnreachable`. */
 export async function requireOwnChain({ chain_id, providers }: ConnectedChain): Promise<void> {
   const served = await reach(() => providers.askAll({ method: "eth_chainId" }))
   const wrong = served.find((id) => Number(id) !== chain_id)

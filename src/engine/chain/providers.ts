@@ -40,7 +40,7 @@ export type Providers = {
   health(): ProviderHealth[]
 }
 
-/** `gone`: it has not responded for an hour, and its voice is not waited for. `said`: its latest error. */
+/** `gone`: it has not responded for an hour and no longer counts in `voices`. `said`: its latest error. */
 type ProviderHealth = {
   /** The position in `rpc_urls`, from 1. It identifies the provider, because URLs may contain keys. */
   number: number
@@ -227,8 +227,8 @@ function noteAnswer(provider: Provider): void {
 }
 
 /**
- * A question that a provider does not know makes it no less healthy; one that responds to nothing else is gone after an
- * hour, too.
+ * A question that a provider does not know makes it no less healthy; one that responds to nothing
+ * else is gone after an hour, too.
  */
 function noteIgnorance(provider: Provider, said: string, since: number): void {
   provider.said = said

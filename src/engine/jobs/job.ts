@@ -25,7 +25,7 @@ export type Job<Name extends LaneEffect = LaneEffect> = {
   mayPass?(queries: Queries, effect: Effect<Name>, reason: string): Promise<boolean>
   /** Returns why a call that would succeed must not be sent now; null if it may be sent. */
   hold?(chain: ConnectedChain, queries: Queries, effects: Effect<Name>[]): Promise<string | null>
-  /** If set, effects whose transaction lost its nonce are planned anew instead of sent again unchanged. */
+  /** If set, effects whose transaction lost its nonce are planned again instead of sent again unchanged. */
   plansAnew?: true
   /** Judges a receipt at the confirmation depth: one result for each effect, in order. */
   results(chain: ConnectedChain, queries: Queries, mined: Mined<Name>): Promise<JobResult<Name>[]>

@@ -141,7 +141,7 @@ async function watchTransactions(lane: HeldLane, row: LaneRow, memory: LaneMemor
   const pushed = looked ? await pushOnTransactions(lane, looked) : nothing
   const filled = looked ? await fillBelow(lane, looked) : nothing
   if (pushed.halt !== null && compared.halt === null && !wasHalted) await halt(lane, pushed.halt)
-  const outlived = inTheWay(await outliveForgotten(lane, row, memory), join(pushed, filled))
+  const outlived = withObstacle(await outliveForgotten(lane, row, memory), join(pushed, filled))
   const seen = looked?.findings ?? nothing
   const before = join(compared, seen, pushed, filled, outlived, goneProviders(lane.chain))
   return { looked, outlived, before, isHalted: wasHalted || before.halt !== null }
@@ -156,7 +156,7 @@ async function compareSurely(lane: HeldLane, row: LaneRow): Promise<Findings> {
 }
 
 /** Adds what delays the end of a restored lane's pause, which nothing else reports. */
-function inTheWay(outlived: Findings, { notices: [first] }: Findings): Findings {
+function withObstacle(outlived: Findings, { notices: [first] }: Findings): Findings {
   if (outlived.pause === null || first === undefined) return outlived
   return { ...outlived, pause: `${outlived.pause}; in the way now: ${first}` }
 }
@@ -261,12 +261,12 @@ async function noteStatus(lane: HeldLane, before: LaneRow, { pause, notices }: F
   if (before.status === status && before.reason === reason) return
   await inLane(lane, (turn) => setLaneStatus(turn, lane.lease, status, reason))
   const isPausedStill = status === "paused" && before.status === "paused"
-  if (isPausedStill && wordsOf(before.reason) === wordsOf(reason)) return
+  if (isPausedStill && withoutNumbers(before.reason) === withoutNumbers(reason)) return
   if (reason) lane.context.log.error({ lane_id, status, reason }, "the lane is held up")
   else lane.context.log.info({ lane_id }, "the lane gets on again")
 }
 
 /** Masks numbers: what a paused lane lacks changes with the fees at every block, which is no news for the log. */
-function wordsOf(reason: string | null): string | null {
+function withoutNumbers(reason: string | null): string | null {
   return reason?.replaceAll(/\d[\d.]*/g, "0") ?? null
 }

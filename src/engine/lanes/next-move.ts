@@ -107,8 +107,8 @@ function inTurn(refused: AttemptRow, held: AttemptRow | undefined): AttemptRow {
 }
 
 /**
- * Returns whether fees fell by a tenth. Smaller changes, which come with each block, are no reason to sign again: an
- * account may lack money for days.
+ * Returns whether fees fell by more than a tenth. Smaller changes, which come with each block, are no reason to sign
+ * again: an account may lack money for days.
  */
 function isTenthLess(offered: Fees, { max_fee_per_gas }: Fees): boolean {
   return 10n * offered.max_fee_per_gas < 9n * max_fee_per_gas

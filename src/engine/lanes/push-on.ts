@@ -105,7 +105,7 @@ async function pushOn(
     const lack = await lackOf(lane, last, costOf(gas, move.fees))
     return lack ?? (await sendOffer(lane, planned, { kind, gas, fees: move.fees }))
   }
-  // Where the limits allow no more, the bytes already sent stay in play, and an operator is told.
+  // Where the limits allow no more, the bytes already sent stay in play, and the operator is informed.
   const capped = move.do === "keep" ? atHighestFee(transaction) : nothing
   if (!isDue) return capped
   const lack = await lackOf(lane, last, costOf(gasOf(move.attempt), feesOf(move.attempt)))

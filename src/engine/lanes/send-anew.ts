@@ -89,7 +89,7 @@ export function tellLost(
 
 /**
  * Moves the content of a transaction whose nonce was used without effect to a new nonce, at current fees, unless its
- * job plans it anew. Should a reorganization bring the old bytes back, they achieve what is wanted and nothing else.
+ * job plans it again. Should a reorganization bring the old bytes back, they achieve what is wanted and nothing else.
  */
 export async function moveContent(
   lane: HeldLane,

@@ -183,7 +183,7 @@ const noteFinal = query((db, { ids, updated_at }: Given<{ ids: string[]; updated
   db.update(transactions).set({ status: "final", updated_at }).where(inArray(transactions.id, ids)),
 )
 
-/** Throws if there is none, because callers have the id from another row. */
+/** Returns a transaction with its attempts. Throws if there is none: callers have the id from another row. */
 export async function findTransaction(queries: Queries, id: string): Promise<WatchedTransaction> {
   const [transaction] = await withAttempts(queries, await transactionOfId(queries, { id }))
   if (!transaction) throw new Error(`there is no transaction ${id}`)

@@ -6,7 +6,7 @@ import { displaceTransaction, effectsOf, releaseEffect, updateTransaction } from
 
 /**
  * Continues the work of a transaction whose nonce was used without effect: moves its content to the lane's next nonce,
- * or releases its effects if their job plans anew. `ended`: the changes to the transaction itself.
+ * or releases its effects if their job plans them again. `ended`: the changes to the transaction itself.
  */
 export async function goOnWithoutNonce(
   turn: Turn,
