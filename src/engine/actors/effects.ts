@@ -42,7 +42,9 @@ type ActorsOf<Machine> =
     ? Actors
     : never
 
-/** Returns an effect's queue: its lane's or its chain's if the machine declares one, otherwise one named after the effect. */
+/**
+ * Returns an effect's queue: its lane's or chain's if the machine declares one, otherwise one named after the effect.
+ */
 export function queueOf(machine: AnyStateMachine, src: string, input: Record<string, unknown>): string {
   const logic = machine.implementations.actors[src]
   const queue = logic && "queue" in logic ? logic.queue : null

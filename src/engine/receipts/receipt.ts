@@ -6,9 +6,9 @@ const RECEIPT_ALGORITHM = "ES256"
 
 /**
  * The claims of a tap receipt: the service `iss` verified tap `jti` at `iat` (Unix seconds), of the unit that the
- * chip was on, with read counter `counter`. `chain_id`, `contract` and `serial` are null before the unit is
- * issued. The chip is named by a digest, which only someone who has the chip can recognize; see `chipDigest`.
- * Owner and customer are never included.
+ * chip was on, with read counter `counter`. `chain_id`, `contract` and `serial` are null before the unit is issued.
+ * The chip is named by a digest, so that someone who knows its chip id can recognize it; see `chipDigest`. Owner
+ * and customer are never included.
  */
 export type ReceiptClaims = {
   iss: string

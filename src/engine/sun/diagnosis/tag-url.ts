@@ -70,7 +70,7 @@ export function misnamedMac({ text, c }: TagUrl): UrlProblem | null {
   return { verdict: "wrong_parameter", detail: `the value of c stands under another name: ${other[0]}` }
 }
 
-/** Returns what looks like a chip id: the segments of the path, last first, and the parameters. */
+/** Returns what looks like a chip id: `service_chip_id`, the segments of the path, last first, and all parameters. */
 function chipIdsIn(url: URL): string[] {
   const named = url.searchParams.get("service_chip_id")
   const places = [named ?? "", ...url.pathname.split("/").reverse(), ...url.searchParams.values()]
