@@ -203,7 +203,7 @@ describe.each(engines)("on $name what an operator does", (engine) => {
     expect((await act("resume", organization_id)).status).toBe(303)
     expect((await act("suspend", newId())).status).toBe(409)
     expect((await act("cancel", newId())).status).toBe(409)
-    await inAct(service.context, { act: "cancel", subject: "x" }, async () => {}, "maria on desk")
+    await inAct(service.context, { act: "cancel", subject: "x", actor: "maria on desk" }, async () => {})
     const at = service.context.clock()
     const noted = (await actsOn(service.read(), null)).map(({ id: _id, ...each }) => each)
     const here = "console, from 127.0.0.1"

@@ -15,10 +15,7 @@ export const acts: Command = {
       const shown = rows.map(({ at, ...row }) => ({ at: at.toISOString(), ...row }))
       return {
         document: { acts: shown },
-        text: table(
-          ["AT", "WHO", "DID", "TO"],
-          shown.map(({ at, actor, act, subject }) => [at, actor, act, subject]),
-        ),
+        text: table(shown, { AT: "at", WHO: "actor", DID: "act", TO: "subject" }),
       }
     },
 }

@@ -137,11 +137,13 @@ function shownRoles(roles: Roles): Output {
   const named = (bits: number | null) => (bits === null ? null : rolesIn(bits).join(", ") || "none")
   const parts = [
     fields({ ...rest, previous_authorizer: previous && `${previous.account} until ${previous.until}` }),
-    table(
-      ["KEY", "IS", "MAY", "NEEDS"],
-      keys.map((key) => [key.account, key.is, named(key.roles), named(key.needed)]),
-    ),
-    calls.length === 0 ? "nothing is missing" : calls.map((call) => fields(call)).join("\n\n"),
+    table(keys, {
+      KEY: "account",
+      IS: "is",
+      MAY: ({ roles }) => named(roles),
+      NEEDS: ({ needed }) => named(needed),
+    }),
+    calls.length === 0 ? "nothing is lacking" : calls.map((call) => fields(call)).join("\n\n"),
   ]
   return { document: roles, text: parts.join("\n\n") }
 }

@@ -17,31 +17,39 @@ export const chainStatus: Command = {
       has_key: own_lane_ids.includes(lane.id),
     }))
     const status = { ...known, lanes, ...connections }
-    const parts = [`chains\n${chainTable(status.chains)}`, `lanes\n${laneTable(status.lanes)}`]
-    if (status.providers.some(({ state }) => state !== "healthy"))
-      parts.push(`providers\n${providerTable(status.providers)}`)
-    if (status.key_faults.length > 0) parts.push(`keys\n${status.key_faults.join("\n")}`)
-    if (status.unasked_serials.length > 0)
-      parts.push(`serials that the chain has and no unit\n${serialTable(status.unasked_serials)}`)
-    if (status.doubled_serials.length > 0)
-      parts.push(
-        `serials of chips that were issued twice\n${status.doubled_serials.map(describeDoubled).join("\n")}`,
-      )
-    return { document: status, text: parts.join("\n\n") }
+    return { document: status, text: textOf(status) }
   },
 }
 
+type OwnLane = ChainStatus["lanes"][number] & { has_chain: boolean; has_key: boolean }
+type Connections = Awaited<ReturnType<typeof readConnections>>
+type Status = ChainStatus & Omit<Connections, "own_lane_ids"> & { lanes: OwnLane[] }
+
+/** What is well beside chains and lanes is left out. */
+function textOf({ chains, lanes, providers, key_faults, unasked_serials, doubled_serials }: Status): string {
+  const parts = [`chains\n${chainTable(chains)}`, `lanes\n${laneTable(lanes)}`]
+  if (providers.some(({ state }) => state !== "healthy"))
+    parts.push(
+      `providers\n${table(providers, { CHAIN: "chain_id", NUMBER: "number", STATE: "state", SAID: "said" })}`,
+    )
+  if (key_faults.length > 0) parts.push(`keys\n${key_faults.join("\n")}`)
+  if (unasked_serials.length > 0)
+    parts.push(
+      `serials that the chain has and no unit\n${table(unasked_serials, { COLLECTION: "collection_id", SERIALS: "serials" })}`,
+    )
+  if (doubled_serials.length > 0)
+    parts.push(`serials of chips that were issued twice\n${doubled_serials.map(describeDoubled).join("\n")}`)
+  return parts.join("\n\n")
+}
+
 function chainTable(chains: ChainStatus["chains"]): string {
-  return table(
-    ["CHAIN", "NAME", "REACHABLE", "NEWEST BLOCK", "WATCHED TO"],
-    chains.map((chain) => [
-      chain.chain_id,
-      chain.name,
-      reachOf(chain),
-      chain.block_number,
-      chain.watched_block,
-    ]),
-  )
+  return table(chains, {
+    CHAIN: "chain_id",
+    NAME: "name",
+    REACHABLE: reachOf,
+    "NEWEST BLOCK": "block_number",
+    "WATCHED TO": "watched_block",
+  })
 }
 
 function reachOf({ reachable, error, trouble }: ChainStatus["chains"][number]): string {
@@ -49,55 +57,23 @@ function reachOf({ reachable, error, trouble }: ChainStatus["chains"][number]): 
   return trouble === null ? "yes" : `yes, but it ${trouble}`
 }
 
-function providerTable(rows: Awaited<ReturnType<typeof readConnections>>["providers"]): string {
-  return table(
-    ["CHAIN", "NUMBER", "STATE", "SAID"],
-    rows.map(({ chain_id, number, state, said }) => [chain_id, number, state, said]),
-  )
-}
-
-function serialTable(rows: ChainStatus["unasked_serials"]): string {
-  return table(
-    ["COLLECTION", "SERIALS"],
-    rows.map(({ collection_id, serials }) => [collection_id, serials]),
-  )
-}
-
-type OwnLane = ChainStatus["lanes"][number] & { has_chain: boolean; has_key: boolean }
-
-function laneTable(rows: OwnLane[]): string {
-  return table(
-    [
-      "LANE",
-      "PURPOSE",
-      "STATUS",
-      "HELD",
-      "NEXT NONCE",
-      "ON CHAIN",
-      "PENDING",
-      "WAITING",
-      "OPEN",
-      "OLDEST",
-      "BALANCE",
-      "RUNWAY",
-      "REASON",
-    ],
-    rows.map((lane) => [
-      lane.id,
-      lane.purpose,
-      lane.status,
-      `${lane.is_held ? "yes" : "no"}${lackOf(lane)}`,
-      lane.next_nonce,
-      lane.nonce_latest,
-      lane.nonce_pending,
-      lane.waiting_effects,
-      lane.open_transactions,
-      lane.oldest_open_at,
-      lane.balance,
-      lane.runway_transactions === null ? null : `enough for about ${lane.runway_transactions} transactions`,
-      lane.reason,
-    ]),
-  )
+function laneTable(lanes: OwnLane[]): string {
+  return table(lanes, {
+    LANE: "id",
+    PURPOSE: "purpose",
+    STATUS: "status",
+    HELD: (lane) => `${lane.is_held ? "yes" : "no"}${lackOf(lane)}`,
+    "NEXT NONCE": "next_nonce",
+    "ON CHAIN": "nonce_latest",
+    PENDING: "nonce_pending",
+    WAITING: "waiting_effects",
+    OPEN: "open_transactions",
+    OLDEST: "oldest_open_at",
+    BALANCE: "balance",
+    RUNWAY: ({ runway_transactions: left }) =>
+      left === null ? null : `enough for about ${left} transactions`,
+    REASON: "reason",
+  })
 }
 
 /** What this process lacks for a lane: its chain, or, if it has that, its key. */

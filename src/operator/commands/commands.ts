@@ -1,4 +1,5 @@
 import { acts } from "./acts.ts"
+import { apiKeyCommands } from "./api-keys.ts"
 import { cancel } from "./cancel.ts"
 import { chainRoleCommands } from "./chain-roles.ts"
 import { chainStatus } from "./chain-status.ts"
@@ -9,10 +10,13 @@ import { compareChain } from "./compare-chain.ts"
 import { encodeChips } from "./encode-chips.ts"
 import { explain } from "./explain.ts"
 import { exportChips } from "./export-chips.ts"
+import { identity } from "./identity.ts"
 import { keySetCommands } from "./key-sets.ts"
 import { exportMetadata } from "./metadata.ts"
 import { organizationCommands } from "./organizations.ts"
+import { productCommands } from "./products.ts"
 import { publishableKeyCommands } from "./publishable-keys.ts"
+import { quotas } from "./quotas.ts"
 import { receiptKeyCommands } from "./receipt-keys.ts"
 import { restored } from "./restored.ts"
 import { retry } from "./retry.ts"
@@ -23,6 +27,10 @@ import { webhooks } from "./webhooks.ts"
 /** Every command of the operator CLI, in the order of its usage. */
 export const commands: readonly Command[] = [
   ...organizationCommands,
+  ...apiKeyCommands,
+  ...productCommands,
+  quotas,
+  identity,
   ...publishableKeyCommands,
   ...chipCommands,
   ...secretCommands,

@@ -14,60 +14,53 @@ export const explain: Command = {
   plan:
     ({ argument }) =>
     async ({ context, chains }) => {
-      const faults = await readKeyFaults(chains)
-      const found = await findStory({ ...context, keyFaults: () => faults }, argument)
+      const found = await findStory(context, argument, await readKeyFaults(chains))
       if (!Array.isArray(found)) return { document: found, text: textOf(found) }
-      const rows = found.map((hit) => [hit.id, hit.machine, hit.state, hit.by])
-      return { document: { found }, text: table(["ID", "MACHINE", "STATE", "BY ITS"], rows) }
+      const text = table(found, { ID: "id", MACHINE: "machine", STATE: "state", "BY ITS": "by" })
+      return { document: { found }, text }
     },
 }
 
 function textOf(story: Story): string {
   const { id, machine, organization_id, state, waits_for } = story
-  const journal = table(
-    ["NO", "AT", "EVENT", "FROM", "TO", "REQUEST"],
-    story.journal.map((entry) => [
-      entry.number,
-      entry.at,
-      wordsOf(entry.event.type),
-      entry.from_state,
-      entry.to_state,
-      entry.request_id,
-    ]),
-  )
-  const work = table(
-    ["EFFECT", "WHAT", "STATUS", "ATTEMPTS", "DUE", "LAST ERROR", "REQUEST"],
-    story.effects.map((effect) => [
-      effect.id,
-      effect.src,
-      effect.status,
-      effect.attempts,
-      effect.due_at,
-      effect.last_error,
-      effect.request_id,
-    ]),
-  )
-  const sent = table(
-    ["TRANSACTION", "LANE", "NONCE", "STATUS", "BLOCK", "HASHES", "THE NODE SAID"],
-    story.transactions.map((each) => [
-      each.id,
-      each.lane_id,
-      each.nonce,
-      each.status,
-      each.block_number,
-      each.attempts.map(({ hash }) => hash).join(", "),
-      each.attempts.at(-1)?.last_error ?? null,
-    ]),
-  )
-  const others = table(
-    ["ID", "MACHINE", "STATE"],
-    story.related.map((each) => [each.id, each.machine, each.state]),
-  )
+  const summary = fields({
+    id,
+    machine,
+    organization: organization_id,
+    state,
+    since: story.since,
+    "waits for": waits_for,
+    retry: story.retryable.map(({ id: retried, would }) => `${retried} to ${would}`).join("; "),
+  })
+  const journal = table(story.journal, {
+    NO: "number",
+    AT: "at",
+    EVENT: ({ event }) => wordsOf(event.type),
+    FROM: "from_state",
+    TO: "to_state",
+    REQUEST: "request_id",
+  })
+  const work = table(story.effects, {
+    EFFECT: "id",
+    WHAT: "src",
+    STATUS: "status",
+    ATTEMPTS: "attempts",
+    DUE: "due_at",
+    "LAST ERROR": "last_error",
+    REQUEST: "request_id",
+  })
+  const sent = table(story.transactions, {
+    TRANSACTION: "id",
+    LANE: "lane_id",
+    NONCE: "nonce",
+    STATUS: "status",
+    BLOCK: "block_number",
+    HASHES: ({ attempts }) => attempts.map(({ hash }) => hash).join(", "),
+    "THE NODE SAID": ({ attempts }) => attempts.at(-1)?.last_error,
+  })
+  const others = table(story.related, { ID: "id", MACHINE: "machine", STATE: "state" })
   return [
-    fields({
-      ...{ id, machine, organization: organization_id, state, since: story.since, "waits for": waits_for },
-      retry: story.retryable.map(({ id: retried, would }) => `${retried} to ${would}`).join("; "),
-    }),
+    summary,
     `journal\n${journal}`,
     `effects\n${work}`,
     `transactions\n${sent}`,

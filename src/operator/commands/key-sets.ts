@@ -50,22 +50,18 @@ ever sees.`,
     plan:
       (values) =>
       async ({ context }) => {
-        const key_sets = (await listKeySets(context.db.read, values.required("organization"))).map(
-          presentKeySet,
-        )
+        const views = await listKeySets(context.db.read, values.required("organization"))
+        const key_sets = views.map(presentKeySet)
         return {
           document: { key_sets },
-          text: table(
-            ["ID", "NAME", "SCHEME", "VERSION", "CREATED", "RETIRED"],
-            key_sets.map((each) => [
-              each.id,
-              each.name,
-              each.scheme,
-              each.version,
-              each.created_at,
-              each.retired_at,
-            ]),
-          ),
+          text: table(key_sets, {
+            ID: "id",
+            NAME: "name",
+            SCHEME: "scheme",
+            VERSION: "version",
+            CREATED: "created_at",
+            RETIRED: "retired_at",
+          }),
         }
       },
   },

@@ -25,10 +25,14 @@ export const publishableKeyCommands: Command[] = [
         const keys = (await listAllPublishableKeys(context.db.read, id)).map(presentKey)
         return {
           document: { publishable_keys: keys },
-          text: table(
-            ["ID", "NAME", "KEY", "CREATED", "EXPIRES", "REVOKED"],
-            keys.map((key) => [key.id, key.name, key.key, key.created_at, key.expires_at, key.revoked_at]),
-          ),
+          text: table(keys, {
+            ID: "id",
+            NAME: "name",
+            KEY: "key",
+            CREATED: "created_at",
+            EXPIRES: "expires_at",
+            REVOKED: "revoked_at",
+          }),
         }
       },
   },
@@ -59,10 +63,9 @@ export const publishableKeyCommands: Command[] = [
     plan(values) {
       const overlap_seconds = secondsIn(values, "overlap") ?? 24 * 60 * 60
       return async ({ context }) => {
-        const { issued, rotated } = await inAct(
-          context,
-          { act: "rotate publishable key", subject: values.argument },
-          (turn) => rotatePublishableKey(turn, values.argument, overlap_seconds),
+        const act = { act: "rotate publishable key", subject: values.argument }
+        const { issued, rotated } = await inAct(context, act, (turn, id) =>
+          rotatePublishableKey(turn, id, overlap_seconds),
         )
         const document = { ...presentKey(issued), rotated: presentKey(rotated) }
         const { id, key } = document
@@ -79,12 +82,9 @@ export const publishableKeyCommands: Command[] = [
     plan:
       ({ argument }) =>
       async ({ context }) => {
-        const key = presentKey(
-          await inAct(context, { act: "revoke publishable key", subject: argument }, (turn) =>
-            revokePublishableKey(turn, argument),
-          ),
-        )
-        return { document: key, text: `key ${key.id} was revoked at ${key.revoked_at}` }
+        const act = { act: "revoke publishable key", subject: argument }
+        const key = presentKey(await inAct(context, act, revokePublishableKey))
+        return { document: key, text: `key ${key.id} is revoked since ${key.revoked_at}` }
       },
   },
 ]

@@ -17,10 +17,7 @@ export const receiptKeyCommands: Command[] = [
         const receipt_keys = (await listReceiptKeys(context.db.read)).map(presentReceiptKey)
         return {
           document: { receipt_keys },
-          text: table(
-            ["KID", "STATUS", "CREATED"],
-            receipt_keys.map(({ kid, status, created_at }) => [kid, status, created_at]),
-          ),
+          text: table(receipt_keys, { KID: "kid", STATUS: "status", CREATED: "created_at" }),
         }
       },
   },

@@ -11,9 +11,7 @@ export const retry: Command = {
   plan:
     ({ argument }) =>
     async ({ context }) => {
-      const retried = await inAct(context, { act: "retry", subject: argument }, (turn) =>
-        retryById(turn, argument),
-      )
+      const retried = await inAct(context, { act: "retry", subject: argument }, retryById)
       return { document: retried, text: retried.done }
     },
 }

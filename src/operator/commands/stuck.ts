@@ -13,10 +13,13 @@ export const stuck: Command = {
       const found = await findStuck(context.db.read, context.clock())
       return {
         document: { stuck: found },
-        text: table(
-          ["ID", "MACHINE", "STATE", "SINCE", "REASON"],
-          found.map((each) => [each.id, each.machine, each.state, each.since, each.reason]),
-        ),
+        text: table(found, {
+          ID: "id",
+          MACHINE: "machine",
+          STATE: "state",
+          SINCE: "since",
+          REASON: "reason",
+        }),
       }
     },
 }

@@ -2,21 +2,30 @@
 type Shown = string | number | boolean | Date | null | undefined
 const none = "-"
 
-/** A table with a header line and columns as wide as needed; empty columns are left out. */
-export function table(header: string[], rows: Shown[][]): string {
+/** The field of a row that a column shows, or what it makes of the row. */
+type Column<Row> = ShownField<Row> | ((row: Row) => Shown)
+type ShownField<Row> = { [Name in keyof Row]: Row[Name] extends Shown ? Name : never }[keyof Row]
+
+/** A table of rows by the titles of its columns, which are as wide as needed; empty ones are left out. */
+export function table<Row extends object>(
+  rows: readonly Row[],
+  columns: Readonly<Record<string, Column<Row>>>,
+): string {
   if (rows.length === 0) return "none"
-  const columns = header
-    .map((name, column) => [name, ...rows.map((row) => shown(row[column]))])
+  const filled = Object.entries(columns)
+    .map(([title, column]) => [title, ...rows.map((row) => shown(valueIn(row, column)))])
     .filter(([, ...cells]) => cells.some((cell) => cell !== none))
     .map(padded)
-  return [header, ...rows]
-    .map((_row, line) =>
-      columns
-        .map((column) => column[line])
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n")
+  return Array.from({ length: rows.length + 1 }, (_, line) =>
+    filled
+      .map((cells) => cells[line])
+      .join("  ")
+      .trimEnd(),
+  ).join("\n")
+}
+
+function valueIn<Row extends object>(row: Row, column: Column<Row>): Shown {
+  return typeof column === "function" ? column(row) : (row[column] as Shown)
 }
 
 function padded(cells: string[]): string[] {

@@ -15,18 +15,15 @@ export const webhooks: Command = {
       const states = await webhookStates(context.db.read, organization?.id ?? null)
       return {
         document: { webhook_endpoints: states },
-        text: table(
-          ["ID", "ORGANIZATION", "STATUS", "WAITING", "SINCE", "LAST REFUSAL", "URL"],
-          states.map((each) => [
-            each.id,
-            each.organization_id,
-            statusWords(each),
-            each.waiting,
-            each.waiting_since,
-            each.last_refusals[0]?.error,
-            each.url,
-          ]),
-        ),
+        text: table(states, {
+          ID: "id",
+          ORGANIZATION: "organization_id",
+          STATUS: statusWords,
+          WAITING: "waiting",
+          SINCE: "waiting_since",
+          "LAST REFUSAL": ({ last_refusals }) => last_refusals[0]?.error,
+          URL: "url",
+        }),
       }
     }
   },

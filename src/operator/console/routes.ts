@@ -111,7 +111,7 @@ export function consolePages(context: Context): Hono {
       const subject = new URLSearchParams(await c.req.text()).get("id") ?? ""
       const from = new URL(c.req.header("referer") ?? "/console", "http://console").pathname
       try {
-        await inAct(context, { act, subject }, (turn) => run(turn, subject), `console, from ${peerOf(c.env)}`)
+        await inAct(context, { act, subject, actor: `console, from ${peerOf(c.env)}` }, run)
         return c.redirect(from.startsWith("/console/") ? `${from}?done=${act}` : "/console", 303)
       } catch (error) {
         if (!(error instanceof OperatorRefusal || error instanceof ApiError)) throw error

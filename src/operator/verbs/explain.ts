@@ -13,7 +13,11 @@ import { OperatorRefusal } from "./refusal.ts"
  * The story of the actor that an id, an effect, a paired chip or a search leads to; if a search finds several, these.
  * Throws `OperatorRefusal`.
  */
-export async function findStory(context: Context, text: string): Promise<Story | Hit[]> {
+export async function findStory(
+  context: Context,
+  text: string,
+  keyFaults = context.keyFaults(),
+): Promise<Story | Hit[]> {
   const queries = context.db.read
   const known = await namedActor(queries, text)
   const hits = known ? [] : await search(queries, text)
@@ -21,8 +25,8 @@ export async function findStory(context: Context, text: string): Promise<Story |
   if (another) return hits
   const actor = known ?? (only ? await findActor(queries, only.id) : null)
   if (actor) {
-    const [askChain, keyFaults, now] = [createAskChain(context), context.keyFaults(), context.clock()]
-    return await storyOf({ queries, askChain, keyFaults, now }, actor)
+    const sources = { queries, askChain: createAskChain(context), keyFaults, now: context.clock() }
+    return await storyOf(sources, actor)
   }
   const isRequest = /^req_/.test(text)
   throw new OperatorRefusal(
