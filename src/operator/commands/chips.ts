@@ -7,7 +7,7 @@ import { presentStockChip } from "../../resources/chip-stock/present.ts"
 import { moveChips, pagesOfStock, retireChip } from "../../resources/chip-stock/service.ts"
 import { signalsOf } from "../../resources/chips/signals.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
-import { type Command, UsageError, type Values } from "./command.ts"
+import { type Command, formatOf, UsageError, type Values } from "./command.ts"
 import { showProgress } from "./progress.ts"
 
 export const chipCommands: Command[] = [
@@ -28,6 +28,7 @@ an error, but keys that can no longer be decrypted are replaced.`,
       const organization_id = values.required("organization")
       const file = values.required("file")
       const format = formatOf(file)
+      if (!format) throw new UsageError("chips import takes a --file that ends with .json or .csv")
       return async ({ context }) => {
         await requireOrganization(context.db.read, organization_id)
         const lines = { [Symbol.iterator]: () => chipLines(piecesOf(file), format) }
@@ -57,7 +58,8 @@ an error, but keys that can no longer be decrypted are replaced.`,
       (values) =>
       async ({ context }) => {
         const { id } = await requireOrganization(context.db.read, values.required("organization"))
-        return { pieces: (isJson) => listed(context, id, isJson) }
+        const pages = presentedStock(context, id)
+        return { pieces: { json: jsonPieces(pages), text: textPieces(pages) } }
       },
   },
   {
@@ -112,18 +114,29 @@ function chipIdsIn(values: Values): string[] {
   return [...new Set(ids.map((id) => id.toUpperCase()))]
 }
 
-/** One JSON document, or one table, a page of chips at a time. */
-async function* listed(context: Context, organizationId: string, isJson: boolean): AsyncGenerator<string> {
-  let count = 0
-  yield isJson ? '{\n  "chips": [' : ""
-  for await (const page of pagesOfStock(context, organizationId)) {
-    const chips = page.map(presentStockChip)
-    if (isJson) yield `${count > 0 ? "," : ""}${chips.map((chip) => `\n    ${JSON.stringify(chip)}`).join()}`
-    else yield `${count > 0 ? "" : lineOf(listColumns)}${chips.map((chip) => lineOf(cellsOf(chip))).join("")}`
-    count += chips.length
+type StockChip = ReturnType<typeof presentStockChip>
+
+async function* presentedStock(context: Context, organizationId: string): AsyncGenerator<StockChip[]> {
+  for await (const page of pagesOfStock(context, organizationId)) yield page.map(presentStockChip)
+}
+
+async function* jsonPieces(pages: AsyncIterable<StockChip[]>): AsyncGenerator<string> {
+  yield '{\n  "chips": ['
+  let isFirst = true
+  for await (const chips of pages) {
+    yield `${isFirst ? "" : ","}${chips.map((chip) => `\n    ${JSON.stringify(chip)}`).join()}`
+    isFirst = false
   }
-  if (isJson) yield count > 0 ? "\n  ]\n}\n" : "]\n}\n"
-  else if (count === 0) yield "none\n"
+  yield isFirst ? "]\n}\n" : "\n  ]\n}\n"
+}
+
+async function* textPieces(pages: AsyncIterable<StockChip[]>): AsyncGenerator<string> {
+  let isFirst = true
+  for await (const chips of pages) {
+    yield `${isFirst ? lineOf(listColumns) : ""}${chips.map((chip) => lineOf(cellsOf(chip))).join("")}`
+    isFirst = false
+  }
+  if (isFirst) yield "none\n"
 }
 
 const listColumns = [
@@ -140,7 +153,7 @@ const listColumns = [
 /** Later pages are not known yet, so the columns are as wide as they may have to be. */
 const listWidths = [10, 4, 8, 8, 8, 8, 36, 36, 24]
 
-function cellsOf(chip: ReturnType<typeof presentStockChip>): string[] {
+function cellsOf(chip: StockChip): string[] {
   const { chip_id, is_test, counter, scan_count, skipped_count, refused_count } = chip
   const counts = [counter, scan_count, skipped_count, refused_count].map(String)
   const { unit_id, reserved_for, retired_at } = chip
@@ -169,9 +182,3 @@ function* piecesOf(path: string): Generator<string> {
 }
 
 const PIECE_BYTES = 65_536
-
-function formatOf(file: string): "json" | "csv" {
-  const ending = /\.(json|csv)$/i.exec(file)?.[1]?.toLowerCase()
-  if (ending === "json" || ending === "csv") return ending
-  throw new UsageError("chips import takes a --file that ends with .json or .csv")
-}

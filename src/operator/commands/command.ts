@@ -23,14 +23,14 @@ export type Command = {
   plan(values: Values): (world: World) => Promise<Output>
 }
 
-/** What a command answers: the document for `--json`, and the same as text. */
-export type Output = ShortOutput | LongOutput
+/** What a command answers. `isRefusal`: it ran and found something wrong, so it exits with 1. */
+export type Output = (ShortOutput | LongOutput) & { isRefusal?: boolean }
 
-/** `isRefusal`: the command ran and found something wrong, so it exits with 1. */
-type ShortOutput = { document: Record<string, unknown>; text: string; isRefusal?: boolean }
+/** The document for `--json`, and the same as text. */
+type ShortOutput = { document: Record<string, unknown>; text: string }
 
 /** The same if it may be long: in pieces, each made once the previous one is written. */
-type LongOutput = { pieces: (isJson: boolean) => AsyncIterable<string> }
+type LongOutput = { pieces: { json: AsyncIterable<string>; text: AsyncIterable<string> } }
 
 /** Wrong usage, which exits with 2: one line that names what is wrong. */
 export class UsageError extends Error {
@@ -51,7 +51,10 @@ export type Values = {
 
 /** Parses a command's own words. Throws `UsageError`. */
 export function parseValues(command: Command, words: string[]): Values {
-  const { values, positionals } = parseWords(command, words)
+  const { values, positionals, tokens } = parseWords(command, words)
+  const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice) throw new UsageError(`${command.name} takes --${twice} once`)
   const missing = Object.entries(command.options).find(
     ([name, isRequired]) => isRequired && !(name in values),
   )
@@ -81,13 +84,20 @@ export function wholeNumberIn(text: string, name: string, least: number): number
   throw new UsageError(`--${name} takes a whole number of at least ${least}, not "${text}"`)
 }
 
+/** How a file is written, by the end of its name; null for another one. */
+export function formatOf(file: string): "json" | "csv" | null {
+  const name = file.toLowerCase()
+  if (name.endsWith(".json")) return "json"
+  return name.endsWith(".csv") ? "csv" : null
+}
+
 function textOf(value: string | boolean | undefined): string | null {
   return typeof value === "string" ? value : null
 }
 
 function parseWords(command: Command, words: string[]) {
   try {
-    const { values, positionals, tokens } = parseArgs({
+    return parseArgs({
       args: words,
       options: {
         ...Object.fromEntries(
@@ -99,12 +109,7 @@ function parseWords(command: Command, words: string[]) {
       allowPositionals: true,
       tokens: true,
     })
-    const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
-    const twice = names.find((name, index) => names.indexOf(name) !== index)
-    if (twice) throw new UsageError(`${command.name} takes --${twice} once`)
-    return { values: values as Record<string, string | boolean>, positionals }
   } catch (error) {
-    if (error instanceof UsageError) throw error
     const [sentence = ""] = (error as Error).message.split(/\n|\. /)
     throw new UsageError(`${command.name}: ${sentence}`)
   }

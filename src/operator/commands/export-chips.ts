@@ -1,6 +1,6 @@
 import { inParts, writeWhole } from "../../platform/whole-file.ts"
 import { type ExportedChip, exportedChips } from "../../resources/encodings/chip-export.ts"
-import { type Command, UsageError } from "./command.ts"
+import { type Command, formatOf, UsageError } from "./command.ts"
 
 export const exportChips: Command = {
   name: "chips export",
@@ -9,7 +9,7 @@ export const exportChips: Command = {
   options: { organization: true, file: true },
   plan(values) {
     const file = values.required("file")
-    const format = /\.(csv|json)$/i.exec(file)?.[1]?.toLowerCase()
+    const format = formatOf(file)
     if (!format) throw new UsageError("chips export takes a --file that ends with .csv or .json")
     return async ({ context }) => {
       const rows = exportedChips(context, values.required("organization"))

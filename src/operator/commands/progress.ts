@@ -7,3 +7,8 @@ export function showProgress(step: string, done: number, total: number, things: 
 }
 
 const BAR_CELLS = 24
+
+/** The same where nobody knows how many there are in all. */
+export function showCount(kind: string, done: number): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${kind.replaceAll("_", " ")}: ${done}`)
+}

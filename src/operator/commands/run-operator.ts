@@ -27,22 +27,18 @@ export async function runOperator(
   const isJson = words.includes("--json")
   const isHelp = words.some((word) => word === "--help" || word === "-h")
   const rest = words.filter((word) => !["--json", "--help", "-h"].includes(word))
+  if (isHelp || words.length === 0) {
+    const text = usage(rest)
+    terminal.print(isJson ? jsonText({ usage: text }) : text)
+    return 0
+  }
   try {
-    if (isHelp || words.length === 0) {
-      const text = usage(rest)
-      terminal.print(isJson ? `${JSON.stringify({ usage: text }, null, 2)}\n` : text)
-      return 0
-    }
-    let exitCode = 0
-    await runCommand(readEnvironment, rest, async (output) => {
-      if ("pieces" in output) for await (const piece of output.pieces(isJson)) await terminal.print(piece)
-      else await terminal.print(isJson ? `${JSON.stringify(output.document, null, 2)}\n` : `${output.text}\n`)
-      if ("isRefusal" in output && output.isRefusal) exitCode = 1
+    return await runCommand(readEnvironment, rest, async (output) => {
+      for await (const piece of isJson ? jsonOf(output) : textOf(output)) await terminal.print(piece)
     })
-    return exitCode
   } catch (error) {
     const failure = failureOf(error)
-    if (isJson) terminal.print(`${JSON.stringify({ error: failure.document }, null, 2)}\n`)
+    if (isJson) terminal.print(jsonText({ error: failure.document }))
     terminal.complain(`${failure.lines.map((line) => `operator: ${line}`).join("\n")}\n`)
     if (!(error instanceof UsageError)) return 1
     terminal.complain(`\n${usage(rest)}`)
@@ -50,11 +46,24 @@ export async function runOperator(
   }
 }
 
+function jsonOf(output: Output): AsyncIterable<string> | string[] {
+  return "pieces" in output ? output.pieces.json : [jsonText(output.document)]
+}
+
+function textOf(output: Output): AsyncIterable<string> | string[] {
+  return "pieces" in output ? output.pieces.text : [`${output.text}\n`]
+}
+
+function jsonText(document: Record<string, unknown>): string {
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
+/** Answers the exit code, once the output is shown, whose later pieces are read while the world is open. */
 async function runCommand(
   readEnvironment: () => Environment,
   words: string[],
   show: (output: Output) => Promise<void>,
-): Promise<void> {
+): Promise<number> {
   const command = commands.find((each) => startsWith(words, each))
   if (!command) throw new UsageError(unknownCommand(words))
   const run = command.plan(parseValues(command, words.slice(command.name.split(" ").length)))
@@ -62,7 +71,9 @@ async function runCommand(
   // Logs are for long-running processes; a command says what it has to say itself.
   const world = await open(loadConfig({ LOG_LEVEL: "error", ...readEnvironment() }), tell)
   try {
-    await show(await run(world))
+    const output = await run(world)
+    await show(output)
+    return output.isRefusal ? 1 : 0
   } finally {
     await world.close()
   }

@@ -2,6 +2,7 @@ import { inTurn } from "../../platform/context.ts"
 import { adoptSecret } from "../../platform/service-secrets.ts"
 import { rewrapAll } from "../verbs/rewrap.ts"
 import type { Command } from "./command.ts"
+import { showCount } from "./progress.ts"
 
 export const secretCommands: Command[] = [
   {
@@ -16,7 +17,7 @@ stopped.`,
     plan:
       () =>
       async ({ context }) => {
-        const done = await rewrapAll(context, showProgress)
+        const done = await rewrapAll(context, showCount)
         const rows = Object.values(done)
         const rewrapped = rows.reduce((sum, each) => sum + each.rewrapped, 0)
         const before = rows.reduce((sum, each) => sum + each.sealed_before, 0)
@@ -72,9 +73,4 @@ const lostThings: Record<SealedKindName, LostThing> = {
 
 function adviceOn({ name, advice }: LostThing, places: string[]): string {
   return `${places.length} ${name} can be decrypted with neither secret: ${advice} (${places.slice(0, 20).join(", ")})`
-}
-
-/** On a terminal only: one line that is overwritten. */
-function showProgress(kind: string, done: number): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${kind.replaceAll("_", " ")}: ${done}`)
 }
