@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs"
 import { createInterface } from "node:readline"
 import type { Diagnosis } from "../../engine/sun/diagnosis/diagnose.ts"
 import { faultsIn } from "../../engine/sun/diagnosis/verdicts.ts"
+import type { Context } from "../../platform/context.ts"
 import { upperHex } from "../../platform/upper-hex.ts"
 import { requireOrganization } from "../../resources/organizations/service.ts"
 import { diagnoserOf, type ScannedTag } from "../../resources/tap-diagnoses/service.ts"
@@ -19,30 +20,17 @@ Changes and counts nothing. Exits with 1 if any tag is wrong, or if there is non
     plan:
       (values) =>
       async ({ context }) => {
-        const organization = await requireOrganization(context.db.read, values.required("organization"))
-        const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
-        const results: ReturnType<typeof presentVerdict>[] = []
-        const conflictOf = conflictsInFile()
-        let line = 0
-        for await (const text of createInterface({ input: createReadStream(values.required("file")) })) {
-          line++
-          if (text.trim() === "") continue
-          const scanned = scannedIn(text)
-          const found = await judge(scanned)
-          results.push(presentVerdict(line, found, conflictOf(line, scanned.url, found)))
-        }
+        const judge = await diagnoserFor(context, values.required("organization"))
+        const results = await verdictsOn(values.required("file"), judge)
         const good = results.filter(({ is_good }) => is_good).length
-        const lines = results.map(
-          ({ line, chip_id, verdict, why, advice }) =>
-            `line ${line}: ${chip_id ?? "no chip"} ${verdict}${why ? `, ${why}` : ""}${advice ? `\n  ${advice}` : ""}`,
-        )
+        const summary = `${good} of ${results.length} tags are as they should be`
         return {
           document: { tags: results.length, good, results },
           isRefusal: good < results.length || results.length === 0,
           text:
             results.length === 0
-              ? "the file has no URLs"
-              : [...lines, `${good} of ${results.length} tags are right`].join("\n"),
+              ? "the file has no addresses"
+              : [...results.map(verdictText), summary].join("\n"),
         }
       },
   },
@@ -54,8 +42,7 @@ Changes and counts nothing. Exits with 1 if any tag is wrong, or if there is non
     plan:
       (values) =>
       async ({ context }) => {
-        const organization = await requireOrganization(context.db.read, values.required("organization"))
-        const judge = await diagnoserOf(context.db.read, context.config.service_secret, organization.id)
+        const judge = await diagnoserFor(context, values.required("organization"))
         const found = await judge({ url: values.required("url"), file_settings: null })
         const { chip_id, verdict, opened_with } = found
         const key_set = opened_with && {
@@ -72,6 +59,32 @@ Changes and counts nothing. Exits with 1 if any tag is wrong, or if there is non
   },
 ]
 
+type Diagnoser = Awaited<ReturnType<typeof diagnoserOf>>
+
+async function diagnoserFor({ db, config }: Context, organizationId: string): Promise<Diagnoser> {
+  const { id } = await requireOrganization(db.read, organizationId)
+  return await diagnoserOf(db.read, config.service_secret, id)
+}
+
+/** A verdict for each line of the file that is not blank. */
+async function verdictsOn(file: string, judge: Diagnoser): Promise<PresentedVerdict[]> {
+  const verdicts: PresentedVerdict[] = []
+  const conflictOf = conflictsInFile()
+  let line = 0
+  for await (const text of createInterface({ input: createReadStream(file) })) {
+    line++
+    if (text.trim() === "") continue
+    const scanned = scannedIn(text)
+    const found = await judge(scanned)
+    verdicts.push(presentVerdict(line, found, conflictOf(line, scanned.url, found)))
+  }
+  return verdicts
+}
+
+function verdictText({ line, chip_id, verdict, why, advice }: PresentedVerdict): string {
+  return `line ${line}: ${chip_id ?? "no chip"} ${verdict}${why ? `, ${why}` : ""}${advice ? `\n  ${advice}` : ""}`
+}
+
 function openerText({ verdict, checks, opened_with, is_tried }: Diagnosis): string {
   if (opened_with) return `opened by ${opened_with.name} (${verdict})`
   if (is_tried) return `opened by no known key (${verdict})`
@@ -82,6 +95,8 @@ function scannedIn(line: string): ScannedTag {
   const [url = "", ...settings] = line.trim().split(/\s+/)
   return { url, file_settings: settings.length === 0 ? null : Buffer.from(settings.join(""), "hex") }
 }
+
+type PresentedVerdict = ReturnType<typeof presentVerdict>
 
 function presentVerdict(
   line: number,

@@ -8,6 +8,7 @@ import {
   presentToken,
   type TokenDocument,
 } from "../../resources/metadata/present.ts"
+import type { PublicCollection, PublicToken } from "../../resources/metadata/service.ts"
 import { type Command, UsageError } from "./command.ts"
 
 export const exportMetadata: Command = {
@@ -37,33 +38,52 @@ those issued later, have no metadata from then on, and never will once the base 
       const place = `${chain_id}/${address.toLowerCase()}`
       const folder = join(values.required("out"), place)
       const pictures = base === null ? null : `${base.replace(/\/+$/, "")}/${place}`
+      const { metadata_base_url } = config
+      const destination: Destination = { folder, pictures, metadata_base_url }
       mkdirSync(folder, { recursive: true })
-
       let tokens = 0
       for await (const token of exportedTokens(db.read, id, found)) {
-        const { serial, image_url } = token
-        const document = presentToken(config.metadata_base_url, token)
-        if (image_url === null) {
-          writeFileSync(join(folder, `${serial}.svg`), drawToken(token))
-          if (pictures) document.image = `${pictures}/${serial}.svg`
-        }
-        writeFileSync(join(folder, `${serial}`), fileOf(document, base))
+        writeToken(destination, token)
         tokens++
       }
-      const document = presentCollectionDocument(config.metadata_base_url, found.collection)
-      if (found.collection.image_url === null) {
-        writeFileSync(`${folder}.svg`, drawCollection(found.collection))
-        if (pictures) document.image = `${pictures}.svg`
-      }
-      for (const file of [`${folder}.json`, join(folder, "index.html")])
-        writeFileSync(file, fileOf(document, base))
-      return { document: { tokens, folder }, text: `the metadata of ${tokens} tokens is in ${folder}` }
+      writeCollection(destination, found.collection)
+      return { document: { tokens, folder }, text: `what ${tokens} tokens show is in ${folder}` }
     }
   },
 }
 
-/** With a base, links to this service's pages are left out, because the files may outlive it. */
-function fileOf(document: TokenDocument | CollectionDocument, base: string | null): string {
+type Destination = {
+  folder: string
+  /** Below which address pictures are named; null where they are this service's. */
+  pictures: string | null
+  metadata_base_url: string
+}
+
+function writeToken({ folder, pictures, metadata_base_url }: Destination, token: PublicToken): void {
+  const { serial, image_url } = token
+  const document = presentToken(metadata_base_url, token)
+  if (image_url === null) {
+    writeFileSync(join(folder, `${serial}.svg`), drawToken(token))
+    if (pictures) document.image = `${pictures}/${serial}.svg`
+  }
+  writeFileSync(join(folder, `${serial}`), fileOf(document, pictures))
+}
+
+function writeCollection(
+  { folder, pictures, metadata_base_url }: Destination,
+  collection: PublicCollection,
+): void {
+  const document = presentCollectionDocument(metadata_base_url, collection)
+  if (collection.image_url === null) {
+    writeFileSync(`${folder}.svg`, drawCollection(collection))
+    if (pictures) document.image = `${pictures}.svg`
+  }
+  for (const file of [`${folder}.json`, join(folder, "index.html")])
+    writeFileSync(file, fileOf(document, pictures))
+}
+
+/** With pictures elsewhere, links to this service's pages are left out, because the files may outlive it. */
+function fileOf(document: TokenDocument | CollectionDocument, pictures: string | null): string {
   const pages = { external_url: undefined, external_link: undefined }
-  return JSON.stringify(base === null ? document : { ...document, ...pages })
+  return JSON.stringify(pictures === null ? document : { ...document, ...pages })
 }
