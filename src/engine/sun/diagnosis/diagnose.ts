@@ -9,6 +9,7 @@ import {
   type Check,
   type CheckName,
   earlierKeysAdvice,
+  type Fault,
   importedAdvice,
   type Verdict,
   verdictAdvice,
@@ -33,95 +34,116 @@ export type Diagnosis = {
  * for right at most once in 65,536.
  */
 export function diagnose(question: TapQuestion): Diagnosis {
-  const checks: Check[] = []
   const { expected } = question
-  let uid: Uint8Array | null = null
-  let isTried = false
-  const passed = (name: CheckName, detail: string) => checks.push({ name, passed: true, detail })
-  const end = (found: Finding, chip_id: string | null, opened: KeyCandidate | null = null): Diagnosis => {
-    if (found.check) checks.push({ name: found.check, passed: false, detail: found.detail })
-    return {
-      chip_id,
-      verdict: found.verdict,
-      checks,
-      advice: hasEarlierKeys(checks) ? earlierKeysAdvice : adviceOf(found.verdict, expected),
-      opened_with: opened,
-      is_tried: isTried,
-      uid,
-    }
-  }
-
   const url = readTagUrl(question.url)
-  if (url === null)
-    return end(
-      { check: "address", verdict: "not_an_address", detail: "it is not an address that a tag opens" },
-      null,
-    )
-  const chip_id = expected?.chip_id ?? url.chip_ids[0] ?? null
-  passed("address", chip_id ? `the address of chip ${chip_id}` : "an address without a chip id")
-  isTried = url.e !== undefined
-  if ("verdict" in url) return end(...misplaced(question, url, chip_id, url.e))
+  const chip_id = url && (expected?.chip_id ?? url.chip_ids[0] ?? null)
+  const checks: Check[] = []
+  const steps = judgeAddress(question, url, chip_id)
+  let step = steps.next()
+  for (; !step.done; step = steps.next()) checks.push(step.value)
+  const { check, verdict, detail, opened_with, uid = null } = step.value
+  if (check) checks.push(failed(check, detail))
+  const hasEarlierKeys = checks.some(({ name }) => name === "key_version")
+  return {
+    chip_id,
+    verdict,
+    checks,
+    advice: hasEarlierKeys ? earlierKeysAdvice : adviceOf(verdict, expected),
+    opened_with,
+    is_tried: url?.e !== undefined,
+    uid,
+  }
+}
+
+/** How a diagnosis ends: with the check that failed, or with none. */
+type Finding = {
+  check: CheckName | null
+  verdict: Verdict
+  detail: string
+  opened_with: KeyCandidate | null
+  /** What the chip's own key opened `e` to. */
+  uid?: Uint8Array
+}
+
+/** Yields what was looked at without ending there. */
+type Judging = Generator<Check, Finding>
+
+function* judgeAddress(
+  question: TapQuestion,
+  url: ReturnType<typeof readTagUrl>,
+  chip_id: string | null,
+): Judging {
+  const { expected } = question
+  if (url === null) {
+    const detail = "it is not an address that a tag opens"
+    return { check: "address", verdict: "not_an_address", detail, opened_with: null }
+  }
+  yield passed("address", chip_id ? `the address of chip ${chip_id}` : "an address without a chip id")
+  if ("verdict" in url) return misplaced(question, url, chip_id, url.e)
   const problem = problemOfOthers(url) ?? (expected?.has_mac ? misnamedMac(url) : null)
-  if (problem) return end(...misplaced(question, problem, chip_id, url.e))
-  passed("template", "the values stand where they belong and have their lengths")
+  if (problem) return misplaced(question, problem, chip_id, url.e)
+  yield passed("template", "the values stand where they belong and have their lengths")
 
   const message = upperCase(url)
-  const hasLowerCase = message.e !== url.e || message.c !== (url.c ?? undefined)
-  if (hasLowerCase)
-    checks.push({ name: "case", passed: false, detail: "the values are in lower case; tags give upper case" })
-  else passed("case", "the values are in upper case")
+  const isUpperCase = message.e === url.e && message.c === (url.c ?? undefined)
+  yield isUpperCase
+    ? passed("case", "the values are in upper case")
+    : failed("case", "the values are in lower case; tags give upper case")
 
-  if (!expected) return end(...unknownChip(question, chip_id, url.e))
-  passed("chip", `chip ${expected.chip_id} is known, with ${expected.keys.name}`)
+  if (!expected) return unknownChip(question, chip_id, url.e)
+  yield passed("chip", `chip ${expected.chip_id} is known, with ${expected.keys.name}`)
+  const found = yield* judgeTag(question, expected, url, message)
+  return found.verdict === "accepted" && !isUpperCase ? { ...found, verdict: "lower_case" } : found
+}
 
+function* judgeTag(question: TapQuestion, expected: ExpectedTag, url: TagUrl, message: SunMessage): Judging {
   const opening = judgeOpening(question, expected, message)
-  if ("verdict" in opening) return end({ ...opening, check: "meta_key" }, expected.chip_id, opening.candidate)
-  uid = opening.uid
-  passed("meta_key", `e opens to the UID and to read ${opening.counter}`)
+  if ("verdict" in opening) return { ...opening, check: "meta_key" }
+  yield passed("meta_key", `e opens to the UID and to read ${opening.counter}`)
+  return { ...(yield* judgeOpened(question, expected, url, message, opening)), uid: opening.uid }
+}
 
+function* judgeOpened(
+  { candidates, file_settings }: TapQuestion,
+  expected: ExpectedTag,
+  url: TagUrl,
+  message: SunMessage,
+  opening: Opening,
+): Judging {
+  const { keys, counter, awaited_version } = expected
   const content = judgeContent(expected, message)
-  if (content) return end({ ...content, check: "file_content" }, expected.chip_id, expected.keys)
-  const mac = judgeMac(question, expected, url, message, opening)
-  if (mac.verdict) return end({ ...mac, check: "file_key" }, expected.chip_id, mac.candidate)
-  passed("file_key", mac.detail)
+  if (content) return { ...content, check: "file_content", opened_with: keys }
+  const mac = judgeMac(expected, candidates, url, message, opening)
+  if (mac.verdict) return { ...mac, check: "file_key" }
+  yield passed("file_key", mac.detail)
 
   const wire = judgeWire(expected, message, opening)
-  if (wire?.verdict)
-    return end({ ...wire, verdict: wire.verdict, check: "file_content" }, expected.chip_id, expected.keys)
-  if (wire) passed("file_content", wire.detail)
+  if (wire?.verdict) return { ...wire, check: "file_content", opened_with: keys }
+  if (wire) yield passed("file_content", wire.detail)
 
-  const settings = question.file_settings && judgeSettings(question.file_settings, expected, url, message)
-  if (settings?.verdict)
-    return end(
-      { ...settings, verdict: settings.verdict, check: "file_settings" },
-      expected.chip_id,
-      expected.keys,
+  const settings = file_settings && judgeSettings(file_settings, expected, url, message)
+  if (settings?.verdict) return { ...settings, check: "file_settings", opened_with: keys }
+  if (settings) yield passed("file_settings", settings.detail)
+
+  if (awaited_version !== null)
+    yield failed(
+      "key_version",
+      `the tag still has version ${keys.version} of its keys; it was ordered anew with version ${awaited_version}`,
     )
-  if (settings) passed("file_settings", settings.detail)
+  if (opening.counter <= counter) {
+    const detail = `read ${opening.counter}, and read ${counter} was accepted before`
+    return { check: "counter", verdict: "already_scanned", detail, opened_with: keys }
+  }
+  yield passed("counter", skippedText(opening.counter - counter - 1, opening.counter))
+  return { check: null, verdict: "accepted", detail: "", opened_with: keys }
+}
 
-  if (expected.awaited_version !== null)
-    checks.push({
-      name: "key_version",
-      passed: false,
-      detail: `the tag still has version ${expected.keys.version} of its keys; it was ordered anew with version ${expected.awaited_version}`,
-    })
+function passed(name: CheckName, detail: string): Check {
+  return { name, passed: true, detail }
+}
 
-  if (opening.counter <= expected.counter)
-    return end(
-      {
-        check: "counter",
-        verdict: "already_scanned",
-        detail: `read ${opening.counter}, and read ${expected.counter} was accepted before`,
-      },
-      expected.chip_id,
-      expected.keys,
-    )
-  passed("counter", skippedText(opening.counter - expected.counter - 1, opening.counter))
-  return end(
-    { check: null, verdict: hasLowerCase ? "lower_case" : "accepted", detail: "" },
-    expected.chip_id,
-    expected.keys,
-  )
+function failed(name: CheckName, detail: string): Check {
+  return { name, passed: false, detail }
 }
 
 /**
@@ -129,8 +151,7 @@ export function diagnose(question: TapQuestion): Diagnosis {
  */
 export function encodedTwice(found: Diagnosis): Diagnosis {
   const at = found.checks.findIndex(({ name }) => name === "meta_key")
-  const told: Check = { name: "meta_key", passed: false, detail: "e opens to the UID of another chip" }
-  const checks = [...found.checks.slice(0, at), told]
+  const checks = [...found.checks.slice(0, at), failed("meta_key", "e opens to the UID of another chip")]
   return { ...found, verdict: "other_chip", checks, advice: verdictAdvice.other_chip }
 }
 
@@ -139,13 +160,7 @@ function adviceOf(verdict: Verdict, expected: ExpectedTag | null): string {
   return expected?.keys.key_set_id === null ? (importedAdvice[verdict] ?? advice) : advice
 }
 
-function hasEarlierKeys(checks: Check[]): boolean {
-  return checks.some(({ name }) => name === "key_version")
-}
-
-type Finding = { check: CheckName | null; verdict: Verdict; detail: string }
-
-type WrongOpening = { verdict: Verdict; detail: string; candidate: KeyCandidate | null }
+type WrongOpening = Pick<Finding, "verdict" | "detail" | "opened_with">
 
 function judgeOpening(
   { candidates }: TapQuestion,
@@ -159,14 +174,14 @@ function judgeOpening(
   for (const guess of guesses("meta_read", expected, keys, candidates)) {
     const found = openedBy(guess.key, expected.uid, message)
     if (found && isSure(found, expected, message, guess))
-      return { verdict: guess.verdict, detail: guess.detail, candidate: guess.candidate ?? keys }
+      return { verdict: guess.verdict, detail: guess.detail, opened_with: guess.candidate ?? keys }
   }
-  // Only two bytes indicate this, which a wrong key produces once in 65,536, so it comes last.
-  if (opened) return { ...opened.problem, candidate: keys }
+  // Only two bytes say so, which a wrong key gives once in 65,536: so it comes last.
+  if (opened) return { ...opened.problem, opened_with: keys }
   return {
     verdict: "wrong_meta_key",
     detail: `e opens with none of the keys that were tried${needsMac(expected, message) ? " so that c agrees" : ""}: zeros, this chip's in any slot, those of other versions and sets of this organization, and their masters`,
-    candidate: null,
+    opened_with: null,
   }
 }
 
@@ -180,10 +195,10 @@ function isByChance({ counter }: Opening, { uid }: ExpectedTag, { c }: SunMessag
 
 function chance({ counter }: Opening): WrongOpening {
   const detail = `e opens to read ${counter}: without c, a tag whose UID is not known yet has fewer than ${MANY_READS}`
-  return { verdict: "wrong_meta_key", detail, candidate: null }
+  return { verdict: "wrong_meta_key", detail, opened_with: null }
 }
 
-type Opened = Opening | { problem: { verdict: Verdict; detail: string } }
+type Opened = Opening | { problem: Fault }
 
 /** Returns what `e` decrypts to under a key: UID and counter, or what is wrong with them; null if it is noise. */
 function openedBy(key: Uint8Array, uid: Uint8Array | null, message: SunMessage): Opened | null {
@@ -221,8 +236,8 @@ function needsMac({ uid }: ExpectedTag, { c }: SunMessage): boolean {
   return uid === null && c !== undefined
 }
 
-/** Checks that `enc` is present exactly if the chip was ordered with it; null if so. */
-function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Finding, "check"> | null {
+/** Whether `enc` is there exactly where the chip was ordered with it; null where it is. */
+function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Fault | null {
   const isOrdered = mac_input.includes("{enc}")
   if (isOrdered === (enc !== undefined)) return null
   return isOrdered
@@ -230,30 +245,38 @@ function judgeContent({ mac_input }: ExpectedTag, { enc }: SunMessage): Omit<Fin
     : { verdict: "enc_not_ordered", detail: "the address has an enc that the chip was not ordered with" }
 }
 
-type Ending = [Finding, string | null, KeyCandidate | null]
-
-/** Ends the diagnosis for values in the wrong place; the keys that made `e` can still be named. */
+/** For values in the wrong place: at least it can be said which keys made `e`. */
 function misplaced(
   question: TapQuestion,
-  { verdict, detail }: Omit<Finding, "check">,
+  { verdict, detail }: Fault,
   chip_id: string | null,
   e: string | undefined,
-): Ending {
-  if (e === undefined) return [{ check: "template", verdict, detail }, chip_id, null]
+): Finding {
+  if (e === undefined) return { check: "template", verdict, detail, opened_with: null }
   const opener = openerOf(question, chip_id, e)
   // c right behind e makes as many digits as LRP gives. That tag can still be fixed, even before it has its keys.
   const isJoined = verdict === "lrp" && (opener !== null || openedBy(FACTORY_KEY, null, { e }) !== null)
   const found = isJoined ? joined : { verdict, detail }
-  return [{ ...found, check: "template", detail: found.detail + openedText(opener) }, chip_id, opener]
+  return {
+    check: "template",
+    verdict: found.verdict,
+    detail: found.detail + openedText(opener),
+    opened_with: opener,
+  }
 }
 
 const joined = { verdict: "wrong_offset", detail: "c follows e without &c=" } as const
 
-/** Ends the diagnosis for an unknown chip; the keys that made `e` can still be named. */
-function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Ending {
+/** For an unknown chip: at least it can be said which keys made the address. */
+function unknownChip(question: TapQuestion, chip_id: string | null, e: string): Finding {
   const opener = openerOf(question, chip_id, e)
   const detail = chip_id ? `no chip ${chip_id} is known here` : "the address names no chip"
-  return [{ check: "chip", verdict: "unknown_chip", detail: detail + openedText(opener) }, chip_id, opener]
+  return {
+    check: "chip",
+    verdict: "unknown_chip",
+    detail: detail + openedText(opener),
+    opened_with: opener,
+  }
 }
 
 /** Returns the keys under which `e` decrypts to a UID and a counter, of any tag. */

@@ -2,46 +2,39 @@ import { upperHex } from "../../../platform/upper-hex.ts"
 import { cmac } from "../cmac.ts"
 import { coveredText, macFor, type SunMessage, sessionMacKey } from "../message.ts"
 import { guesses, type KeyCandidate } from "./key-search.ts"
-import type { ExpectedTag, Opening, TapQuestion } from "./question.ts"
+import type { ExpectedTag, Opening } from "./question.ts"
 import type { TagUrl } from "./tag-url.ts"
-import type { Verdict } from "./verdicts.ts"
+import type { Fault } from "./verdicts.ts"
 
-/** The result for the MAC; `verdict` is null if it is right, or rightly absent. */
-type MacFinding =
-  | { verdict: null; detail: string }
-  | { verdict: Verdict; detail: string; candidate: KeyCandidate }
-
-type OtherMac = { verdict: "mac_input" | "mac_half"; detail: string }
+/** What the MAC says; `verdict` is null where it is right, or rightly absent. */
+type MacFinding = { verdict: null; detail: string } | (Fault & { opened_with: KeyCandidate })
 
 /** Checks `c` under the chip's file key. If it is wrong, searches for the text or the key that makes it right. */
 export function judgeMac(
-  { candidates }: TapQuestion,
   expected: ExpectedTag,
+  candidates: readonly KeyCandidate[],
   url: TagUrl,
   message: SunMessage,
   opening: Opening,
 ): MacFinding {
   const { keys, has_mac, mac_input } = expected
-  if (message.c === undefined)
-    return has_mac
-      ? {
-          verdict: "mac_missing",
-          detail: "the address has no c, though the chip was ordered with one",
-          candidate: keys,
-        }
-      : { verdict: null, detail: "no MAC, as the chip was ordered" }
+  if (message.c === undefined && !has_mac) return { verdict: null, detail: "no MAC, as the chip was ordered" }
+  if (message.c === undefined) {
+    const detail = "the address has no c, though the chip was ordered with one"
+    return { verdict: "mac_missing", detail, opened_with: keys }
+  }
   const tag = { chip_id: expected.chip_id, uid: opening.uid }
   const fileKey = keys.keyAt(keys.roles.file_read, tag)
   if (fileKey) {
     if (macVouches(fileKey, opening, message, mac_input))
       return { verdict: null, detail: "c is right under the file key" }
     const other = otherText(fileKey, url, message, opening) ?? otherHalf(fileKey, message, opening, mac_input)
-    if (other) return { ...other, candidate: keys }
+    if (other) return { ...other, opened_with: keys }
   }
   for (const guess of guesses("file_read", tag, keys, candidates))
     if (macVouches(guess.key, opening, message, mac_input))
-      return { verdict: guess.verdict, detail: guess.detail, candidate: guess.candidate ?? keys }
-  return { verdict: "wrong_file_key", detail: "no key that is known here makes this c", candidate: keys }
+      return { verdict: guess.verdict, detail: guess.detail, opened_with: guess.candidate ?? keys }
+  return { verdict: "wrong_file_key", detail: "no key that is known here makes this c", opened_with: keys }
 }
 
 /** Returns whether `c` is right under this file key for this text. */
@@ -60,7 +53,7 @@ function otherText(
   url: TagUrl,
   message: SunMessage,
   { uid, counter }: Opening,
-): OtherMac | null {
+): Fault | null {
   const session = sessionMacKey(fileKey, uid, counter)
   const isRight = (covered: string) => upperHex(macFor(session, Buffer.from(covered, "latin1"))) === message.c
   if (isRight(""))
@@ -83,7 +76,7 @@ function otherHalf(
   message: SunMessage,
   { uid, counter }: Opening,
   macInput: string,
-): OtherMac | null {
+): Fault | null {
   const full = cmac(sessionMacKey(fileKey, uid, counter), coveredText(macInput, message))
   const even = Buffer.from(full.filter((_byte, index) => index % 2 === 0))
   const halves = { first: full.subarray(0, 8), last: full.subarray(8), even }

@@ -10,10 +10,7 @@ import { ENC_DIGITS } from "../encoding/tag-address.ts"
 import { coveredText, type SunMessage } from "../message.ts"
 import type { ExpectedTag } from "./question.ts"
 import { placesIn, type TagUrl } from "./tag-url.ts"
-import type { Verdict } from "./verdicts.ts"
-
-/** The result; `verdict` is null if everything is right. */
-type Judged = { verdict: Verdict | null; detail: string }
+import type { Judgement } from "./verdicts.ts"
 
 /** Compares the response to GetFileSettings with what was ordered and with the URL that was read. */
 export function judgeSettings(
@@ -21,7 +18,7 @@ export function judgeSettings(
   expected: ExpectedTag,
   url: TagUrl,
   message: SunMessage,
-): Judged {
+): Judgement {
   const settings = decodeSettingsAnswer(answer)
   if (!settings || sizeIn(answer) !== NDEF_FILE_BYTES)
     return { verdict: "not_file_settings", detail: whatElse(answer, settings) }

@@ -1,14 +1,14 @@
 import { decryptFileContent, tamperOf } from "../file-content.ts"
 import type { SunMessage } from "../message.ts"
 import type { ExpectedTag, Opening } from "./question.ts"
-import type { Verdict } from "./verdicts.ts"
+import type { Judgement } from "./verdicts.ts"
 
 /** Checks the wire status in `enc`; null if the tag was ordered without one. */
 export function judgeWire(
   expected: ExpectedTag,
   message: SunMessage,
   { uid, counter }: Opening,
-): { verdict: Verdict | null; detail: string } | null {
+): Judgement | null {
   const { keys, has_tamper } = expected
   const fileKey = keys.keyAt(keys.roles.file_read, { ...expected, uid })
   if (message.enc === undefined || !fileKey || !has_tamper) return null

@@ -1,5 +1,5 @@
 import { C_DIGITS, E_DIGITS, ENC_DIGITS, type TagAddress } from "../encoding/tag-address.ts"
-import type { Verdict } from "./verdicts.ts"
+import type { Fault } from "./verdicts.ts"
 
 /** The values in a URL that a phone opened, as they are written there. */
 export type TagUrl = {
@@ -11,8 +11,8 @@ export type TagUrl = {
   c: string | null
 }
 
-/** Why a URL cannot be that of a working tag; `e` is a value that has the digits of one anyway. */
-type UrlProblem = { verdict: Verdict; detail: string; e?: string }
+/** Why an address cannot be that of a tag in order; `e` is what has the digits of that value all the same. */
+type UrlProblem = Fault & { e?: string }
 
 /** Digits of an `e` in LRP mode: 24 bytes instead of 16 (data sheet §9.3.4.2). */
 const LRP_DIGITS = 48

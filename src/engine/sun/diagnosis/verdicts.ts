@@ -91,7 +91,13 @@ export const halfWayAdvice =
 
 export type Verdict = keyof typeof verdictAdvice
 
-/** The checks, in order. The first that fails ends the diagnosis, unless taps work in spite of it. */
+/** What is wrong, and how it shows. */
+export type Fault = { verdict: Verdict; detail: string }
+
+/** The same of one thing that may also be right. */
+export type Judgement = Fault | { verdict: null; detail: string }
+
+/** What is looked at, in this order. The first that fails ends the diagnosis, but for those that leave a tap working. */
 export const checkNames = [
   "address",
   "template",
