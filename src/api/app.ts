@@ -12,17 +12,18 @@ import {
   type TextStream,
 } from "../http/envelope.ts"
 import type { Page, PageAnswer } from "../http/page.ts"
-import { createRateLimits, headersOf } from "../http/rate-limits.ts"
+import { createRateLimits, headersOf, type RateLimits } from "../http/rate-limits.ts"
 import type { Route } from "../http/route.ts"
 import type { Context } from "../platform/context.ts"
 import { ApiError } from "../platform/errors.ts"
 import { loggable } from "../platform/log.ts"
-import { countRequest } from "../platform/metrics.ts"
 import { createAuthenticate } from "../resources/credentials/authenticate.ts"
 import { createCorsOrigins } from "../resources/settings/cors-origins.ts"
+import { addressesOf, isReadableFromAnywhere, methodsAt, noRoute, pathOf } from "./addresses.ts"
 import { createBelowPath } from "./below-path.ts"
 import { pages } from "./pages.ts"
 import { routes } from "./routes.ts"
+import { beginVisit, logVisit, type TimedVisit } from "./visits.ts"
 import { nothingHere, welcomePage } from "./welcome/pages.ts"
 
 /**
@@ -39,55 +40,16 @@ export function createApp(
   const authenticate = createAuthenticate(context)
   const answerRequest = createAnswerRequest(context, { limits, authenticate, origins, stopping })
   const addresses = addressesOf(mounted)
-  const belowPath = createBelowPath(context.config.api_base_url)
-  const visits = new WeakMap<Request, TimedVisit>()
+  const visits: Visits = new WeakMap()
+  const send = createSend(context, visits)
+  const holdClient = createHoldClient(context, limits, visits)
 
-  function send(
-    request: Request,
-    set: ResponseSettings,
-    given: Answer | FileAnswer | StreamAnswer,
-  ): string | Response | undefined {
-    const visit = visits.get(request)
-    const answer = belowPath(given)
-    set.status = answer.status
-    Object.assign(set.headers, answer.headers)
-    if (answer.body !== null) set.headers["content-type"] ??= "application/json"
-    if (visit?.readable_from) set.headers["access-control-allow-origin"] = visit.readable_from
-    logVisit(context, visit, answer)
-    if (answer.body instanceof Uint8Array) return new Response(answer.body)
-    if (typeof answer.body !== "object" || !answer.body) return answer.body ?? undefined
-    const broken = (error: unknown) =>
-      context.log.error({ request_id: visit?.request_id, ...loggable(error) }, "a stream broke off")
-    return new Response(bytesOf(answer.body, broken))
-  }
-
-  const app = new Elysia({
-    normalize: false,
-    strictPath: true,
-    serve: {
-      development: false,
-      // Two processes on one port would silently share its requests.
-      reusePort: false,
-      // Beyond this Bun would answer by itself, without an envelope. Unread bodies are discarded as they come.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // A load balancer loses requests on a connection that we close first; most keep idle ones for 60 seconds.
-      idleTimeout: 75,
-    },
-  })
+  const app = new Elysia(serverSettings)
     .onRequest(async ({ request, set, server }) => {
-      const request_id = `req_${randomUUID()}`
-      const visit: TimedVisit = {
-        request_id,
-        operation: null,
-        caller: null,
-        headers: set.headers as Visit["headers"],
-        readable_from: null,
-        peer: () => server?.requestIP(request)?.address ?? "",
-        since: performance.now(),
-        traceparent: request.headers.get("traceparent"),
-      }
+      const peer = () => server?.requestIP(request)?.address ?? ""
+      const visit = beginVisit(request, set.headers as Visit["headers"], peer)
       visits.set(request, visit)
-      Object.assign(set.headers, { "x-request-id": request_id, ...securityHeaders })
+      Object.assign(set.headers, { "x-request-id": visit.request_id, ...securityHeaders })
       // Otherwise a client would send its next request on a connection that is closed by then.
       if (stopping.aborted) set.headers.connection = "close"
       const origin = request.headers.get("origin")
@@ -107,19 +69,6 @@ export function createApp(
     })
     .onStop(() => limits.close())
     .use(corsFor((request) => Boolean(visits.get(request)?.readable_from)))
-
-  async function holdClient(
-    bucketName: NonNullable<Page["bucket"]>,
-    request: Request,
-    set: ResponseSettings,
-  ): Promise<void> {
-    const peer = visits.get(request)?.peer() ?? ""
-    const client = clientAddress(request, peer, context.config.trusted_proxies)
-    const bucket = await limits.countPage(bucketName, client)
-    if (!bucket.overfull) return
-    Object.assign(set.headers, headersOf(bucket, context.clock()))
-    throw new ApiError("rate_limit.exceeded")
-  }
 
   for (const page of pages)
     app.get(patternOf(page.path), async ({ request, set, params }: RouteRequest) => {
@@ -153,6 +102,72 @@ export function createApp(
   return app
 }
 
+const serverSettings = {
+  normalize: false,
+  strictPath: true,
+  serve: {
+    development: false,
+    // Two processes on one port would silently share its requests.
+    reusePort: false,
+    // Beyond this Bun would answer by itself, without an envelope. Unread bodies are discarded as they come.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    // A load balancer loses requests on a connection that we close first; most keep idle ones for 60 seconds.
+    idleTimeout: 75,
+  },
+} as const
+
+const securityHeaders = {
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+  vary: "Origin",
+}
+
+type Visits = WeakMap<Request, TimedVisit>
+
+type RouteRequest = { request: Request; set: ResponseSettings; params?: Record<string, string> }
+
+type ResponseSettings = { status?: number | string; headers: Record<string, string | number> }
+
+/** Turns answers into responses, each with its log line. */
+function createSend(context: Context, visits: Visits) {
+  const belowPath = createBelowPath(context.config.api_base_url)
+  return (
+    request: Request,
+    set: ResponseSettings,
+    given: Answer | FileAnswer | StreamAnswer,
+  ): string | Response | undefined => {
+    const visit = visits.get(request)
+    const answer = belowPath(given)
+    set.status = answer.status
+    Object.assign(set.headers, answer.headers)
+    if (answer.body !== null) set.headers["content-type"] ??= "application/json"
+    if (visit?.readable_from) set.headers["access-control-allow-origin"] = visit.readable_from
+    if (visit) logVisit(context, visit, answer)
+    if (answer.body instanceof Uint8Array) return new Response(answer.body)
+    if (typeof answer.body !== "object" || !answer.body) return answer.body ?? undefined
+    const broken = (error: unknown) =>
+      context.log.error({ request_id: visit?.request_id, ...loggable(error) }, "a stream broke off")
+    return new Response(bytesOf(answer.body, broken))
+  }
+}
+
+/** Counts who opens a page in one of its buckets. Throws `rate_limit.exceeded`. */
+function createHoldClient({ config, clock }: Context, limits: RateLimits, visits: Visits) {
+  return async (
+    bucketName: NonNullable<Page["bucket"]>,
+    request: Request,
+    set: ResponseSettings,
+  ): Promise<void> => {
+    const peer = visits.get(request)?.peer() ?? ""
+    const client = clientAddress(request, peer, config.trusted_proxies)
+    const bucket = await limits.countPage(bucketName, client)
+    if (!bucket.overfull) return
+    Object.assign(set.headers, headersOf(bucket, clock()))
+    throw new ApiError("rate_limit.exceeded")
+  }
+}
+
 /** Pulls the next text only once the previous one was taken, and none after the reader has left. */
 function bytesOf(texts: TextStream, broken: (error: unknown) => void): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
@@ -183,85 +198,4 @@ function answerOfPage({ status, headers, body }: PageAnswer): Answer | FileAnswe
 
 function patternOf(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1")
-}
-
-type ResponseSettings = { status?: number | string; headers: Record<string, string | number> }
-
-type RouteRequest = { request: Request; set: ResponseSettings; params?: Record<string, string> }
-
-const securityHeaders = {
-  "x-content-type-options": "nosniff",
-  "cache-control": "no-store",
-  "referrer-policy": "no-referrer",
-  vary: "Origin",
-}
-
-function noRoute(addresses: readonly Address[], request: Request): ApiError {
-  const isKnown = methodsAt(addresses, request).length > 0
-  return new ApiError(isKnown ? "request.method_not_allowed" : "not_found.resource")
-}
-
-type Address = { method: string; pattern: RegExp }
-
-function addressesOf(mounted: readonly Route[]): Address[] {
-  const opened = pages.map(({ path }) => ({ method: "GET", path }))
-  return [...mounted, ...opened].map(({ method, path }) => ({ method, pattern: expressionOf(path) }))
-}
-
-function expressionOf(path: string): RegExp {
-  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
-}
-
-const readableFromAnywhere = [...pages, ...routes].flatMap(({ path, is_readable_from_anywhere }) =>
-  is_readable_from_anywhere ? [expressionOf(path)] : [],
-)
-
-function isReadableFromAnywhere(request: Request): boolean {
-  const path = pathOf(request)
-  return readableFromAnywhere.some((expression) => expression.test(path))
-}
-
-/** The methods of the request's path, each once. */
-function methodsAt(addresses: readonly Address[], request: Request): string[] {
-  const path = pathOf(request)
-  const methods = addresses.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
-  return [...new Set(methods)]
-}
-
-function pathOf(request: Request): string {
-  return request.url.replace(/^[a-z]+:\/\/[^/]*/i, "").replace(/[?#].*$/, "")
-}
-
-type TimedVisit = Visit & { since: number; traceparent: string | null }
-
-/** One line and one span for each request; never a header, a body or the value of a parameter. */
-function logVisit(
-  context: Context,
-  visit: TimedVisit | undefined,
-  { status, code }: Pick<Answer, "status" | "code">,
-): void {
-  if (!visit) return
-  const { request_id, operation, caller, since, traceparent } = visit
-  const milliseconds = Math.round((performance.now() - since) * 100) / 100
-  countRequest({ operation, status, code, milliseconds })
-  context.log.info(
-    {
-      request_id,
-      organization_id: caller?.organization_id ?? null,
-      credential_id: caller?.credential_id ?? null,
-      operation,
-      status,
-      code,
-      milliseconds,
-    },
-    "request",
-  )
-  context.tracing.record({
-    name: operation ?? "request",
-    kind: "server",
-    since,
-    attributes: { "http.response.status_code": status, request_id, ...(code && { "error.type": code }) },
-    is_failed: status >= 500,
-    traceparent,
-  })
 }

@@ -201,11 +201,12 @@ export const mutations: BrokenRule[] = [
   },
   {
     name: "a credential in the log",
-    file: "src/api/app.ts",
+    file: "src/api/visits.ts",
     replace: [
+      ['request.headers.get("traceparent")', 'request.headers.get("authorization")'],
       [
-        "        request_id,\n        operation: null,",
-        "        request_id: request_id + request.headers.get('authorization'),\n        operation: null,",
+        "      request_id,\n      organization_id",
+        "      request_id: request_id + traceparent,\n      organization_id",
       ],
     ],
   },
