@@ -51,23 +51,13 @@ async function namedRows(queries: Queries, machine: MachineName, ids: string[]):
         .where(inArray(units.id, ids))
     case "collection-contract":
       return await queries
-        .select({
-          id: collections.id,
-          name: collections.name,
-          external_id: collections.external_id,
-          organization: organizations.name,
-        })
+        .select({ id: collections.id, ...ofCollection })
         .from(collections)
         .innerJoin(organizations, eq(organizations.id, collections.organization_id))
         .where(inArray(collections.id, ids))
     case "metadata-refresh":
       return await queries
-        .select({
-          id: metadataRefreshes.id,
-          name: collections.name,
-          external_id: collections.external_id,
-          organization: organizations.name,
-        })
+        .select({ id: metadataRefreshes.id, ...ofCollection })
         .from(metadataRefreshes)
         .innerJoin(collections, eq(collections.id, metadataRefreshes.collection_id))
         .innerJoin(organizations, eq(organizations.id, metadataRefreshes.organization_id))
@@ -104,6 +94,12 @@ async function namedRows(queries: Queries, machine: MachineName, ids: string[]):
         .where(inArray(table.id, ids))
     }
   }
+}
+
+const ofCollection = {
+  name: collections.name,
+  external_id: collections.external_id,
+  organization: organizations.name,
 }
 
 const ofUnit = {

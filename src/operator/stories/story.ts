@@ -255,18 +255,17 @@ async function relatedOf(queries: Queries, actor: ActorRow): Promise<Story["rela
     .from(units)
     .where(eq(units.id, unitId))
   const ids = [
-    unit?.id,
-    unit?.collection_id,
+    ...[unit?.id, unit?.collection_id].flatMap((id) => id ?? []),
     ...(await newestOf(queries, claims, unitId)),
     ...(await newestOf(queries, transfers, unitId)),
     ...(await newestOf(queries, chipReplacements, unitId)),
-  ].filter((id) => id && id !== actor.id)
+  ].filter((id) => id !== actor.id)
   const rows = await Promise.all(
     ids.map((id) =>
       queries
         .select({ id: actors.id, machine: actors.machine, state: actors.state })
         .from(actors)
-        .where(eq(actors.id, String(id))),
+        .where(eq(actors.id, id)),
     ),
   )
   return rows.flat()

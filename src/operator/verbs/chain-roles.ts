@@ -20,7 +20,7 @@ export type FactoryCall = {
 /** The roles and settings of a factory, and the calls that would give this service's keys what they lack. */
 export async function readRoles(chain: ConnectedChain) {
   const { authorizer, previous } = await readAuthorizers(chain)
-  const { factory_address: address, desk_address } = chain.config
+  const address = chain.config.factory_address
   const factory = { address, abi: factoryAbi } as const
   const read = chain.rpc.readContract
   const [admin, guardian, paused, releaseAt, base, isFrozen, keys] = await reach(() =>
@@ -34,33 +34,47 @@ export async function readRoles(chain: ConnectedChain) {
       read({ ...factory, functionName: "keys" }),
     ]),
   )
-  const needs = new Map<Address, number>(
-    chain.signers.map((signer) => [signer.address, rolesFor(signer.purpose)]),
-  )
-  if (desk_address && (await isOwnDesk(chain))) needs.set(desk_address, deskRoles)
-  const accounts = new Set([...keys, ...needs.keys(), ...(desk_address ? [desk_address] : [])])
-  const rows = await Promise.all(
-    [...accounts].map(async (account) => {
-      const bits = await rolesOf(chain, account)
-      const needed = needs.get(account) ?? null
-      const isDesk = desk_address !== null && isAddressEqual(account, desk_address)
-      const is = isDesk ? "desk" : "signer"
-      const isNot = isDesk ? "no desk of this factory" : "none of this service"
-      return { account, is: needed === null ? isNot : is, roles: bits, needed }
-    }),
-  )
+  const rows = await readKeys(chain, keys)
   return {
-    ...{ chain_id: chain.chain_id, factory_address: address, admin },
+    chain_id: chain.chain_id,
+    factory_address: address,
+    admin,
     guardian: isAddressEqual(guardian, zeroAddress) ? null : guardian,
     authorizer,
     previous_authorizer: previous.until === 0n ? null : { ...previous, until: timeOf(previous.until) },
-    ...{ paused, release_at: releaseAt === 0n ? null : timeOf(releaseAt) },
-    ...{ metadata_base_url: base, metadata_base_frozen: isFrozen },
+    paused,
+    release_at: releaseAt === 0n ? null : timeOf(releaseAt),
+    metadata_base_url: base,
+    metadata_base_frozen: isFrozen,
     keys: rows,
     calls: rows
       .filter(({ roles, needed }) => needed !== null && (needed & ~roles) !== 0)
       .map(({ account, roles, needed }) => setRoles(chain, account, roles | (needed ?? 0))),
   }
+}
+
+/** What each key of the factory and of this service may do, and needs for that; null where it is none of this service. */
+async function readKeys(chain: ConnectedChain, keys: readonly Address[]) {
+  const { desk_address } = chain.config
+  const needs = new Map<Address, number>(
+    chain.signers.map((signer) => [signer.address, rolesFor(signer.purpose)]),
+  )
+  if (desk_address && (await isOwnDesk(chain))) needs.set(desk_address, deskRoles)
+  const accounts = new Set([...keys, ...needs.keys(), ...(desk_address ? [desk_address] : [])])
+  return await Promise.all(
+    [...accounts].map(async (account) => {
+      const needed = needs.get(account) ?? null
+      const isDesk = desk_address !== null && isAddressEqual(account, desk_address)
+      const is = isDesk ? "desk" : "signer"
+      const isNot = isDesk ? "no desk of this factory" : "none of this service"
+      return {
+        account,
+        is: needed === null ? isNot : is,
+        roles: await rolesOf(chain, account),
+        needed,
+      }
+    }),
+  )
 }
 
 export type Roles = Awaited<ReturnType<typeof readRoles>>

@@ -18,25 +18,29 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   const lane = await reopenLane(turn, text)
   if (lane) return lane
   const id = parseId(text)
-  const actor = id && (await findActor(turn.tx, id))
+  if (id === null) throw unknownId(text)
+  const actor = await findActor(turn.tx, id)
   if (actor) {
-    const { accepted, state } = await sendEvent(turn, actor.id, { type: "RETRY" })
-    if (accepted) return { id: actor.id, done: `${actor.machine} ${actor.id} is being retried: ${state}` }
+    const { accepted, state } = await sendEvent(turn, id, { type: "RETRY" })
+    if (accepted) return { id, done: `${actor.machine} ${id} is tried again: ${state}` }
   }
-  const due = id ? await makeDue(turn, id) : 0
-  if (id && due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
-  const transactionId = id && (await openTransactionOf(turn.tx, id))
+  const due = await makeDue(turn, id)
+  if (due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
+  const transactionId = await openTransactionOf(turn.tx, id)
   if (transactionId)
     throw new OperatorRefusal(
       "transaction.on_its_way",
       `Transaction ${transactionId} is in progress for ${id}, and its lane sends it again by itself: see explain ${id}; cancel ${id} gives up its nonce.`,
     )
-  if (actor)
-    throw new OperatorRefusal(
-      "not_found.resource",
-      `${actor.machine} ${actor.id} is ${actor.state}, so there is nothing to retry: see explain ${actor.id}.`,
-    )
+  if (!actor) throw unknownId(text)
   throw new OperatorRefusal(
+    "not_found.resource",
+    `${actor.machine} ${id} is ${actor.state}, where there is nothing to retry: see explain ${id}.`,
+  )
+}
+
+function unknownId(text: string): OperatorRefusal {
+  return new OperatorRefusal(
     "not_found.resource",
     `Nothing has the id ${text}: stuck shows what can be retried.`,
   )
