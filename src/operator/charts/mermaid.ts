@@ -22,18 +22,19 @@ export function mermaidOf(chart: Chart): string {
 function linesInside(chart: Chart, path: string, indent: string): string[] {
   return chart.states
     .filter(({ parent }) => parent === path)
-    .flatMap((state) => [
-      ...(state.is_initial ? [`${indent}[*] --> ${idOf(state.path)}`] : []),
-      ...(state.kind === "compound"
-        ? [
-            `${indent}state "${textOf(state)}" as ${idOf(state.path)} {`,
-            ...linesInside(chart, state.path, `${indent}  `),
-            `${indent}}`,
-          ]
-        : state.is_initial || state.parent === ""
-          ? []
-          : [`${indent}${idOf(state.path)}`]),
-    ])
+    .flatMap((state) => {
+      const id = idOf(state.path)
+      const initial = state.is_initial ? [`${indent}[*] --> ${id}`] : []
+      if (state.kind === "compound")
+        return [
+          ...initial,
+          `${indent}state "${textOf(state)}" as ${id} {`,
+          ...linesInside(chart, state.path, `${indent}  `),
+          `${indent}}`,
+        ]
+      // Its initial arrow places it, and at the top nothing needs a place.
+      return state.is_initial || path === "" ? initial : [`${indent}${id}`]
+    })
 }
 
 function rootOf(chart: Chart): ChartState {

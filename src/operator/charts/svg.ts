@@ -1,6 +1,6 @@
 import { html, type Markup, trusted } from "../../platform/html.ts"
 import { anywhereText, lineHeight } from "./drawing-sizes.ts"
-import type { Layout, PlacedEdge, PlacedState } from "./layout.ts"
+import type { Box, Layout, PlacedEdge, PlacedState } from "./layout.ts"
 
 /**
  * A chart as a self-contained SVG document. States have `data-state` and a text with `data-count-of` for a number;
@@ -71,14 +71,11 @@ function drawState({ path, name, kind, effects, box, anywhere }: PlacedState): M
   ]
 }
 
-function rect(
-  { x, y, width, height }: { x: number; y: number; width: number; height: number },
-  radius: number,
-): Markup {
+function rect({ x, y, width, height }: Box, radius: number): Markup {
   return html`<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${radius}"/>`
 }
 
-function inset({ x, y, width, height }: { x: number; y: number; width: number; height: number }) {
+function inset({ x, y, width, height }: Box): Box {
   return { x: x + 3, y: y + 3, width: width - 6, height: height - 6 }
 }
 

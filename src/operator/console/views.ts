@@ -1,6 +1,6 @@
 import type { MachineName } from "../../engine/actors/lifecycles.ts"
 import { html, type Markup, type Shown, trusted } from "../../platform/html.ts"
-import { wordsOf } from "../charts/chart.ts"
+import { isInside, wordsOf } from "../charts/chart.ts"
 import { innermostStates } from "../charts/machine-charts.ts"
 import { withoutStyle } from "../charts/svg.ts"
 import type { Named } from "../stories/names.ts"
@@ -58,7 +58,7 @@ function chart(svg: string, machine: MachineName, { counts, current, stays }: Dr
   const linked = withoutStyle(svg).replaceAll(
     /<g class="state (\w+)" data-state="([^"]+)">([\s\S]*?)<\/g>/g,
     (_group, kind: string, path: string, inner: string) => {
-      const isCurrent = current === path || current?.startsWith(`${path}.`)
+      const isCurrent = current !== null && isInside(current, path)
       const stay = stays && stayIn(stays, path)
       const count = counts ? countWithin(counts, path) : typeof stay === "number" ? duration(stay) : ""
       const counted = inner.replace(
@@ -88,7 +88,7 @@ function wayIn(drawing: Markup, journal: StoryEntry[]): Markup {
 
 function countWithin(counts: Record<string, number>, path: string): number {
   return Object.entries(counts)
-    .filter(([state]) => state === path || state.startsWith(`${path}.`))
+    .filter(([state]) => isInside(state, path))
     .reduce((sum, [, count]) => sum + count, 0)
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { readFileSync } from "node:fs"
 import { html, trusted, webPage } from "../../platform/html.ts"
 import { look } from "../../platform/look/look.ts"
 
@@ -20,6 +21,8 @@ export function bridgeScript(): Response {
   return new Response(scriptText, { headers: { "content-type": "text/javascript; charset=utf-8" } })
 }
 
+const scriptText = readFileSync(new URL("bridge.js", import.meta.url), "utf8")
+
 const pageText = webPage({
   title: "Inspection",
   head: html`<style>${trusted(look)}</style>`,
@@ -32,42 +35,3 @@ Wallets and authorizations are not in the feed. Before you press it, nothing lea
 </main>
 <script type="module" src="/bridge.js"></script>`,
 })
-
-/** The feed repeats everything on each connection; what the inspector has already seen is not passed on again. */
-const scriptText = `const inspector = "https://stately.ai"
-const told = new Map()
-let target = null
-let isReady = false
-
-addEventListener("message", ({ source, origin, data }) => {
-  if (source !== target || origin !== inspector || data?.type !== "@statelyai.connected") return
-  isReady = true
-  for (const message of told.values()) target.postMessage(message, inspector)
-})
-
-document.getElementById("open").addEventListener("click", () => {
-  isReady = false
-  target = open(inspector + "/inspect", "xstateinspector")
-})
-
-function connect() {
-  const feed = new WebSocket("ws://" + location.host + "/feed")
-  feed.onmessage = ({ data }) => {
-    const message = JSON.parse(data)
-    if (told.has(message.id)) return
-    told.set(message.id, message)
-    say(told.size + " messages so far")
-    if (isReady) target.postMessage(message, inspector)
-  }
-  feed.onclose = () => {
-    say("The feed is not there; connecting again …")
-    setTimeout(connect, 1000)
-  }
-}
-
-function say(text) {
-  document.getElementById("status").textContent = text
-}
-
-connect()
-`

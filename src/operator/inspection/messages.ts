@@ -44,62 +44,41 @@ export function messagesOf({ actor, journal, effects }: RecordedActor): Inspecti
   const isOfNow = journal.length > 0 && actor.machine_version === lifecycles[machine].version
   const steps = isOfNow ? replaySteps(machine, events).map((step) => step && inspected(step)) : []
   const current = inspected(actor.snapshot as InspectedSnapshot)
-  const at = (time: Date, what: string) => ({
-    _version: protocolVersion,
-    createdAt: String(time.getTime()),
-    id: `${actor.id}:${what}`,
-    sessionId: actor.id,
-    rootId: actor.id,
-  })
-  const told: InspectionMessage[] = [
-    {
-      ...at(actor.created_at, "1"),
-      type: "@xstate.actor",
-      name: machine,
-      parentId: undefined,
-      definition: definitions.get(machine) ?? "",
-      snapshot: steps[0] ?? current,
-    },
-  ]
-  for (const [index, entry] of journal.entries()) {
-    const event = allowedEvent(entry.event)
-    if (index > 0)
-      told.push(
-        {
-          ...at(entry.at, `${entry.number}:event`),
-          type: "@xstate.event",
-          event,
-          sourceId: sourceOf(entry.event, effects),
-        },
-        {
-          ...at(entry.at, `${entry.number}`),
-          type: "@xstate.snapshot",
-          event,
-          snapshot: steps[index] ?? current,
-        },
-      )
+  const at = stampsOf(actor.id, actor.id)
+  const started: InspectionMessage = {
+    ...at(actor.created_at, "1"),
+    type: "@xstate.actor",
+    name: machine,
+    parentId: undefined,
+    definition: definitions.get(machine) ?? "",
+    snapshot: steps[0] ?? current,
   }
-  if (journal.length === 0 && actor.version > 1)
-    told.push({
-      ...at(actor.updated_at, `${actor.version}`),
-      type: "@xstate.snapshot",
-      event: { type: "" },
-      snapshot: current,
-    })
-  return [...told, ...effects.flatMap((effect) => effectMessages(actor.id, effect))]
+  const moves = journal.slice(1).flatMap((entry, index): InspectionMessage[] => {
+    const event = allowedEvent(entry.event)
+    const sourceId = sourceOf(entry.event, effects)
+    const snapshot = steps[index + 1] ?? current
+    return [
+      { ...at(entry.at, `${entry.number}:event`), type: "@xstate.event", event, sourceId },
+      { ...at(entry.at, `${entry.number}`), type: "@xstate.snapshot", event, snapshot },
+    ]
+  })
+  const unjournalled: InspectionMessage = {
+    ...at(actor.updated_at, `${actor.version}`),
+    type: "@xstate.snapshot",
+    event: { type: "" },
+    snapshot: current,
+  }
+  return [
+    started,
+    ...moves,
+    ...(journal.length === 0 && actor.version > 1 ? [unjournalled] : []),
+    ...effects.flatMap((effect) => effectMessages(actor.id, effect)),
+  ]
 }
 
-const protocolVersion = "0.7.2"
-
 /** An effect is a child of the actor that asked for it. */
-function effectMessages(actorId: string, effect: RecordedActor["effects"][number]): InspectionMessage[] {
-  const at = (time: Date, what: string) => ({
-    _version: protocolVersion,
-    createdAt: String(time.getTime()),
-    id: `${effect.id}:${what}`,
-    sessionId: effect.id,
-    rootId: actorId,
-  })
+function effectMessages(actorId: string, effect: EffectRow): InspectionMessage[] {
+  const at = stampsOf(effect.id, actorId)
   const started: InspectionMessage = {
     ...at(effect.created_at, "1"),
     type: "@xstate.actor",
@@ -121,14 +100,25 @@ function effectMessages(actorId: string, effect: RecordedActor["effects"][number
   ]
 }
 
+/** What every message about one actor or effect begins with. */
+function stampsOf(sessionId: string, rootId: string) {
+  return (time: Date, what: string) => ({
+    _version: "0.7.2",
+    createdAt: String(time.getTime()),
+    id: `${sessionId}:${what}`,
+    sessionId,
+    rootId,
+  })
+}
+
 /** The effect whose result an event is: the last one of that name. */
-function sourceOf(event: JournalEvent, effects: RecordedActor["effects"]): string | undefined {
+function sourceOf(event: JournalEvent, effects: EffectRow[]): string | undefined {
   const [, name] = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type) ?? []
   return effects.findLast(({ invoke_id }) => invoke_id === name)?.id
 }
 
-function inspected(snapshot: { status: string; value?: unknown; context?: unknown }): InspectedSnapshot {
-  return { status: snapshot.status, value: snapshot.value, context: allowed(snapshot.context) }
+function inspected({ status, value, context }: InspectedSnapshot): InspectedSnapshot {
+  return { status, value, context: allowed(context) }
 }
 
 /** What the inspector may show of contexts, inputs and outputs: no wallets and no authorizations. */
