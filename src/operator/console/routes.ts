@@ -1,4 +1,5 @@
 import { Hono } from "hono"
+import type { Queries } from "../../db/database.ts"
 import type { Turn } from "../../db/turn.ts"
 import { lifecycles, type MachineName } from "../../engine/actors/lifecycles.ts"
 import { findActor } from "../../engine/actors/runtime.ts"
@@ -22,14 +23,17 @@ import { inAct } from "../verbs/acts.ts"
 import { cancelById } from "../verbs/cancel.ts"
 import { OperatorRefusal } from "../verbs/refusal.ts"
 import { retryById } from "../verbs/retry.ts"
+import { actorPage } from "./actor-page.ts"
 import { createCounts, type Mark, oldestActors } from "./actors.ts"
-import { actsPage } from "./acts-page.ts"
+import { actsPage, type ShownAct } from "./acts-page.ts"
 import { createHealth } from "./health.ts"
 import { organizationPage } from "./organization-page.ts"
+import { overviewPage } from "./overview-page.ts"
 import { missingPage } from "./page.ts"
+import { searchPage } from "./search-page.ts"
+import { statePage } from "./state-page.ts"
 import { takeForm } from "./take-form.ts"
-import { actorPage, overviewPage, searchPage, statePage } from "./views.ts"
-import { webhooksPage } from "./webhooks.ts"
+import { webhooksPage } from "./webhooks-page.ts"
 
 /** The lifecycle console: shows operators where everything is and why. */
 export function consolePages(context: Context): Hono {
@@ -62,11 +66,8 @@ export function consolePages(context: Context): Hono {
       after: markIn(c.req.query("after")),
       limit: 50,
     })
-    const names = await namesOf(
-      queries,
-      machine,
-      listed.rows.map((row) => row.id),
-    )
+    const ids = listed.rows.map((row) => row.id)
+    const names = await namesOf(queries, machine, ids)
     return c.html(statePage(machine, state, { ...listed, names }, context.clock()))
   })
 
@@ -95,11 +96,17 @@ export function consolePages(context: Context): Hono {
   pages.get("/console/organizations/:id", async (c) => {
     const organization = await requireOrganization(queries, c.req.param("id")).catch(noneIfUnknown)
     if (!organization) return c.html(missingPage(`There is no organization ${c.req.param("id")}.`), 404)
-    return c.html(organizationPage(organization, await shownActs([organization.id])))
+    return c.html(organizationPage(organization, await shownActs(queries, [organization.id])))
   })
 
-  pages.get("/console/acts", async (c) => c.html(actsPage(await shownActs(null))))
+  pages.get("/console/acts", async (c) => c.html(actsPage(await shownActs(queries, null))))
 
+  return pages.route("/", actForms(context))
+}
+
+/** What operators do here; each goes back to the page that its form was on. */
+function actForms(context: Context): Hono {
+  const forms = new Hono()
   const acts: Record<string, (turn: Turn, id: string) => Promise<unknown>> = {
     retry: retryById,
     cancel: cancelById,
@@ -107,7 +114,7 @@ export function consolePages(context: Context): Hono {
     resume: resumeOrganization,
   }
   for (const [act, run] of Object.entries(acts))
-    pages.post(`/console/${act}`, takeForm, async (c) => {
+    forms.post(`/console/${act}`, takeForm, async (c) => {
       const subject = new URLSearchParams(await c.req.text()).get("id") ?? ""
       const from = new URL(c.req.header("referer") ?? "/console", "http://console").pathname
       try {
@@ -118,13 +125,12 @@ export function consolePages(context: Context): Hono {
         return c.html(missingPage(error.message), 409)
       }
     })
+  return forms
+}
 
-  async function shownActs(subjects: string[] | null) {
-    const rows = await actsOn(queries, subjects)
-    return rows.map(({ at, ...act }) => ({ ...act, at: at.toISOString() }))
-  }
-
-  return pages
+async function shownActs(queries: Queries, subjects: string[] | null): Promise<ShownAct[]> {
+  const rows = await actsOn(queries, subjects)
+  return rows.map(({ at, ...act }) => ({ ...act, at: at.toISOString() }))
 }
 
 function noneIfUnknown(error: unknown): null {
