@@ -71,9 +71,9 @@ type Client = ReturnType<typeof connect>
 /** The first two contracts of the account, deployed now or in an earlier run. */
 async function deployContracts(client: Client, parties: Parties): Promise<Deployed> {
   const { factory_address, desk_address, factory_data, desk_data } = planDeployment(parties)
-  const factory = { account: client.account, address: factory_address, data: factory_data, nonce: 0 }
   const wasThere = Boolean(await reach(client.getCode({ address: factory_address })))
-  if (!wasThere) await deployOne(client, { ...factory, what: "factory" })
+  if (!wasThere)
+    await deployOne(client, { what: "factory", address: factory_address, data: factory_data, nonce: 0 })
   if (await isOfFirstGeneration(client, factory_address)) {
     complain(
       "This factory is of the first generation, which keeps working without a desk; for today's contracts use a key that has not sent a transaction.",
@@ -82,26 +82,19 @@ async function deployContracts(client: Client, parties: Parties): Promise<Deploy
   }
   // The factory may be from another run, with other settings.
   await checkSettings(client, factory_address, parties)
-  if (wasThere) complain(`The factory is already at ${factory_address}.`)
-  const desk = { account: client.account, address: desk_address, data: desk_data, nonce: 1 }
+  if (wasThere) complain(`The factory is at ${factory_address} already.`)
   if (!(await reach(client.getCode({ address: desk_address }))))
-    await deployOne(client, { ...desk, what: "desk" })
+    await deployOne(client, { what: "desk", address: desk_address, data: desk_data, nonce: 1 })
   return { factory_address, desk_address }
 }
 
-type Wanted = {
-  account: PrivateKeyAccount
-  what: "factory" | "desk"
-  address: Address
-  data: Hex
-  nonce: number
-}
+type Wanted = { what: "factory" | "desk"; address: Address; data: Hex; nonce: number }
 
 /** Sends what is not sent yet and waits for its block. A parallel run does no harm: the chain takes one of the two. */
 async function deployOne(client: Client, wanted: Wanted): Promise<void> {
-  const { account, address, what, nonce } = wanted
+  const { address, what, nonce } = wanted
+  const sender = client.account.address
   const hasCode = async () => Boolean(await reach(client.getCode({ address })))
-  const { address: sender } = account
   const count = () => client.getTransactionCount({ address: sender, blockTag: "latest" })
   const pending = () => client.getTransactionCount({ address: sender, blockTag: "pending" })
   /** A provider's nodes may lag: the one asked for the code may not have the block yet. */
@@ -115,7 +108,7 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   }
   if (await isUsedForOther())
     throw new StartError(
-      `${account.address} has sent transactions on this chain, and number ${nonce + 1} did not deploy the ${what}; use a key that has not sent any`,
+      `${sender} has sent transactions on this chain, of which number ${nonce + 1} deployed no ${what}; take a key that has sent none`,
     )
   if ((await reach(unlessUnknown(pending(), count))) <= nonce) await sendDeployment(client, wanted)
   complain(`Waiting until the ${what} at ${address} is in a block …`)
@@ -123,7 +116,7 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   while (!(await hasCode())) {
     if (await isUsedForOther())
       throw new StartError(
-        `transaction number ${nonce + 1} of ${account.address} deployed nothing; repeat with another key`,
+        `transaction number ${nonce + 1} of ${sender} deployed nothing; repeat with another key`,
       )
     if (performance.now() > deadline)
       throw new StartError(
@@ -137,16 +130,17 @@ const patienceMilliseconds = 300_000
 const lagMilliseconds = 15_000
 const pollMilliseconds = 500
 
-async function sendDeployment(client: Client, { account, data, nonce }: Wanted): Promise<void> {
+async function sendDeployment(client: Client, { data, nonce }: Wanted): Promise<void> {
+  const sender = client.account.address
   const [balance, gas, fees] = await Promise.all([
-    reach(client.getBalance({ address: account.address })),
+    reach(client.getBalance({ address: sender })),
     reach(client.estimateGas({ data })),
     reach(client.estimateFeesPerGas()),
   ])
   const cost = gas * fees.maxFeePerGas
   if (balance < cost)
     throw new StartError(
-      `${account.address} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for gas; fund it`,
+      `${sender} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for the gas; send it some`,
     )
   const hash = await reach(client.sendTransaction({ chain: null, data, gas, nonce, ...fees }))
   complain(`Sent ${hash}.`)

@@ -41,5 +41,4 @@ async function drawingsOf(name: (typeof machineNames)[number]): Promise<Drawing[
   ]
 }
 
-if (import.meta.main)
-  process.exitCode = await (process.argv.includes("--check") ? checkDrawings() : drawMachines())
+process.exitCode = await (process.argv.includes("--check") ? checkDrawings() : drawMachines())

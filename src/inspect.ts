@@ -43,8 +43,6 @@ function parseWords(args: string[]) {
   }
 }
 
-if (import.meta.main) {
-  const words = process.argv.slice(2)
-  if (words.includes("--help") || words.includes("-h")) say(usage)
-  else await runUntilStopped(() => inspect(words))
-}
+const words = process.argv.slice(2)
+if (words.includes("--help") || words.includes("-h")) say(usage)
+else await runUntilStopped(() => inspect(words))

@@ -32,7 +32,7 @@ import { startShop } from "./shop.ts"
 /** What a running development service leaves in `DATA_DIR/dev.json` for the demo, tests and people. */
 export type DevService = {
   base_url: string
-  operator_url: string | null
+  operator_url: string
   organization_id: string
   api_key: string
   publishable_key: string
@@ -150,12 +150,11 @@ async function seed(
   folder: string,
   chain: DevChain,
   baseUrl: string,
-): Promise<Omit<DevService, "shop_url">> {
+): Promise<Omit<DevService, "operator_url" | "shop_url">> {
   const { organization_id, api_key } =
     (await keptOrganization(context, folder)) ?? (await newOrganization(context, chain))
   return {
     base_url: baseUrl,
-    operator_url: null,
     organization_id,
     api_key,
     publishable_key: await publishableKeyOf(context, organization_id),

@@ -4,7 +4,7 @@ import { type ErrorCode, errorCatalogue } from "../../platform/errors.ts"
 import { errorExample } from "../openapi/components.ts"
 import type { Document } from "../openapi/document.ts"
 import { alsoFailureMarkdown } from "./failure-pages.ts"
-import { operationPath, operationsOf } from "./reference.ts"
+import { operationNamed, operationPath } from "./reference.ts"
 import { requestMarkdown } from "./snippets.ts"
 
 /** Every error code, in the order of the catalogue, and every code of a failure on chain. */
@@ -36,8 +36,7 @@ export function errorMarkdown(
   code: ErrorCode,
 ): string {
   const { status, title, retryable, happened, fix, operation, related } = errorCatalogue[code]
-  const asked = operationsOf(document).find((each) => each.operation.operationId === operation)
-  if (!asked) throw new Error(`there is no operation ${operation}`)
+  const asked = operationNamed(document, operation)
   return `# \`${code}\`
 
 ${title} Status ${status}${code === "internal.error" ? " or 503" : ""}. ${retryable ? "The same request may succeed later." : "The same request will fail again."}

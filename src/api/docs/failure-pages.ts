@@ -1,7 +1,7 @@
 import { type FailureCode, failures } from "../../../machines/failures.ts"
 import { errorCatalogue } from "../../platform/errors.ts"
 import type { Document } from "../openapi/document.ts"
-import { operationPath, operationsOf } from "./reference.ts"
+import { operationNamed, operationPath } from "./reference.ts"
 import { firstExample } from "./snippets.ts"
 
 /** Failures whose code is not also an error code have their own page; the others are part of that code's page. */
@@ -11,38 +11,40 @@ export const codesOfFailuresAlone = (Object.keys(failures) as FailureCode[]).fil
 
 /** The page of a `failure.code`: what failed, what it looks like, and what to do. */
 export function failureMarkdown(document: Document, code: FailureCode): string {
+  const { happened, fix, related } = failurePages[code]
   return `# \`${code}\`
 
 ${failures[code]} This code is not an error of a request: it says why something that was accepted failed later.
 
 ## What failed
 
-${failurePages[code].happened}
+${happened}
 
 ${answerOf(document, code)}
 
 ## What to do
 
-${failurePages[code].fix}
+${fix}
 
 ## Related codes
 
-${failurePages[code].related.map((each) => `- [\`${each}\`](/docs/errors/${each})`).join("\n")}
+${related.map((each) => `- [\`${each}\`](/docs/errors/${each})`).join("\n")}
 `
 }
 
 /** The same as part of an error code's page; empty if no failure has that code. */
 export function alsoFailureMarkdown(document: Document, code: string): string {
   if (!isFailureCode(code)) return ""
+  const { happened, fix } = failurePages[code]
   return `
 ## As a failure
 
-The same code can be the \`failure.code\` of something that was accepted but failed later, on chain.
-${failurePages[code].happened}
+The same code can be the \`failure.code\` of something that was accepted and failed later, on chain.
+${happened}
 
 ${answerOf(document, code)}
 
-${failurePages[code].fix}
+${fix}
 `
 }
 
@@ -53,8 +55,7 @@ function isFailureCode(code: string): code is FailureCode {
 /** What the resource's own operation returns once it has failed, cut to the relevant fields. */
 function answerOf(document: Document, code: FailureCode): string {
   const { operation, answer } = failurePages[code]
-  const asked = operationsOf(document).find((each) => each.operation.operationId === operation)
-  if (!asked) throw new Error(`there is no operation ${operation}`)
+  const asked = operationNamed(document, operation)
   const { id } = firstExample(asked.operation.responses["200"]?.content) as { id: string }
   const shown = { id, ...(answer ?? { status: "failed", failure: { code, message: failures[code] } }) }
   return `What [${asked.operation.summary}](${operationPath(asked.operation)}) returns from then on, in part:

@@ -12,6 +12,13 @@ export function operationsOf(document: Document): Asked[] {
   )
 }
 
+/** The operation of this name. Throws where there is none. */
+export function operationNamed(document: Document, name: string): Asked {
+  const asked = operationsOf(document).find(({ operation }) => operation.operationId === name)
+  if (!asked) throw new Error(`there is no operation ${name}`)
+  return asked
+}
+
 export function operationPath({ operationId }: Operation): string {
   return `/docs/operations/${operationId}`
 }

@@ -48,8 +48,8 @@ export function openApiDocument(
 ): Document {
   const paths: Document["paths"] = {}
   for (const route of routes) {
-    paths[route.path] ??= {}
-    Object.assign(paths[route.path] ?? {}, { [route.method.toLowerCase()]: operationOf(routes, route) })
+    const method = route.method.toLowerCase()
+    paths[route.path] = { ...paths[route.path], [method]: operationOf(routes, route) }
   }
   for (const page of pages) paths[page.path] = { get: operationOfPage(page) }
   const used = tags.filter(({ path }) => routes.some((route) => tagOf(route).path === path))
@@ -119,7 +119,7 @@ type Tag = (typeof tags)[number]
 /** The last part of the path that is a resource. */
 function tagOf(route: Route): Tag {
   const parts = route.path.split("/").reverse()
-  const tag = tags.find(({ path }) => path === parts.find((part) => tags.some((each) => each.path === part)))
+  const [tag] = parts.flatMap((part) => tags.filter(({ path }) => path === part))
   if (!tag) throw new Error(`no tag fits ${route.path}`)
   return tag
 }
