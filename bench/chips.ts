@@ -2,24 +2,20 @@ import { Database as File } from "bun:sqlite"
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { encodeTag, linesOfManifest } from "../src/dev/tags/make-tag.ts"
 import { readAddress } from "../src/dev/tags/software-tag.ts"
 import { type BoxedTag, openTagBox, type TagBox } from "../src/dev/tags/tag-box.ts"
 import { rolesOf } from "../src/engine/sun/key-schemes.ts"
 import { startChild, stopChildren } from "./load/child.ts"
 import { type Fixture, fillDatabase } from "./load/fixture.ts"
+import { numberGiven, report } from "./report.ts"
 
 /**
  * An order of tags from the manifest to the taps, with the peak memory of each command: one service encodes them, another
  * one imports, lists and exports them, and each tag is played in software against its API. A tag is read twice and then
  * shows its second address once more, so two of its three taps are recorded and one is refused. `--chips` says how many.
  */
-const { values } = parseArgs({
-  options: { json: { type: "boolean", default: false }, chips: { type: "string", default: "50000" } },
-  strict: false,
-})
-const chips = Number(values.chips)
+const chips = numberGiven("chips", 50_000)
 const connections = 64
 const budgetMegabytes = 150
 const program = join(import.meta.dir, "../src/operator.ts")
@@ -57,20 +53,18 @@ function tell(taps: Taps): void {
   const is_right = recorded === 2 * chips && refused === chips && others === 0
   const taps_per_second = Math.round((recorded + refused) / taps.seconds)
   const within = commands.every(({ peak_megabytes }) => peak_megabytes < budgetMegabytes)
-  if (values.json)
-    process.stdout.write(
-      `${JSON.stringify({ benchmark: "chips", chips, commands, is_within_budget: within, ...taps, is_right, taps_per_second })}\n`,
-    )
-  else {
-    for (const { command, seconds, peak_megabytes } of commands)
-      process.stdout.write(
-        `${command.padEnd(14)} ${chips} chips  ${seconds.toFixed(1)} s  peak ${peak_megabytes.toFixed(0)} MB (budget ${budgetMegabytes})\n`,
-      )
-    process.stdout.write(
-      `${recorded} taps accepted, ${refused} repeats refused, ${others} other answers: ${taps_per_second} a second over HTTP\n`,
-    )
-    if (!is_right) process.stdout.write(`answers: ${JSON.stringify(taps.answers)}\n`)
-  }
+  const lines = [
+    ...commands.map(
+      ({ command, seconds, peak_megabytes }) =>
+        `${command.padEnd(14)} ${chips} chips  ${seconds.toFixed(1)} s  peak ${peak_megabytes.toFixed(0)} MB (budget ${budgetMegabytes})`,
+    ),
+    `${recorded} taps accepted, ${refused} repeats refused, ${others} other answers: ${taps_per_second} a second over HTTP`,
+    ...(is_right ? [] : [`answers: ${JSON.stringify(taps.answers)}`]),
+  ]
+  report(
+    { benchmark: "chips", chips, commands, is_within_budget: within, ...taps, is_right, taps_per_second },
+    lines.map((line) => `${line}\n`).join(""),
+  )
   if (!is_right || !within) process.exitCode = 1
 }
 

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { chromium } from "playwright-core"
 import { openWorld } from "../src/engine/world.ts"
 import { consolePages } from "../src/operator/console/routes.ts"
@@ -9,9 +8,9 @@ import { startOperatorServer } from "../src/operator/port/server.ts"
 import { loadConfig } from "../src/platform/config.ts"
 import { tell } from "../src/resources/news/tell.ts"
 import { fillWithActors } from "./many-actors.ts"
+import { report } from "./report.ts"
 
 /** How long the console's pages take over a database with many actors, in a browser where there is one. */
-const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
 const actors = 200_000
 const folder = mkdtempSync(join(tmpdir(), "bench-console-"))
 const config = loadConfig({
@@ -42,7 +41,7 @@ await world.close()
 rmSync(folder, { recursive: true })
 
 const result = { actors, answered_milliseconds, opened_milliseconds }
-process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : textOf())
+report(result, textOf())
 
 async function measure(work: () => Promise<void>): Promise<number> {
   const begin = performance.now()

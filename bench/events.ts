@@ -2,7 +2,6 @@ import { Database as File } from "bun:sqlite"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { sendEvent, startActor } from "../src/engine/actors/runtime.ts"
 import { openWorld } from "../src/engine/world.ts"
 import { loadConfig } from "../src/platform/config.ts"
@@ -10,12 +9,12 @@ import { inTurn } from "../src/platform/context.ts"
 import { tell } from "../src/resources/news/tell.ts"
 import { quantile } from "./load/client.ts"
 import { fillDatabase } from "./load/fixture.ts"
+import { report } from "./report.ts"
 
 /**
  * Events that machines take in a second, on a file whose every commit is on disk, against bun:sqlite making the same
  * writes in the same groups without a machine. In turns.
  */
-const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
 const groupSize = 64
 const groups = 40
 const rounds = 5
@@ -48,10 +47,9 @@ rmSync(folder, { recursive: true })
 
 const median = (of: number[]) => quantile(of, 0.5)
 const result = { ...perSecond, ratios, ratio: median(ratios) }
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify(result)}\n`
-    : `events of machines: ${median(perSecond.runtime)}/s, the same writes without a machine: ${median(perSecond.raw)}/s, ratio ${median(ratios).toFixed(2)} (${ratios.map((ratio) => ratio.toFixed(2)).join(", ")})\n`,
+report(
+  result,
+  `events of machines: ${median(perSecond.runtime)}/s, the same writes without a machine: ${median(perSecond.raw)}/s, ratio ${median(ratios).toFixed(2)} (${ratios.map((ratio) => ratio.toFixed(2)).join(", ")})\n`,
 )
 
 /** Units of a token each: started, then paired. The second event alone is timed. */

@@ -2,7 +2,6 @@ import { Database as File } from "bun:sqlite"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import pg from "pg"
 import { openWorld } from "../src/engine/world.ts"
 import { loadConfig } from "../src/platform/config.ts"
@@ -13,17 +12,14 @@ import { tell } from "../src/resources/news/tell.ts"
 import { createOrganization } from "../src/resources/organizations/service.ts"
 import { startPostgres } from "../test/harness/postgres.ts"
 import { quantile } from "./load/client.ts"
+import { numberGiven, report } from "./report.ts"
 
 /**
  * Whether a page of 100 of the feed takes longer where there are more events: the same pages, in turns, of a small feed
  * and of a large one, on both engines. `--many` says how many there are in the large one; 10000000 takes 12 GB.
  */
-const { values } = parseArgs({
-  options: { json: { type: "boolean", default: false }, many: { type: "string", default: "1000000" } },
-  strict: false,
-})
 const few = 10_000
-const many = Number(values.many)
+const many = numberGiven("many", 1_000_000)
 const rounds = 60
 const collection = "0192f000-0000-7000-a000-000000000001"
 const columns = "id, organization_id, type, unit_id, collection_id, is_test, data, position, created_at"
@@ -31,37 +27,34 @@ const columns = "id, organization_id, type, unit_id, collection_id, is_test, dat
 const idOf = (number: number) => `0192f000-0000-7000-8000-${number.toString(16).padStart(12, "0")}`
 const unitOf = (number: number) => `0192f000-0000-7000-9000-${number.toString(16).padStart(12, "0")}`
 
-type Fill = (organizationId: string, total: number) => Promise<void>
+/** The median milliseconds of each page in the small feed and in the large one. */
+type Pages = Record<string, { few: number; many: number; ratio: number }>
 
 const folder = mkdtempSync(join(tmpdir(), "bench-feed-"))
 const cluster = await startPostgres()
-const results: Record<string, Record<string, { few: number; many: number; ratio: number }>> = {}
+const results: Record<string, Pages> = {}
 try {
   for (const engine of ["sqlite", "postgres"]) results[engine] = await compare(engine)
 } finally {
   await cluster.stop()
   rmSync(folder, { recursive: true })
 }
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify({ few, many, results })}\n`
-    : Object.entries(results)
-        .map(
-          ([engine, pages]) =>
-            `a page of 100 of the feed, ${engine}\n${Object.entries(pages).map(textOf).join("")}`,
-        )
-        .join(""),
+report(
+  { few, many, results },
+  Object.entries(results)
+    .map(([engine, pages]) => textOf(engine, pages))
+    .join(""),
 )
 
-function textOf([page, { few: small, many: large, ratio }]: [
-  string,
-  { few: number; many: number; ratio: number },
-]) {
-  return `  ${page.padEnd(22)} ${small.toFixed(2)} ms among ${few}, ${large.toFixed(2)} ms among ${many}: ratio ${ratio.toFixed(2)}\n`
+function textOf(engine: string, pages: Pages): string {
+  const lines = Object.entries(pages).map(
+    ([page, { few: small, many: large, ratio }]) =>
+      `  ${page.padEnd(22)} ${small.toFixed(2)} ms among ${few}, ${large.toFixed(2)} ms among ${many}: ratio ${ratio.toFixed(2)}\n`,
+  )
+  return `a page of 100 of the feed, ${engine}\n${lines.join("")}`
 }
 
-/** The median of each page's time in the small feed and in the large one. */
-async function compare(engine: string) {
+async function compare(engine: string): Promise<Pages> {
   const [small, large] = [await open(engine, few), await open(engine, many)]
   const times = new Map<string, [number[], number[]]>()
   for (let round = 0; round < rounds; round++)
@@ -94,8 +87,8 @@ async function open(engine: string, total: number) {
   const { id: organization_id } = await inTurn(context, null, (turn) =>
     createOrganization(turn, { name: "Bench", default_chain_id: null, allowed_chain_ids: [] }),
   )
-  const fill: Fill = engine === "sqlite" ? fillSqlite(join(folder, name)) : fillPostgres(url)
-  await fill(organization_id, total)
+  if (engine === "sqlite") fillSqlite(join(folder, name), organization_id, total)
+  else await fillPostgres(url, organization_id, total)
   const caller = { organization_id, kind: "api_key" as const, credential_id: newId(), session: null }
   const page = { limit: 100, after: null }
   const middle = idOf(Math.floor(total / 2))
@@ -130,53 +123,49 @@ function rowsOf(organizationId: string, hex: (number: string) => string, at: str
     '${collection}', n % 50 = 5, '{"counter":1}', n, ${at}`
 }
 
-function fillSqlite(path: string): Fill {
-  return async (organizationId, total) => {
-    const file = new File(path)
-    for (const setting of [
-      "synchronous = off",
-      "foreign_keys = off",
-      "cache_size = -400000",
-      "temp_store = file",
-    ])
-      file.exec(`pragma ${setting}`)
-    const indexes = file
-      .query(
-        "select name, sql from sqlite_master where type = 'index' and tbl_name = 'events' and sql is not null",
-      )
-      .all() as { name: string; sql: string }[]
-    for (const { name } of indexes) file.exec(`drop index ${name}`)
-    const hex = (number: string) => `printf('0192f000-0000-7000-?-%012x', ${number})`
-    const at = "strftime('%Y-%m-%dT%H:%M:%fZ', 1700000000 + n / 1000, 'unixepoch')"
-    file.exec(`with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${total})
+function fillSqlite(path: string, organizationId: string, total: number): void {
+  const file = new File(path)
+  for (const setting of [
+    "synchronous = off",
+    "foreign_keys = off",
+    "cache_size = -400000",
+    "temp_store = file",
+  ])
+    file.exec(`pragma ${setting}`)
+  const indexes = file
+    .query(
+      "select name, sql from sqlite_master where type = 'index' and tbl_name = 'events' and sql is not null",
+    )
+    .all() as { name: string; sql: string }[]
+  for (const { name } of indexes) file.exec(`drop index ${name}`)
+  const hex = (number: string) => `printf('0192f000-0000-7000-?-%012x', ${number})`
+  const at = "strftime('%Y-%m-%dT%H:%M:%fZ', 1700000000 + n / 1000, 'unixepoch')"
+  file.exec(`with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${total})
       insert into events (${columns}) ${rowsOf(organizationId, hex, at)} from numbers`)
-    for (const { sql } of indexes) file.exec(sql)
-    file.exec(`update event_feeds set last_position = ${total}`)
-    file.close()
-  }
+  for (const { sql } of indexes) file.exec(sql)
+  file.exec(`update event_feeds set last_position = ${total}`)
+  file.close()
 }
 
-function fillPostgres(url: string): Fill {
-  return async (organizationId, total) => {
-    const client = new pg.Client({ connectionString: url })
-    await client.connect()
-    const { rows } = await client.query(
-      "select indexname as name, indexdef as sql from pg_indexes where tablename = 'events' and indexname <> 'events_pkey'",
-    )
-    await client.end()
-    const hex = (number: string) => `('0192f000-0000-7000-?-' || lpad(to_hex(${number}), 12, '0'))::uuid`
-    const rowsAsTyped = rowsOf(organizationId, hex, "to_timestamp(1700000000 + n / 1000)")
-      .replace(`'${organizationId}'`, `'${organizationId}'::uuid`)
-      .replace(`'${collection}'`, `'${collection}'::uuid`)
-      .replace(`'{"counter":1}'`, `'{"counter":1}'::jsonb`)
-    await onPostgres(url, [
-      ...rows.map(({ name }) => `drop index ${name}`),
-      `insert into events (${columns}) ${rowsAsTyped} from generate_series(1, ${total}) as numbers(n)`,
-      ...rows.map(({ sql }) => sql),
-      `update event_feeds set last_position = ${total}`,
-      "vacuum analyze events",
-    ])
-  }
+async function fillPostgres(url: string, organizationId: string, total: number): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(
+    "select indexname as name, indexdef as sql from pg_indexes where tablename = 'events' and indexname <> 'events_pkey'",
+  )
+  await client.end()
+  const hex = (number: string) => `('0192f000-0000-7000-?-' || lpad(to_hex(${number}), 12, '0'))::uuid`
+  const rowsAsTyped = rowsOf(organizationId, hex, "to_timestamp(1700000000 + n / 1000)")
+    .replace(`'${organizationId}'`, `'${organizationId}'::uuid`)
+    .replace(`'${collection}'`, `'${collection}'::uuid`)
+    .replace(`'{"counter":1}'`, `'{"counter":1}'::jsonb`)
+  await onPostgres(url, [
+    ...rows.map(({ name }) => `drop index ${name}`),
+    `insert into events (${columns}) ${rowsAsTyped} from generate_series(1, ${total}) as numbers(n)`,
+    ...rows.map(({ sql }) => sql),
+    `update event_feeds set last_position = ${total}`,
+    "vacuum analyze events",
+  ])
 }
 
 async function onPostgres(url: string, statements: string[]): Promise<void> {

@@ -23,6 +23,7 @@ import {
   startChain,
 } from "../test/harness/contracts.ts"
 import { type GasParts, gasPartsOf, partsInWords } from "./gas-parts.ts"
+import { report } from "./report.ts"
 
 /** Gas of whole transactions, as their receipts say, per operation and contract. */
 type GasTable = { readonly [operation: string]: { readonly [contract: string]: number } }
@@ -219,8 +220,5 @@ function table({ gas, made_of }: GasReport): string {
   return `${lines.join("\n")}\n`
 }
 
-const report = await measureGas()
-const { gas, made_of } = report
-process.stdout.write(
-  process.argv.includes("--json") ? `${JSON.stringify({ ...gas, "made of": made_of })}\n` : table(report),
-)
+const measured = await measureGas()
+report({ ...measured.gas, "made of": measured.made_of }, table(measured))

@@ -2,7 +2,6 @@ import { Database as File } from "bun:sqlite"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { createApp } from "../src/api/app.ts"
 import { openWorld } from "../src/engine/world.ts"
 import { loadConfig } from "../src/platform/config.ts"
@@ -10,17 +9,15 @@ import { tell } from "../src/resources/news/tell.ts"
 import { startChild, stopChildren } from "./load/child.ts"
 import { quantile } from "./load/client.ts"
 import { type Fixture, fillDatabase } from "./load/fixture.ts"
+import { numberGiven, report } from "./report.ts"
 
 /**
  * Whether requests take longer where there is more: the same requests, in turns, on a database with few taps and on
  * one with many, one at a time and without sockets. `--taps` says how many there are in the large one.
  */
-const { values } = parseArgs({
-  options: { json: { type: "boolean", default: false }, taps: { type: "string", default: "1000000" } },
-  strict: false,
-})
+const taps = numberGiven("taps", 1_000_000)
 const few = { taps: 10_000, chips: 1_000, organizations: 2 }
-const many = { taps: Number(values.taps), chips: Number(values.taps) / 10, organizations: 200 }
+const many = { taps, chips: taps / 10, organizations: 200 }
 const rounds = 60
 
 type Size = typeof few
@@ -127,8 +124,7 @@ const lines = Object.entries(result).map(
   ([name, { few_milliseconds, many_milliseconds, ratio }]) =>
     `  ${name.padEnd(32)} ${few_milliseconds.toFixed(2)} ms, ${many_milliseconds.toFixed(2)} ms: ${ratio.toFixed(2)}`,
 )
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify({ few, many, result, start_milliseconds })}\n`
-    : `with ${few.taps} and with ${many.taps} taps, the median\n${lines.join("\n")}\n  start to the first answer, with the many: ${Math.round(start_milliseconds)} ms\n`,
+report(
+  { few, many, result, start_milliseconds },
+  `with ${few.taps} and with ${many.taps} taps, the median\n${lines.join("\n")}\n  start to the first answer, with the many: ${Math.round(start_milliseconds)} ms\n`,
 )

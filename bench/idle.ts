@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { startChild, stopChildren } from "./load/child.ts"
 import { secondsBelow } from "./load/processor-time.ts"
+import { report } from "./report.ts"
 
 /** What `bun run dev` costs while nobody asks anything: the processor time of all its processes, local chain included. */
-const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
 const settleSeconds = 20
 const watchedSeconds = 60
 
@@ -17,11 +16,7 @@ try {
   const before = secondsBelow(process.pid)
   await Bun.sleep(watchedSeconds * 1_000)
   const percent = ((secondsBelow(process.pid) - before) / watchedSeconds) * 100
-  process.stdout.write(
-    values.json
-      ? `${JSON.stringify({ percent_of_a_core: percent })}\n`
-      : `dev, idle: ${percent.toFixed(2)} % of one core\n`,
-  )
+  report({ percent_of_a_core: percent }, `dev, idle: ${percent.toFixed(2)} % of one core\n`)
 } finally {
   await stopChildren()
   rmSync(folder, { recursive: true, force: true })

@@ -9,33 +9,33 @@ import {
   createTestClient,
   createWalletClient,
   encodeFunctionData,
-  type Hex,
+  getAddress,
   http,
   keccak256,
   numberToHex,
   parseEventLogs,
   publicActions,
   stringToHex,
-  toHex,
 } from "viem"
-import { mnemonicToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { collections, units } from "../src/db/schema.ts"
 import { anvilPath } from "../src/dev/anvil-path.ts"
 import { collectionAbi, factoryAbi } from "../src/engine/chain/contracts.generated.ts"
 import { planDeployment } from "../src/engine/chain/deployment.ts"
 import { openWorld, type World } from "../src/engine/world.ts"
+import type { Caller } from "../src/platform/caller.ts"
 import { loadConfig } from "../src/platform/config.ts"
 import { inTurn } from "../src/platform/context.ts"
 import { freePort } from "../src/platform/free-port.ts"
-import { newId } from "../src/platform/ids.ts"
 import { laneQueue } from "../src/platform/queues.ts"
 import { pairChip } from "../src/resources/chips/service.ts"
 import { createCollection } from "../src/resources/collections/service.ts"
 import { tell } from "../src/resources/news/tell.ts"
-import { createOrganization } from "../src/resources/organizations/service.ts"
 import { createUnit } from "../src/resources/units/service.ts"
+import { newCaller } from "../test/faults/play.ts"
+import { accountAt, keyAt } from "../test/faults/stage.ts"
 import { startWorkers } from "../workers/start.ts"
+import { report } from "./report.ts"
 
 // What the engine issues in a second on one lane, against a loop that does nothing but send the same transactions.
 const blockSeconds = 1
@@ -49,15 +49,6 @@ type Measured = {
   blocks: number
   /** From the first moment until the last unit was known to be issued, as far as the measured one looks. */
   seconds: number
-}
-
-const accountAt = (addressIndex: number) =>
-  mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex })
-
-function keyAt(addressIndex: number): Hex {
-  const key = accountAt(addressIndex).getHdKey().privateKey
-  if (!key) throw new Error("the mnemonic gives no key")
-  return toHex(key)
 }
 
 /** Signs ahead, keeps sixteen on their way, looks at nothing but the nonce. */
@@ -114,15 +105,15 @@ async function nonceOf(chain: ReturnType<typeof createPublicClient>, address: Ad
 }
 
 /** Units that wait singly, which the lane joins into batches, until each is active in the database. */
-async function measureEngine(world: World): Promise<Measured> {
+async function measureEngine(world: World, url: string): Promise<Measured> {
   const { context } = world
-  const collectionId = await enqueue(world)
+  const enqueued = await enqueue(world)
   const workers = startWorkers(world)
   try {
-    const { url, address } = await deployed(world, collectionId)
-    await pairAll(world, collectionId)
+    const address = await deployedAddress(world, enqueued)
+    await pairAll(world, enqueued)
     const begin = performance.now()
-    context.wake(laneQueue(String(context.chains.get(foundry.id)?.issuanceLaneId(collectionId))))
+    context.wake(laneQueue(String(context.chains.get(foundry.id)?.issuanceLaneId(enqueued.collection_id))))
     await until(async () => {
       const [active] = await context.db.read
         .select({ units: count() })
@@ -137,42 +128,37 @@ async function measureEngine(world: World): Promise<Measured> {
   }
 }
 
-const unitIds: string[] = []
-const caller = { kind: "api_key", credential_id: newId(), session: null, organization_id: "" }
+type Enqueued = { caller: Caller; collection_id: string; unit_ids: string[] }
 
-async function enqueue({ context }: World): Promise<string> {
-  const collection = await inTurn(context, null, async (turn) => {
-    const organization = await createOrganization(turn, {
-      name: "Bench",
-      default_chain_id: foundry.id,
-      allowed_chain_ids: [foundry.id],
-    })
-    caller.organization_id = organization.id
-    return await createCollection(turn, context.chains, caller as never, { name: "Engine" })
-  })
+async function enqueue({ context }: World): Promise<Enqueued> {
+  const caller = await newCaller((work) => inTurn(context, null, work))
+  const { id: collection_id } = await inTurn(context, null, (turn) =>
+    createCollection(turn, context.chains, caller, { name: "Engine" }),
+  )
+  const unit_ids: string[] = []
   for (let batch = 0; batch < batches; batch++)
     await inTurn(context, null, async (turn) => {
       for (let index = 0; index < batchSize; index++)
-        unitIds.push((await createUnit(turn, caller as never, { collection_id: collection.id })).id)
+        unit_ids.push((await createUnit(turn, caller, { collection_id })).id)
     })
-  return collection.id
+  return { caller, collection_id, unit_ids }
 }
 
-async function deployed({ context }: World, collectionId: string) {
-  let address: Address | undefined
+async function deployedAddress({ context }: World, { collection_id }: Enqueued): Promise<Address> {
+  let address = ""
   await until(async () => {
-    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collectionId))
-    if (row?.status === "active") address = row.address as Address
-    return address !== undefined
+    const [row] = await context.db.read.select().from(collections).where(eq(collections.id, collection_id))
+    if (row?.status === "active") address = row.address
+    return address !== ""
   })
-  return { url: String(context.config.chains[0]?.rpc_urls[0]), address: address as Address }
+  return getAddress(address)
 }
 
 /** In one database transaction, so that the lane finds all of them waiting at once. */
-async function pairAll({ context }: World, _collectionId: string): Promise<void> {
+async function pairAll({ context }: World, { caller, unit_ids }: Enqueued): Promise<void> {
   await inTurn(context, null, async (turn) => {
-    for (const unit_id of unitIds)
-      await pairChip(turn, context.config.service_secret, caller as never, { unit_id, is_test: true })
+    for (const unit_id of unit_ids)
+      await pairChip(turn, context.config.service_secret, caller, { unit_id, is_test: true })
   })
 }
 
@@ -251,22 +237,12 @@ const chain = await startChain()
 try {
   const bare = await measureBareLoop(chain.url, chain.factory)
   const world = await openWorld(configFor(folder, chain.url, chain.factory), tell)
-  const engine = await measureEngine(world)
+  const engine = await measureEngine(world, chain.url)
   await world.close()
   const ratio = Math.round((engine.units_per_second / bare.units_per_second) * 100) / 100
-  const measured = {
-    block_seconds: blockSeconds,
-    batch_size: batchSize,
-    window,
-    batches,
-    bare,
-    engine,
-    ratio,
-  }
-  process.stdout.write(
-    process.argv.includes("--json")
-      ? `${JSON.stringify(measured, null, 2)}\n`
-      : `issuance on one lane, ${blockSeconds} s blocks, batches of ${batchSize}, ${window} in flight, ${batches * batchSize} units
+  report(
+    { block_seconds: blockSeconds, batch_size: batchSize, window, batches, bare, engine, ratio },
+    `issuance on one lane, ${blockSeconds} s blocks, batches of ${batchSize}, ${window} in flight, ${batches * batchSize} units
   a bare viem loop   ${bare.units_per_second} units/s in ${bare.blocks} blocks (${bare.seconds.toFixed(1)} s until mined)
   the engine         ${engine.units_per_second} units/s in ${engine.blocks} blocks (${engine.seconds.toFixed(1)} s until confirmed and applied)
   ratio              ${Math.round(ratio * 100)} % (at least 70 % is asked for)\n`,

@@ -1,19 +1,21 @@
 import { eq } from "drizzle-orm"
 import { claims, units } from "../src/db/schema.ts"
+import type { Turn } from "../src/db/turn.ts"
 import { openWorld } from "../src/engine/world.ts"
 import type { Caller } from "../src/platform/caller.ts"
 import { loadConfig } from "../src/platform/config.ts"
-import { inTurn } from "../src/platform/context.ts"
-import { newId } from "../src/platform/ids.ts"
+import { type Context, inTurn } from "../src/platform/context.ts"
 import { pairChip } from "../src/resources/chips/service.ts"
 import { createClaim, prepareClaim } from "../src/resources/claims/service.ts"
 import { createCollection, getCollection } from "../src/resources/collections/service.ts"
 import { tell } from "../src/resources/news/tell.ts"
-import { createOrganization } from "../src/resources/organizations/service.ts"
 import { createUnit } from "../src/resources/units/service.ts"
+import { newCaller } from "../test/faults/play.ts"
 import type { Faults } from "../test/faults/proxy.ts"
-import { accountAt, openStage, type Stage } from "../test/faults/stage.ts"
+import { accountAt, openStage } from "../test/faults/stage.ts"
 import { startWorkers } from "../workers/start.ts"
+import { quantile } from "./load/client.ts"
+import { report } from "./report.ts"
 
 // How much longer an issuance and a claim take than on a quiet chain with well providers: beside a provider that is
 // not well, and beside another organization that asks for four hundred collections at once.
@@ -51,41 +53,21 @@ async function measure({ faults, deployments }: Case): Promise<Measured> {
   const workers = startWorkers(world)
   const blocks = setInterval(() => void stage.anvil.client.mine({ blocks: 1 }), blockMilliseconds)
   try {
-    const caller = await newCaller(stage)
-    const collection = await inTurn(context, null, (turn) =>
-      createCollection(turn, context.chains, caller, { name: "Autumn" }),
-    )
+    const turn = <T>(work: (turn: Turn) => Promise<T>) => inTurn(context, null, work)
+    const caller = await newCaller(turn)
+    const collection = await turn((t) => createCollection(t, context.chains, caller, { name: "Autumn" }))
     await until(async () => (await getCollection(context.db.read, caller, collection.id)).status === "active")
     Object.assign(stage.proxies[0]?.faults ?? {}, faults)
-    const other = await newCaller(stage)
+    const other = await newCaller(turn)
     for (let each = 0; each < deployments; each++)
-      await inTurn(context, null, (turn) => createCollection(turn, context.chains, other, { name: "Many" }))
+      await turn((t) => createCollection(t, context.chains, other, { name: "Many" }))
 
     const issuances: number[] = []
     const handOvers: number[] = []
     for (let round = 0; round < rounds; round++) {
-      const { id: unit_id } = await inTurn(context, null, (turn) =>
-        createUnit(turn, caller, { collection_id: collection.id }),
-      )
-      const secret = context.config.service_secret
-      let begin = performance.now()
-      await inTurn(context, null, (turn) => pairChip(turn, secret, caller, { unit_id, is_test: true }))
-      await until(async () => {
-        const [unit] = await context.db.read.select().from(units).where(eq(units.id, unit_id))
-        return unit?.token_status === "active"
-      })
-      issuances.push(performance.now() - begin)
-      const body = { recipient: accountAt(7).address, execution: "service_relay" } as const
-      begin = performance.now()
-      const prepared = await prepareClaim(context, caller, unit_id, body)
-      const { id } = await inTurn(context, null, (turn) =>
-        createClaim(turn, caller, { unit_id, body, prepared }),
-      )
-      await until(async () => {
-        const [claim] = await context.db.read.select().from(claims).where(eq(claims.id, id))
-        return claim?.status === "claimed"
-      })
-      handOvers.push(performance.now() - begin)
+      const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id: collection.id }))
+      issuances.push(await timed(() => issue(context, caller, unit_id)))
+      handOvers.push(await timed(() => claim(context, caller, unit_id)))
     }
     return { issuance_milliseconds: middle(issuances), claim_milliseconds: middle(handOvers) }
   } finally {
@@ -96,15 +78,33 @@ async function measure({ faults, deployments }: Case): Promise<Measured> {
   }
 }
 
-async function newCaller({ world: { context } }: Stage): Promise<Caller> {
-  const { id: organization_id } = await inTurn(context, null, (turn) =>
-    createOrganization(turn, { name: "Maker", default_chain_id: 31_337, allowed_chain_ids: [31_337] }),
-  )
-  return { organization_id, kind: "api_key", credential_id: newId(), session: null }
+async function issue(context: Context, caller: Caller, unit_id: string): Promise<void> {
+  const secret = context.config.service_secret
+  await inTurn(context, null, (turn) => pairChip(turn, secret, caller, { unit_id, is_test: true }))
+  await until(async () => {
+    const [unit] = await context.db.read.select().from(units).where(eq(units.id, unit_id))
+    return unit?.token_status === "active"
+  })
+}
+
+async function claim(context: Context, caller: Caller, unit_id: string): Promise<void> {
+  const body = { recipient: accountAt(7).address, execution: "service_relay" } as const
+  const prepared = await prepareClaim(context, caller, unit_id, body)
+  const { id } = await inTurn(context, null, (turn) => createClaim(turn, caller, { unit_id, body, prepared }))
+  await until(async () => {
+    const [made] = await context.db.read.select().from(claims).where(eq(claims.id, id))
+    return made?.status === "claimed"
+  })
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const begin = performance.now()
+  await work()
+  return performance.now() - begin
 }
 
 function middle(numbers: number[]): number {
-  return Math.round(numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0)
+  return Math.round(quantile(numbers, 0.5))
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
@@ -121,14 +121,14 @@ for (const each of cases) {
   const quiet = results[0] ?? measured
   const ratio = (mine: number, usual: number) => Math.round((mine / usual) * 100) / 100
   results.push({
-    ...{ name: each.name, ...measured },
+    name: each.name,
+    ...measured,
     issuance_ratio: ratio(measured.issuance_milliseconds, quiet.issuance_milliseconds),
     claim_ratio: ratio(measured.claim_milliseconds, quiet.claim_milliseconds),
   })
 }
-if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(results, null, 2)}\n`)
-else
-  for (const { name, issuance_milliseconds, issuance_ratio, claim_milliseconds, claim_ratio } of results)
-    process.stdout.write(
-      `${name.padEnd(42)} issuance ${issuance_milliseconds} ms (${issuance_ratio}), claim ${claim_milliseconds} ms (${claim_ratio})\n`,
-    )
+const lines = results.map(
+  ({ name, issuance_milliseconds, issuance_ratio, claim_milliseconds, claim_ratio }) =>
+    `${name.padEnd(42)} issuance ${issuance_milliseconds} ms (${issuance_ratio}), claim ${claim_milliseconds} ms (${claim_ratio})\n`,
+)
+report(results, lines.join(""))

@@ -1,20 +1,16 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { moveAside, startChild, stopChildren } from "./load/child.ts"
 import { load, wireRequest } from "./load/client.ts"
 import { fillDatabase } from "./load/fixture.ts"
+import { numberGiven, report } from "./report.ts"
 
 /**
  * What the service holds in memory while taps come as fast as it answers them, on SQLite. `--taps` says how many; the
  * slope is that of the second half, when every cache has what it will ever have.
  */
-const { values } = parseArgs({
-  options: { json: { type: "boolean", default: false }, taps: { type: "string", default: "2000000" } },
-  strict: false,
-})
-const most = Number(values.taps)
+const most = numberGiven("taps", 2_000_000)
 const sliceSeconds = 10
 const connections = 64
 
@@ -48,10 +44,9 @@ try {
 const later = samples.slice(Math.floor(samples.length / 2))
 const peak_megabytes = Math.max(...samples.map(({ resident_megabytes }) => resident_megabytes))
 const megabytes_per_million = slopeOf(later) * 1e6
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify({ samples, peak_megabytes, megabytes_per_million })}\n`
-    : `${most} taps: at most ${Math.round(peak_megabytes)} MB, in the second half ${megabytes_per_million.toFixed(1)} MB for each further million\n`,
+report(
+  { samples, peak_megabytes, megabytes_per_million },
+  `${most} taps: at most ${Math.round(peak_megabytes)} MB, in the second half ${megabytes_per_million.toFixed(1)} MB for each further million\n`,
 )
 
 /** Megabytes for each tap, by least squares. */

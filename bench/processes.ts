@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { startPostgres } from "../test/harness/postgres.ts"
 import { type Child, moveAside, startChild, stopChildren } from "./load/child.ts"
 import { type Load, load, quantile, wireRequest } from "./load/client.ts"
 import { fillDatabase } from "./load/fixture.ts"
 import { secondsBelow } from "./load/processor-time.ts"
+import { report } from "./report.ts"
 
 /**
  * Whether two API processes on one Postgres get in each other's way: the same taps a second, well below what one can
@@ -14,7 +14,6 @@ import { secondsBelow } from "./load/processor-time.ts"
  * do. How many a second that makes is a question of processors: each process is given the same one here, so that the
  * database and who asks have the rest.
  */
-const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
 const tapsASecond = 500
 const sliceSeconds = 5
 const rounds = 6
@@ -63,16 +62,11 @@ try {
 }
 
 const results = Object.fromEntries(Object.entries(spent).map(([name, sum]) => [name, figuresOf(sum)]))
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify({ taps_per_second: tapsASecond, ...results })}\n`
-    : Object.entries(results)
-        .map(
-          ([name, { api, postgres, p50, p99 }]) =>
-            `${name.padEnd(4)} ${tapsASecond}/s: ${api} µs of the API and ${postgres} µs of Postgres for each tap, p50 ${p50} ms, p99 ${p99} ms\n`,
-        )
-        .join(""),
+const lines = Object.entries(results).map(
+  ([name, { api, postgres, p50, p99 }]) =>
+    `${name.padEnd(4)} ${tapsASecond}/s: ${api} µs of the API and ${postgres} µs of Postgres for each tap, p50 ${p50} ms, p99 ${p99} ms\n`,
 )
+report({ taps_per_second: tapsASecond, ...results }, lines.join(""))
 
 function nothing(): Spent {
   return { api: 0, all: 0, taps: 0, milliseconds: [] }

@@ -1,17 +1,16 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { startPostgres } from "../test/harness/postgres.ts"
 import { type Child, moveAside, startChild, stopChildren } from "./load/child.ts"
-import { load, quantile, wireRequest } from "./load/client.ts"
+import { type Load, load, quantile, wireRequest } from "./load/client.ts"
 import { type Fixture, fillDatabase } from "./load/fixture.ts"
+import { report } from "./report.ts"
 
 /**
  * What a request costs, against servers that do nothing but the unavoidable. Each case alternates with its anchors in
  * slices of two seconds, so that whatever else the machine does meets all of them.
  */
-const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
 const connections = 64
 const sliceSeconds = 2
 const rounds = Number(process.env.BENCH_ROUNDS ?? 5)
@@ -28,10 +27,9 @@ try {
   await stopChildren()
   rmSync(folder, { recursive: true, force: true })
 }
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify({ results, latencies })}\n`
-    : `${results.map(textOf).join("\n")}\n${latencies.map(latencyText).join("\n")}\n`,
+report(
+  { results, latencies },
+  `${results.map(textOf).join("\n")}\n${latencies.map(latencyText).join("\n")}\n`,
 )
 
 type CaseResult = {
@@ -66,23 +64,22 @@ async function benchSqlite(): Promise<void> {
   const reads = await startBare({ ANCHOR: "read", ANSWER_FILE: answer })
   const tap = () => tapRequest(made)
   await compare(
-    "POST /v1/taps, SQLite",
-    "Elysia, its schema, one insert, a commit on disk for each group",
-    ours,
-    tap,
     {
-      bare,
-      "same statements": statements,
+      name: "POST /v1/taps, SQLite",
+      floor: "Elysia, its schema, one insert, a commit on disk for each group",
+      nextRequest: tap,
     },
+    ours,
+    { bare, "same statements": statements },
   )
   await compare(
-    "GET /v1/units/{id}, SQLite",
-    "Elysia, one hash of the bearer, the same bytes",
-    ours,
-    () => readRequest(made),
     {
-      bare: reads,
+      name: "GET /v1/units/{id}, SQLite",
+      floor: "Elysia, one hash of the bearer, the same bytes",
+      nextRequest: () => readRequest(made),
     },
+    ours,
+    { bare: reads },
   )
   await compareLatency("POST /v1/taps at half the reached rate, SQLite", ours, bare, tap)
   await stopChildren()
@@ -95,20 +92,24 @@ async function benchPostgres(): Promise<void> {
     const ours = await startService(made)
     const bare = await startBare({ ANCHOR: "postgres", DATABASE_URL: cluster.url("postgres") })
     await compare(
-      "POST /v1/taps, Postgres",
-      "Elysia, its schema, one insert in a database transaction of its own",
+      {
+        name: "POST /v1/taps, Postgres",
+        floor: "Elysia, its schema, one insert in a database transaction of its own",
+        nextRequest: () => tapRequest(made),
+      },
       ours,
-      () => tapRequest(made),
       { bare },
     )
     const answer = join(folder, "answer.json")
     writeFileSync(answer, await unitAnswer(ours, made))
     const reads = await startBare({ ANCHOR: "read", ANSWER_FILE: answer })
     await compare(
-      "GET /v1/units/{id}, Postgres",
-      "Elysia, one hash, no database",
+      {
+        name: "GET /v1/units/{id}, Postgres",
+        floor: "Elysia, one hash, no database",
+        nextRequest: () => readRequest(made),
+      },
       ours,
-      () => readRequest(made),
       { bare: reads },
     )
   } finally {
@@ -141,51 +142,52 @@ async function unitAnswer(ours: Child, made: Fixture): Promise<string> {
   return await response.text()
 }
 
+type Case = {
+  name: string
+  /** What the anchors do, which nobody could leave out. */
+  floor: string
+  nextRequest: () => string
+}
+
+type Slice = Load & { processor_seconds: number }
+
 async function compare(
-  name: string,
-  floor: string,
+  { name, floor, nextRequest }: Case,
   ours: Child,
-  nextRequest: () => string,
   anchors: Record<string, Child>,
 ): Promise<void> {
-  const contenders = { ours, ...anchors }
-  const figures = new Map<string, Figures>()
-  const spent = new Map<string, { seconds: number; answers: number; milliseconds: number[] }>()
+  const slices: Record<string, Slice[]> = {}
   // The first round warms up.
   for (let round = 0; round <= rounds; round++)
-    for (const [contender, child] of Object.entries(contenders)) {
+    for (const [contender, child] of Object.entries({ ours, ...anchors })) {
       const before = child.spent().seconds
-      const slice = await load({
-        port: child.port,
-        connections,
-        seconds: round === 0 ? 1 : sliceSeconds,
-        nextRequest,
-      })
+      const seconds = round === 0 ? 1 : sliceSeconds
+      const slice = await load({ port: child.port, connections, seconds, nextRequest })
       if (round === 0) continue
-      const figure = figures.get(contender) ?? emptyFigures()
-      figure.per_second.push(Math.round(slice.answers / slice.seconds))
-      for (const [status, count] of Object.entries(slice.statuses))
-        figure.statuses[status] = (figure.statuses[status] ?? 0) + count
-      figures.set(contender, figure)
-      const sum = spent.get(contender) ?? { seconds: 0, answers: 0, milliseconds: [] }
-      sum.seconds += child.spent().seconds - before
-      sum.answers += slice.milliseconds.length
-      sum.milliseconds.push(...slice.milliseconds)
-      spent.set(contender, sum)
+      const known = slices[contender] ?? []
+      slices[contender] = [...known, { ...slice, processor_seconds: child.spent().seconds - before }]
     }
-  for (const [contender, figure] of figures) {
-    const sum = spent.get(contender)
-    if (!sum) continue
-    figure.microseconds_of_processor = Math.round((sum.seconds / sum.answers) * 1e6)
-    figure.p99_milliseconds = Math.round(quantile(sum.milliseconds, 0.99) * 10) / 10
-  }
-  const mine = figures.get("ours") as Figures
+  const mine = figuresOf(slices.ours ?? [])
   const against = Object.keys(anchors).map((anchor) => {
-    const figure = figures.get(anchor) as Figures
-    const ratios = mine.per_second.map((rate, index) => round3(rate / (figure.per_second[index] ?? 1)))
-    return [anchor, { ...figure, ratio: quantile(ratios, 0.5), ratios }] as const
+    const figures = figuresOf(slices[anchor] ?? [])
+    const ratios = mine.per_second.map((rate, index) => round3(rate / (figures.per_second[index] ?? 1)))
+    return [anchor, { ...figures, ratio: quantile(ratios, 0.5), ratios }] as const
   })
   results.push({ case: name, floor, ours: mine, anchors: Object.fromEntries(against) })
+}
+
+function figuresOf(slices: Slice[]): Figures {
+  const milliseconds = slices.flatMap((slice) => slice.milliseconds)
+  const seconds = slices.reduce((sum, { processor_seconds }) => sum + processor_seconds, 0)
+  const statuses: Record<string, number> = {}
+  for (const [status, count] of slices.flatMap((slice) => Object.entries(slice.statuses)))
+    statuses[status] = (statuses[status] ?? 0) + count
+  return {
+    per_second: slices.map((slice) => Math.round(slice.answers / slice.seconds)),
+    microseconds_of_processor: Math.round((seconds / milliseconds.length) * 1e6),
+    p99_milliseconds: Math.round(quantile(milliseconds, 0.99) * 10) / 10,
+    statuses,
+  }
 }
 
 /** Requests come when they are due, whether others are answered or not, at half of what the service reached. */
@@ -214,10 +216,6 @@ function latencyText({ case: name, rate, quantiles }: (typeof latencies)[number]
         .join(", ")}`,
   )
   return `${name}: ${rate}/s, each sent when it is due\n${lines.join("\n")}`
-}
-
-function emptyFigures(): Figures {
-  return { per_second: [], microseconds_of_processor: 0, p99_milliseconds: 0, statuses: {} }
 }
 
 function round3(value: number): number {

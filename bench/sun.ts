@@ -2,6 +2,7 @@ import { chipKeysFrom, keySourceOf } from "../src/engine/sun/key-schemes.ts"
 import { verifySun } from "../src/engine/sun/message.ts"
 import { emitSun } from "../src/engine/sun/virtual-chip.ts"
 import { judgeMessages } from "../test/harness/sun-messages.ts"
+import { report } from "./report.ts"
 
 /**
  * What a tap costs in cryptography, in microseconds of one core: keys derived from their master, `e` opened, `c` checked.
@@ -35,16 +36,14 @@ const result = {
   ...judged,
 }
 
-if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`)
-else {
-  for (const { scheme, microseconds } of schemes)
-    process.stdout.write(
-      `${scheme.padEnd(12)} derive and verify ${microseconds.toFixed(2)} µs (budget ${budgetMicroseconds})\n`,
-    )
-  process.stdout.write(
-    `${messages} messages of seed ${seed}: ${judged.accepted} accepted, ${judged.refused} refused, ${judged.difference ?? "judged alike"}\n`,
-  )
-}
+const lines = schemes.map(
+  ({ scheme, microseconds }) =>
+    `${scheme.padEnd(12)} derive and verify ${microseconds.toFixed(2)} µs (budget ${budgetMicroseconds})\n`,
+)
+report(
+  result,
+  `${lines.join("")}${messages} messages of seed ${seed}: ${judged.accepted} accepted, ${judged.refused} refused, ${judged.difference ?? "judged alike"}\n`,
+)
 if (judged.difference) process.exit(1)
 
 /** Processor time, so that what else the machine does is not counted; the best of five. */

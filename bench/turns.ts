@@ -14,6 +14,7 @@ import { createUnit } from "../src/resources/units/service.ts"
 import { newCaller } from "../test/faults/play.ts"
 import { accountAt, openStage } from "../test/faults/stage.ts"
 import { jobs } from "../workers/jobs/jobs.ts"
+import { report } from "./report.ts"
 
 // How many blocks an issuance and a claim take while others ask for much, over how many they take on a quiet chain. Each
 // lane has one round for a block, so that what is counted is whose turn it is and not how fast this machine is.
@@ -161,7 +162,8 @@ async function measureUnder({ name, keys, ask }: Load): Promise<Result> {
     const loaded = await measure(hand, collection_id)
     const ratio = (mine: number, usual: number) => Math.round((mine / usual) * 100) / 100
     return {
-      ...{ name, ...loaded },
+      name,
+      ...loaded,
       issuance_ratio: ratio(loaded.issuance_blocks, quiet.issuance_blocks),
       claim_ratio: ratio(loaded.claim_blocks, quiet.claim_blocks),
     }
@@ -176,9 +178,8 @@ function say(line: string): void {
 
 const results: Result[] = []
 for (const load of loads) results.push(await measureUnder(load))
-if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(results, null, 2)}\n`)
-else
-  for (const { name, issuance_blocks, issuance_ratio, claim_blocks, claim_ratio, waiting } of results)
-    process.stdout.write(
-      `${name.padEnd(42)} issuance ${issuance_blocks} blocks (${issuance_ratio}), claim ${claim_blocks} blocks (${claim_ratio}); waiting beside it ${waiting.join(", ")}\n`,
-    )
+const lines = results.map(
+  ({ name, issuance_blocks, issuance_ratio, claim_blocks, claim_ratio, waiting }) =>
+    `${name.padEnd(42)} issuance ${issuance_blocks} blocks (${issuance_ratio}), claim ${claim_blocks} blocks (${claim_ratio}); waiting beside it ${waiting.join(", ")}\n`,
+)
+report(results, lines.join(""))

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { count } from "drizzle-orm"
 import { webhookDeliveries } from "../src/db/event-schema.ts"
 import { recordEvent } from "../src/engine/events/record.ts"
@@ -14,12 +13,12 @@ import { createOrganization } from "../src/resources/organizations/service.ts"
 import { createWebhookEndpoint } from "../src/resources/webhook-endpoints/service.ts"
 import { startPostgres } from "../test/harness/postgres.ts"
 import { startWorkers } from "../workers/start.ts"
+import { report } from "./report.ts"
 
 /**
  * How many events a second are told, numbered, signed and delivered by one process to receivers in another: to one that
  * answers at once, to one that takes a tenth of a second, and to five.
  */
-const { values } = parseArgs({ options: { json: { type: "boolean", default: false } }, strict: false })
 const told = 5_000
 const ofUnits = 500
 
@@ -52,16 +51,11 @@ try {
   await cluster.stop()
   rmSync(folder, { recursive: true })
 }
-process.stdout.write(
-  values.json
-    ? `${JSON.stringify(results)}\n`
-    : `deliveries of webhooks\n${results
-        .map(
-          ({ name, deliveries_per_second, milliseconds_of_processor }) =>
-            `  ${name.padEnd(34)} ${deliveries_per_second} a second, ${milliseconds_of_processor} ms of processor time each\n`,
-        )
-        .join("")}`,
+const lines = results.map(
+  ({ name, deliveries_per_second, milliseconds_of_processor }) =>
+    `  ${name.padEnd(34)} ${deliveries_per_second} a second, ${milliseconds_of_processor} ms of processor time each\n`,
 )
+report(results, `deliveries of webhooks\n${lines.join("")}`)
 
 /** Beside the rate, the processor time of this process for each, which says the same on a machine that is busy. */
 async function measure({ name, engine, endpoints, answer_milliseconds }: Case) {
