@@ -36,17 +36,27 @@ export function cycloneDx(root: string, shipped: Shipped[]): Record<string, unkn
     version: 1,
     metadata: {
       component: {
-        ...{ type: "application", "bom-ref": ownReference, name: own.name, version: own.version },
+        type: "application",
+        "bom-ref": ownReference,
+        name: own.name,
+        version: own.version,
         licenses: licencesOf(own.license),
       },
     },
     components: [
       {
-        ...{ type: "platform", "bom-ref": `pkg:generic/bun@${bun}`, name: "bun", version: bun },
-        ...{ licenses: licencesOf("MIT"), purl: `pkg:generic/bun@${bun}` },
+        type: "platform",
+        "bom-ref": `pkg:generic/bun@${bun}`,
+        name: "bun",
+        version: bun,
+        licenses: licencesOf("MIT"),
+        purl: `pkg:generic/bun@${bun}`,
       },
       ...shipped.map((each) => ({
-        ...{ type: "library", "bom-ref": referenceOf(each), name: each.name, version: each.version },
+        type: "library",
+        "bom-ref": referenceOf(each),
+        name: each.name,
+        version: each.version,
         hashes: [
           {
             alg: "SHA-512",

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import type { PublicReceiptJwk } from "../../db/receipt-key-schema.ts"
 import { wantsHtml } from "../../http/accept.ts"
 import type { Page, PageAnswer } from "../../http/page.ts"
 import type { Config } from "../../platform/config.ts"
@@ -35,26 +36,11 @@ export function docsPages(api: Api): Page[] {
     ),
     {
       path: "/docs/search",
-      async open({ config }, { query }) {
-        const question = query.get("q") ?? ""
-        const site = siteOf(config)
-        const found = search(site, question)
-        const results = html`<ol id="results">${found.map((page) => html`<li>${pageLink(page)} <span class="quiet">${page.group}</span></li>`)}</ol>`
-        const count = `${found.length === 0 ? "Nothing" : found.length} found for “${question}”`
-        const content = html`<section><div class="words"><h1>Search</h1>
-<p role="status">${count}</p>${results}</div></section>`
-        return htmlAnswer(docsHtml(site, { title: "Search", path: "/docs/search", content }))
-      },
+      open: async ({ config }, { query }) => searchAnswer(siteOf(config), query.get("q") ?? ""),
     },
     {
       path: "/docs/verify-receipt",
-      async open(context) {
-        const content = receiptForm(await publishedKeys(context))
-        const shown = { title: "Verify a tap receipt", path: "/docs/verify-receipt", content }
-        const answer = htmlAnswer(docsHtml(siteOf(context.config), shown))
-        // A rotation adds a key, so the page must not be cached.
-        return { ...answer, headers: { ...answer.headers, "cache-control": "no-cache" } }
-      },
+      open: async (context) => receiptAnswer(siteOf(context.config), await publishedKeys(context)),
     },
     {
       path: "/llms.txt",
@@ -91,6 +77,22 @@ function pageAt(site: DocsPage[], address: string, accept: string): PageAnswer {
   const isMarkdown = address.endsWith(".md") || (!wantsHtml(accept) && accept.includes("text/markdown"))
   if (isMarkdown) return text(page.markdown, "text/markdown")
   return htmlAnswer(docsHtml(site, { ...page, content: renderMarkdown(page.markdown) }))
+}
+
+function searchAnswer(site: DocsPage[], question: string): PageAnswer {
+  const found = search(site, question)
+  const results = html`<ol id="results">${found.map((page) => html`<li>${pageLink(page)} <span class="quiet">${page.group}</span></li>`)}</ol>`
+  const count = `${found.length === 0 ? "Nothing" : found.length} found for “${question}”`
+  const content = html`<section><div class="words"><h1>Search</h1>
+<p role="status">${count}</p>${results}</div></section>`
+  return htmlAnswer(docsHtml(site, { title: "Search", path: "/docs/search", content }))
+}
+
+function receiptAnswer(site: DocsPage[], keys: readonly PublicReceiptJwk[]): PageAnswer {
+  const shown = { title: "Verify a tap receipt", path: "/docs/verify-receipt", content: receiptForm(keys) }
+  const answer = htmlAnswer(docsHtml(site, shown))
+  // A rotation adds a key, so the page must not be cached.
+  return { ...answer, headers: { ...answer.headers, "cache-control": "no-cache" } }
 }
 
 const cached = { "cache-control": "public, max-age=300", vary: "Accept, Origin" }

@@ -21,12 +21,35 @@ type Access = {
  * Who may use the operator port. With `OPERATOR_TOKEN`: whoever presents it as a bearer token, or has logged in with
  * it. Without: whoever is on this machine, except pages of other sites.
  */
-export function createAccess({ config, clock, steadyClock }: Context): Access {
+export function createAccess(context: Context): Access {
+  const { config, clock } = context
   const token = config.operator_token
+  return {
+    async refuseStrangers(c, next) {
+      if (isFromAnotherSite(c.req)) return c.text("Another site may not do this.\n", 403)
+      if (token === null && !isAskedAsLoopback(c.req))
+        return c.text("Without OPERATOR_TOKEN these pages are for this machine only, as localhost.\n", 403)
+      return await next()
+    },
+    async requireToken(c, next) {
+      if (token === null) return await next()
+      const [, bearer] = /^Bearer (.+)$/i.exec(c.req.header("authorization") ?? "") ?? []
+      const session = getCookie(c, "operator") ?? ""
+      if (bearer ? isSame(bearer, token) : isOpen(session, token, clock())) return await next()
+      if (c.req.method === "GET" && c.req.header("accept")?.includes("text/html"))
+        return c.redirect("/login", 303)
+      const challenge = { "www-authenticate": "Bearer" }
+      return c.text("Present OPERATOR_TOKEN as a bearer token, or log in at /login.\n", 401, challenge)
+    },
+    loginPages: createLoginPages(context),
+  }
+}
 
+function createLoginPages({ config, clock, steadyClock }: Context): Access["loginPages"] {
+  const token = config.operator_token
   const wrongTokens = createBuckets(null, steadyClock)("wrong_token", mostWrongTokens)
 
-  const loginPages = new Hono<{ Bindings: { peer: string } }>()
+  return new Hono<{ Bindings: { peer: string } }>()
     .get("/login", (c) => c.html(loginPage("")))
     .post("/login", takeForm, async (c) => {
       const given = new URLSearchParams(await c.req.text()).get("token") ?? ""
@@ -47,26 +70,6 @@ export function createAccess({ config, clock, steadyClock }: Context): Access {
       setCookie(c, "operator", `${until}.${sealOf(token, until)}`, cookie)
       return c.redirect("/console", 303)
     })
-
-  return {
-    async refuseStrangers(c, next) {
-      if (isFromAnotherSite(c.req)) return c.text("Another site may not do this.\n", 403)
-      if (token === null && !isAskedAsLoopback(c.req))
-        return c.text("Without OPERATOR_TOKEN these pages are for this machine only, as localhost.\n", 403)
-      return await next()
-    },
-    async requireToken(c, next) {
-      if (token === null) return await next()
-      const [, bearer] = /^Bearer (.+)$/i.exec(c.req.header("authorization") ?? "") ?? []
-      const session = getCookie(c, "operator") ?? ""
-      if (bearer ? isSame(bearer, token) : isOpen(session, token, clock())) return await next()
-      if (c.req.method === "GET" && c.req.header("accept")?.includes("text/html"))
-        return c.redirect("/login", 303)
-      const challenge = { "www-authenticate": "Bearer" }
-      return c.text("Present OPERATOR_TOKEN as a bearer token, or log in at /login.\n", 401, challenge)
-    },
-    loginPages,
-  }
 }
 
 const sessionSeconds = 12 * 3600

@@ -23,30 +23,8 @@ export type OperatorServer = {
  */
 export function startOperatorServer(context: Context, mounted: readonly Hono[]): OperatorServer {
   const { operator_host: hostname, operator_port: port } = context.config
-  const access = createAccess(context)
   let isStopping = false
-  const probes = probePages(context, () => isStopping)
-
-  const app = new Hono()
-  app.use(setSecurityHeaders)
-  app.use(methodNotAllowed({ app, onMethodNotAllowed: refuseMethod }))
-  // The order decides who may see what: each guard protects everything after it.
-  app.route("/", probes)
-  app.use(access.refuseStrangers)
-  app.route("/", access.loginPages)
-  app.route("/", shellAssets())
-  app.use(access.requireToken)
-  for (const pages of mounted) app.route("/", pages)
-  app.notFound((c) => {
-    const what = `There is nothing at ${new URL(c.req.url).pathname}.`
-    return wantsHtml(c.req.header("accept") ?? "") ? c.html(missingPage(what), 404) : c.text(`${what}\n`, 404)
-  })
-  app.onError((error, c) => {
-    if (error instanceof DatabaseUnavailable) return c.text("The database does not answer now.\n", 503)
-    context.log.error({ page: c.req.url.replace(/[?#].*/, ""), ...loggable(error) }, "a page failed")
-    return c.text("This page failed; the log says why.\n", 500)
-  })
-
+  const app = createApp(context, mounted, () => isStopping)
   try {
     const server = Bun.serve({
       hostname,
@@ -80,6 +58,30 @@ export function startOperatorServer(context: Context, mounted: readonly Hono[]):
       host: { variable: "OPERATOR_HOST", value: hostname },
     })
   }
+}
+
+function createApp(context: Context, mounted: readonly Hono[], isStopping: () => boolean): Hono {
+  const access = createAccess(context)
+  const app = new Hono()
+  app.use(setSecurityHeaders)
+  app.use(methodNotAllowed({ app, onMethodNotAllowed: refuseMethod }))
+  // The order decides who may see what: each guard protects everything after it.
+  app.route("/", probePages(context, isStopping))
+  app.use(access.refuseStrangers)
+  app.route("/", access.loginPages)
+  app.route("/", shellAssets())
+  app.use(access.requireToken)
+  for (const pages of mounted) app.route("/", pages)
+  app.notFound((c) => {
+    const what = `There is nothing at ${new URL(c.req.url).pathname}.`
+    return wantsHtml(c.req.header("accept") ?? "") ? c.html(missingPage(what), 404) : c.text(`${what}\n`, 404)
+  })
+  app.onError((error, c) => {
+    if (error instanceof DatabaseUnavailable) return c.text("The database does not answer now.\n", 503)
+    context.log.error({ page: c.req.url.replace(/[?#].*/, ""), ...loggable(error) }, "a page failed")
+    return c.text("This page failed; the log says why.\n", 500)
+  })
+  return app
 }
 
 /**

@@ -156,8 +156,10 @@ async function otherChipsOf(
   )
   const rows = await queries
     .select({
-      ...{ unit_id: units.id, serial: units.serial },
-      ...{ chip_id: chips.chip_id, next_chip_id: chipReplacements.chip_id },
+      unit_id: units.id,
+      serial: units.serial,
+      chip_id: chips.chip_id,
+      next_chip_id: chipReplacements.chip_id,
     })
     .from(units)
     .leftJoin(chips, eq(chips.unit_id, units.id))

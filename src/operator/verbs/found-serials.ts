@@ -28,8 +28,12 @@ export async function doubledSerials(queries: Queries) {
   const ofChip = alias(units, "of_chip")
   return await queries
     .select({
-      ...{ collection_id, serial, chip_id, owner: foundOwners.owner },
-      ...{ unit_id: ofChip.id, unit_serial: ofChip.serial },
+      collection_id,
+      serial,
+      chip_id,
+      owner: foundOwners.owner,
+      unit_id: ofChip.id,
+      unit_serial: ofChip.serial,
     })
     .from(foundSerials)
     .innerJoin(chips, eq(chips.chip_id, chip_id))
