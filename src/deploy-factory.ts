@@ -82,7 +82,7 @@ async function deployContracts(client: Client, parties: Parties): Promise<Deploy
   }
   // The factory may be from another run, with other settings.
   await checkSettings(client, factory_address, parties)
-  if (wasThere) complain(`The factory is at ${factory_address} already.`)
+  if (wasThere) complain(`The factory is already at ${factory_address}.`)
   if (!(await reach(client.getCode({ address: desk_address }))))
     await deployOne(client, { what: "desk", address: desk_address, data: desk_data, nonce: 1 })
   return { factory_address, desk_address }

@@ -8,7 +8,7 @@ import { fields, table } from "./text.ts"
 export const apiKeyCommands: Command[] = [
   {
     name: "keys issue",
-    does: "makes an API key and shows it once",
+    does: "issues an API key, which is shown only once",
     takes: "--organization ID [--name N] [--expires TIME]  (such as 2027-01-31T00:00:00Z)",
     options: { organization: true, name: false, expires: false },
     plan(values) {
@@ -28,7 +28,7 @@ export const apiKeyCommands: Command[] = [
   },
   {
     name: "keys list",
-    does: "an organization's API keys, without their secrets",
+    does: "lists an organization's API keys, without the keys themselves",
     takes: "--organization ID",
     options: { organization: true },
     plan:
@@ -50,7 +50,7 @@ export const apiKeyCommands: Command[] = [
   },
   {
     name: "keys revoke",
-    does: "ends an API key within 5 seconds",
+    does: "revokes an API key, within 5 seconds",
     takes: "ID",
     argument: "ID",
     options: {},
@@ -59,7 +59,7 @@ export const apiKeyCommands: Command[] = [
       async ({ context }) => {
         const act = { act: "revoke key", subject: argument }
         const key = presentApiKey(await inAct(context, act, revokeApiKey))
-        return { document: key, text: `key ${key.id} (${key.hint}) is revoked since ${key.revoked_at}` }
+        return { document: key, text: `key ${key.id} (${key.hint}) was revoked at ${key.revoked_at}` }
       },
   },
 ]

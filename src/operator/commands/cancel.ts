@@ -15,7 +15,7 @@ export const cancel: Command = {
     async ({ context, chains }) => {
       const act = { act: "cancel", subject: argument }
       const { id, chain_id, lane_id, nonce } = await inAct(context, act, cancelById)
-      const text = `lane ${lane_id} gives up nonce ${nonce}${lackOf(chains.get(chain_id), lane_id)}: an empty transaction is sent in its place, and all it was for is sent with another nonce once that one is mined`
+      const text = `lane ${lane_id} gives up nonce ${nonce}${lackOf(chains.get(chain_id), lane_id)}: an empty transaction is sent with it, and its work is sent with another nonce once the empty one is mined`
       return { document: { id, lane_id, nonce, done: text }, text }
     },
 }

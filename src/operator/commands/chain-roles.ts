@@ -143,7 +143,7 @@ function shownRoles(roles: Roles): Output {
       MAY: ({ roles }) => named(roles),
       NEEDS: ({ needed }) => named(needed),
     }),
-    calls.length === 0 ? "nothing is lacking" : calls.map((call) => fields(call)).join("\n\n"),
+    calls.length === 0 ? "nothing is missing" : calls.map((call) => fields(call)).join("\n\n"),
   ]
   return { document: roles, text: parts.join("\n\n") }
 }

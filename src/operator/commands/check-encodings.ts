@@ -23,14 +23,12 @@ Changes and counts nothing. Exits with 1 if any tag is wrong, or if there is non
         const judge = await diagnoserFor(context, values.required("organization"))
         const results = await verdictsOn(values.required("file"), judge)
         const good = results.filter(({ is_good }) => is_good).length
-        const summary = `${good} of ${results.length} tags are as they should be`
+        const summary = `${good} of ${results.length} tags are right`
         return {
           document: { tags: results.length, good, results },
           isRefusal: good < results.length || results.length === 0,
           text:
-            results.length === 0
-              ? "the file has no addresses"
-              : [...results.map(verdictText), summary].join("\n"),
+            results.length === 0 ? "the file has no URLs" : [...results.map(verdictText), summary].join("\n"),
         }
       },
   },

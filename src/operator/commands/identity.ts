@@ -8,7 +8,7 @@ import { fields } from "./text.ts"
 
 export const identity: Command = {
   name: "identity set",
-  does: "registers the sign-in whose identity tokens an organization may send",
+  does: "registers the sign-in that issues an organization's identity tokens",
   takes: "--organization ID --issuer I --audience A (--jwks-url U | --public-key-file F)",
   options: {
     organization: true,

@@ -47,7 +47,7 @@ those issued later, have no metadata from then on, and never will once the base 
         tokens++
       }
       writeCollection(destination, found.collection)
-      return { document: { tokens, folder }, text: `what ${tokens} tokens show is in ${folder}` }
+      return { document: { tokens, folder }, text: `the metadata of ${tokens} tokens is in ${folder}` }
     }
   },
 }

@@ -7,7 +7,7 @@ import { fields, table } from "./text.ts"
 export const productCommands: Command[] = [
   {
     name: "products create",
-    does: "makes a product, which units name as their product_id",
+    does: "creates a product, which units refer to by product_id",
     takes: "--organization ID --name N [--external-id X] [--redirect-url U]",
     options: { organization: true, name: true, "external-id": false, "redirect-url": false },
     plan:
@@ -26,7 +26,7 @@ export const productCommands: Command[] = [
   },
   {
     name: "products list",
-    does: "an organization's products",
+    does: "lists an organization's products",
     takes: "--organization ID",
     options: { organization: true },
     plan:

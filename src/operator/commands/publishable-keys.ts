@@ -84,7 +84,7 @@ export const publishableKeyCommands: Command[] = [
       async ({ context }) => {
         const act = { act: "revoke publishable key", subject: argument }
         const key = presentKey(await inAct(context, act, revokePublishableKey))
-        return { document: key, text: `key ${key.id} is revoked since ${key.revoked_at}` }
+        return { document: key, text: `key ${key.id} was revoked at ${key.revoked_at}` }
       },
   },
 ]

@@ -6,7 +6,7 @@ import { fields } from "./text.ts"
 
 export const quotas: Command = {
   name: "quotas set",
-  does: "sets an organization's limits",
+  does: "sets an organization's quotas",
   takes: "--organization ID [--units N] [--collections N] [--chips N] [--taps-per-month N]  (N or unlimited)",
   options: { organization: true, units: false, collections: false, chips: false, "taps-per-month": false },
   plan(values) {
