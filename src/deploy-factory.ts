@@ -108,7 +108,7 @@ async function deployOne(client: Client, wanted: Wanted): Promise<void> {
   }
   if (await isUsedForOther())
     throw new StartError(
-      `${sender} has sent transactions on this chain, of which number ${nonce + 1} deployed no ${what}; take a key that has sent none`,
+      `${sender} has sent transactions on this chain, and number ${nonce + 1} did not deploy the ${what}; use a key that has not sent any`,
     )
   if ((await reach(unlessUnknown(pending(), count))) <= nonce) await sendDeployment(client, wanted)
   complain(`Waiting until the ${what} at ${address} is in a block …`)
@@ -140,7 +140,7 @@ async function sendDeployment(client: Client, { data, nonce }: Wanted): Promise<
   const cost = gas * fees.maxFeePerGas
   if (balance < cost)
     throw new StartError(
-      `${sender} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for the gas; send it some`,
+      `${sender} has ${formatEther(balance)} ether and needs ${formatEther(cost)} for gas; fund it`,
     )
   const hash = await reach(client.sendTransaction({ chain: null, data, gas, nonce, ...fees }))
   complain(`Sent ${hash}.`)

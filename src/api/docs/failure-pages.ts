@@ -39,7 +39,7 @@ export function alsoFailureMarkdown(document: Document, code: string): string {
   return `
 ## As a failure
 
-The same code can be the \`failure.code\` of something that was accepted and failed later, on chain.
+The same code can be the \`failure.code\` of something that was accepted but failed later, on chain.
 ${happened}
 
 ${answerOf(document, code)}

@@ -22,7 +22,7 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   const actor = await findActor(turn.tx, id)
   if (actor) {
     const { accepted, state } = await sendEvent(turn, id, { type: "RETRY" })
-    if (accepted) return { id, done: `${actor.machine} ${id} is tried again: ${state}` }
+    if (accepted) return { id, done: `${actor.machine} ${id} is being retried: ${state}` }
   }
   const due = await makeDue(turn, id)
   if (due > 0) return { id, done: `${due} open ${due === 1 ? "effect is" : "effects are"} due now` }
@@ -35,7 +35,7 @@ export async function retryById(turn: Turn, text: string): Promise<Retried> {
   if (!actor) throw unknownId(text)
   throw new OperatorRefusal(
     "not_found.resource",
-    `${actor.machine} ${id} is ${actor.state}, where there is nothing to retry: see explain ${id}.`,
+    `${actor.machine} ${id} is ${actor.state}, so there is nothing to retry: see explain ${id}.`,
   )
 }
 
