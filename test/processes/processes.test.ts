@@ -39,7 +39,7 @@ describe.each(entries)("%s", (_name, entry) => {
   test.each(notOurs)("ends with one line when OPERATOR_HOST is %s", async (host) => {
     const OPERATOR_TOKEN = "a-token-of-tests-that-is-long-enough"
     const { line, exitCode } = await failedStart(entry, { OPERATOR_HOST: host, OPERATOR_TOKEN })
-    expect(line).toMatch(`OPERATOR_HOST takes an address of this machine or a name of it, not "${host}"`)
+    expect(line).toMatch(`OPERATOR_HOST takes an IP address or name of this machine, not "${host}"`)
     expect(exitCode).toBe(1)
   })
 
