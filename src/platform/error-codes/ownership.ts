@@ -44,7 +44,7 @@ export const ownershipErrors = {
     retryable: true,
     title: "The unit's owner cannot be read from the chain.",
     happened:
-      "The chain could not be read, or the token is neither in the service's custody nor owned by anybody it knows, or it has another chip on chain, which a claim would lock for good. Nothing was recorded.",
+      "The chain could not be read; or the token is not in the service's custody, and its owner is not known; or the unit has another chip on chain, which a claim would lock for good. Nothing was recorded.",
     fix: "Wait for the number of seconds in `Retry-After` and send the request again. If there is no `Retry-After`, tell the operator of the service, who can find the cause with `operator chain compare`.",
     operation: "createClaim",
     related: ["transfer.owner_unknown", "claim.already_claimed"],
@@ -80,7 +80,7 @@ export const ownershipErrors = {
   "transfer.owner_unknown": {
     status: 409,
     retryable: true,
-    title: "The unit's owner is not known from the chain.",
+    title: "The unit has no owner on chain, or its owner cannot be read.",
     happened:
       "The unit has no owner who could transfer it, because it has not been claimed or its claim is still in progress; or the chain could not be read.",
     fix: "If the response has `Retry-After`, wait for that number of seconds and send the request again. Otherwise claim the unit first.",

@@ -103,7 +103,7 @@ export const requestErrors = {
     retryable: false,
     title: "The organization has used up its quota.",
     happened:
-      "The organization has as many units, collections, chips, webhook endpoints or taps in this month as it may have. Retrying does not help.",
+      "The organization has reached its limit of units, collections, chips, webhook endpoints or taps per month. Retrying does not help.",
     fix: "Ask the operator of the service for a larger quota. The limit of 20 webhook endpoints is fixed: delete one.",
     operation: "getSettings",
     related: ["rate_limit.exceeded"],
