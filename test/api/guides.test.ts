@@ -173,7 +173,7 @@ declare const ${[...names].map((name) => `${name}: string`).join(", ")}
 ${operationsOf(document)
   .map(
     (asked) =>
-      `export async function ${asked.operation.operationId}() {\n${typeScriptOf(asked)}\nreturn answer\n}`,
+      `export async function ${asked.operation.operationId}() {\n${typeScriptOf(asked)}\nreturn result\n}`,
   )
   .join("\n")}
 `

@@ -225,7 +225,7 @@ describe("usage", () => {
 
   test("of a command says what else there is to know of it", async () => {
     const { stdout } = await runPlain({}, "chips", "import", "--help")
-    expect(stdout).toContain("run the same command again: it goes on where it stopped")
+    expect(stdout).toContain("run the same command again: it continues where it stopped")
     expect((await runPlain({}, "--help")).stdout).not.toContain("run the same command again")
   })
 

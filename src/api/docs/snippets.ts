@@ -49,7 +49,7 @@ export function typeScriptOf({ path, method, operation }: Asked): string {
   ]
   const client = schemeOf(operation) === "sessionToken" ? "visitor" : "api"
   const options = init.length > 0 ? `, {\n${init.join("\n")}\n}` : ""
-  return `const answer = await dataOf(${client}.${method}("${path}"${options}))`
+  return `const result = await dataOf(${client}.${method}("${path}"${options}))`
 }
 
 export function firstExample(content: Content | undefined): unknown {
