@@ -4,6 +4,7 @@ import type { Caller } from "../platform/caller.ts"
 import type { Context } from "../platform/context.ts"
 import { fieldError } from "../platform/errors.ts"
 import { nullable } from "../platform/fields.ts"
+import { parseChipId, parseId } from "../platform/ids.ts"
 import { canonicalJson } from "./canonical-json.ts"
 import { cursorFor, positionOf } from "./cursor.ts"
 import { type Ensure, type Route, readRoute } from "./route.ts"
@@ -50,7 +51,11 @@ export function listRoute<
       const { limit: limitText, cursor, ...given } = input.query as Record<string, string>
       const { organization_id } = caller
       const place = { ...given, ...(input.params as Record<string, string>) }
-      const scope = { operation: declared.operation, organization_id, filters: canonicalJson(place) }
+      const scope = {
+        operation: declared.operation,
+        organization_id,
+        filters: canonicalJson(asStored(place)),
+      }
       const secret = context.config.service_secret
       const limit = limitText ? Number(limitText) : defaultLimit
       const after = cursor === undefined ? null : positionOf(secret, scope, cursor)
@@ -64,6 +69,12 @@ export function listRoute<
       return { body: { [plural]: rows.map(present), pagination } as never }
     },
   })
+}
+
+/** Ids in their canonical case: either case names the same. */
+function asStored(place: Record<string, string>): Record<string, string> {
+  const canonical = (text: string) => parseId(text) ?? parseChipId(text) ?? text
+  return Object.fromEntries(Object.entries(place).map(([name, text]) => [name, canonical(text)]))
 }
 
 /** Returns the schema of a boolean filter, which is not applied if absent. */

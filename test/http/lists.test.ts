@@ -13,7 +13,7 @@ import {
   startService,
 } from "../harness/api.ts"
 import { neverRotated } from "../harness/secret.ts"
-import { activeCollection, newUnit } from "../harness/services.ts"
+import { activeCollection, newUnit, pairedTestChip, recordedTap } from "../harness/services.ts"
 
 let service: HttpService
 let customer: Customer
@@ -210,6 +210,22 @@ describe("a cursor", () => {
       has_more: false,
       next_cursor: null,
     })
+  })
+
+  test("goes on where an id is written in the other case", async () => {
+    const owner = await createCustomer(service)
+    const collection = await activeCollection(service.behind, owner.caller)
+    for (let made = 0; made < 2; made++) await newUnit(service.behind, owner.caller, collection)
+    const chip = await pairedTestChip(service.behind, owner.caller)
+    for (let tapped = 0; tapped < 2; tapped++) await recordedTap(service.behind, owner.caller, chip)
+    for (const [path, id] of [
+      ["units?collection_id=", collection.id],
+      ["taps?is_test=true&chip_id=", chip.chip_id],
+    ] as const) {
+      const { next_cursor } = unitsOf(await list(`${path}${id}&limit=1`, owner.key)).pagination
+      for (const written of [id.toLowerCase(), id.toUpperCase()])
+        expect((await list(`${path}${written}&cursor=${next_cursor}`, owner.key)).status).toBe(200)
+    }
   })
 
   describe("is refused", () => {
