@@ -436,8 +436,16 @@ describe("API keys", () => {
   test("take an end", async () => {
     const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")
     expect(document.expires_at).toBe("2999-01-31T00:00:00.000Z")
-    expect((await operator("keys", "issue", ...of(), "--expires", "2999-02-31")).code).toBe(2)
+    for (const end of ["2999-02-31", "2999-02-31T00:00:00.000Z", "2999-01-31T00:00:00.0000Z"])
+      expect((await operator("keys", "issue", ...of(), "--expires", end)).code).toBe(2)
     expect((await operator("keys", "issue", ...of(), "--expires", "2020-01-31")).code).toBe(1)
+  })
+
+  test("take an end in the form in which answers show it", async () => {
+    for (const end of ["2999-01-31T12:00:00.000Z", "2999-01-31T12:00:00.5Z", "2999-01-31T12:00:00Z"]) {
+      const { document } = await operator("keys", "issue", ...of(), "--expires", end)
+      expect(document.expires_at).toBe(new Date(end).toISOString())
+    }
   })
 
   test("are shown once and stored as their hash", async () => {

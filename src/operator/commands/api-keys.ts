@@ -68,7 +68,7 @@ export const apiKeyCommands: Command[] = [
 function timeIn(values: Values, name: string): Date | null {
   const text = values.option(name)
   if (text === null) return null
-  const form = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?$/
+  const form = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?Z)?$/
   const time = new Date(text)
   if (form.test(text) && !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text.slice(0, 10)))
     return time
