@@ -65,7 +65,7 @@ export function loadConfig(environment: Environment): Config {
     data_dir,
     database_url: databaseUrl(environment, data_dir),
     redis_url: redisUrl(environment),
-    traces_url: webAddress(environment, "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    traces_url: tracesUrl(environment),
     chains: environment.CHAINS ? readChains(environment.CHAINS) : [],
     signer_keys: signerKeys(environment.SIGNER_KEYS ?? ""),
     authorizer_key: authorizerKey(environment.AUTHORIZER_KEY ?? ""),
@@ -143,6 +143,21 @@ function webAddress(environment: Environment, name: string): string | null {
     throw new ConfigError(`${name} takes an http or https URL without user name, query or fragment`)
   return text.replace(/\/+$/, "")
 }
+
+/** The collector's client reads the headers itself, and leaves out without a word what it cannot read. */
+function tracesUrl(environment: Environment): string | null {
+  const headers = (environment.OTEL_EXPORTER_OTLP_HEADERS ?? "")
+    .split(",")
+    .filter((each) => each.trim() !== "")
+  if (headers.every((each) => namedHeader.test(each) && isPercentEncoded(each)))
+    return webAddress(environment, "OTEL_EXPORTER_OTLP_ENDPOINT")
+  throw new ConfigError(
+    "OTEL_EXPORTER_OTLP_HEADERS takes name=value,name=value, with % , and ; in a value as %25 %2C and %3B",
+  )
+}
+
+/** A name as RFC 9110 has it, section 5.1, and a value up to the ";" where that client ends it. */
+const namedHeader = /^\s*[\w!#$&'*+.^`|~-]+\s*=\s*[!-:<-~][ -:<-~]*$/
 
 function databaseUrl(environment: Environment, dataDir: string): string {
   const text = environment.DATABASE_URL || `sqlite:${join(dataDir, "service.db")}`

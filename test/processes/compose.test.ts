@@ -105,8 +105,8 @@ describe("settings:", () => {
   const known = [
     ...readText("src/platform/config.ts").matchAll(/"([A-Z][A-Z_]+)"|environment\.([A-Z][A-Z_]+)/g),
   ].map(([, quoted, named]) => quoted ?? named)
-  /** Read by the exporter of traces itself and by the dev service. */
-  const elsewhere = ["OTEL_EXPORTER_OTLP_HEADERS", "DEV_CHAIN_PORT"]
+  /** Read by the dev service. */
+  const elsewhere = ["DEV_CHAIN_PORT"]
 
   test.each(processes)("every one that the composition hands the %s is read", (name) => {
     for (const variable of Object.keys(environmentOf(name))) expect(known).toContain(variable)
