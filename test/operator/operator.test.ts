@@ -405,6 +405,12 @@ describe("publishable keys", () => {
   })
 })
 
+test("a key set is printed for people with its id and version, when it is made and when it is rotated", async () => {
+  const made = await runPlain({}, "key-sets", "create", ...of(), "--name", "plain", "--scheme", "an10922")
+  const id = /^id {7}([0-9a-f-]{36})\nversion {2}1\n$/.exec(made.stdout)?.[1] ?? ""
+  expect((await runPlain({}, "key-sets", "rotate", id)).stdout).toBe(`id       ${id}\nversion  2\n`)
+})
+
 test("who rotated keys of tags, of receipts and of pages is in the list of acts", async () => {
   const made = ["key-sets", "create", ...of(), "--name", "rotated", "--scheme", "an10922"]
   const [set, page] = [await operator(...made), await operator("publishable-keys", "issue", ...of())]

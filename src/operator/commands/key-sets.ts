@@ -13,7 +13,7 @@ import {
 } from "../../resources/key-sets/service.ts"
 import { inAct } from "../verbs/acts.ts"
 import { type Command, UsageError, type Values } from "./command.ts"
-import { table } from "./text.ts"
+import { fields, table } from "./text.ts"
 
 export const keySetCommands: Command[] = [
   {
@@ -38,7 +38,8 @@ ever sees.`,
         const view = await inTurn(context, null, (turn) =>
           createKeySet(turn, context.config.service_secret, input),
         )
-        return { document: presentKeySet(view), text: `key set ${view.id}, version ${lastVersion(view)}` }
+        const document = presentKeySet(view)
+        return { document, text: fields({ id: document.id, version: document.version }) }
       }
     },
   },
@@ -82,7 +83,8 @@ use keep working. chips encode --uids gives known tags the new keys.`,
         const view = await inAct(context, { act: "rotate key set", subject: values.argument }, (turn) =>
           rotateKeySet(turn, context.config.service_secret, input),
         )
-        return { document: presentKeySet(view), text: `key set ${view.id}, version ${lastVersion(view)}` }
+        const document = presentKeySet(view)
+        return { document, text: fields({ id: document.id, version: document.version }) }
       }
     },
   },
