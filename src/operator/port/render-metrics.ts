@@ -118,43 +118,27 @@ function inTime<T>(answer: Promise<T>): Promise<T> {
 type Asked = { chains: World["chains"]; now: Date }
 
 async function readRows(queries: Queries, { chains, now }: Asked, gauges: Gauges): Promise<void> {
-  const secondsSince = (at: Date) => Math.max(0, (now.getTime() - at.getTime()) / 1000)
+  await readWork(queries, now, gauges)
+  await readLanes(queries, { chains, now }, gauges)
+  for (const { chain_id, block_number } of await queries.select().from(chainCursors))
+    gauges.chain_watched.set({ chain: String(chain_id) }, block_number)
+  await readWebhooks(queries, now, gauges)
+}
+
+async function readWork(queries: Queries, now: Date, gauges: Gauges): Promise<void> {
   const [overdue] = await queries
     .select({ due_at: actorTimers.due_at })
     .from(actorTimers)
     .where(lt(actorTimers.due_at, now))
     .orderBy(asc(actorTimers.due_at))
     .limit(1)
-  const inFlight = await queries
-    .select({ lane: transactions.lane_id, open: count() })
-    .from(transactions)
-    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
-    .groupBy(transactions.lane_id)
+  gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at, now) : 0)
   for (const src of [...kindsOfWork, "watchAuthorization"]) {
     const [of] = await openOf(queries, { src })
     if (!of?.oldest) continue
     gauges.effects_open.set({ src }, Number(of.open))
-    gauges.effects_oldest.set({ src }, secondsSince(of.oldest))
+    gauges.effects_oldest.set({ src }, secondsSince(of.oldest, now))
   }
-  gauges.apply_lag.set(overdue ? secondsSince(overdue.due_at) : 0)
-  for (const lane of await queries.select().from(lanes)) {
-    // Nobody works on a chain that is not in CHAINS.
-    const chain = chains.get(lane.chain_id)
-    if (!chain) continue
-    for (const status of ["open", "paused", "halted"])
-      gauges.lane_status.set({ lane: lane.id, status }, Number(lane.status === status))
-    // Nor is a lane held for long whose key is not in SIGNER_KEYS.
-    if (hasKeyOf(chain, lane.id))
-      gauges.lane_held.set({ lane: lane.id }, Number(lane.leased_until !== null && lane.leased_until > now))
-    gauges.lane_in_flight.set(
-      { lane: lane.id },
-      Number(inFlight.find((each) => each.lane === lane.id)?.open ?? 0),
-    )
-    if (lane.next_nonce !== null) gauges.lane_next_nonce.set({ lane: lane.id }, lane.next_nonce)
-  }
-  for (const { chain_id, block_number } of await queries.select().from(chainCursors))
-    gauges.chain_watched.set({ chain: String(chain_id) }, block_number)
-  await readWebhooks(queries, secondsSince, gauges)
 }
 
 /** Each kind by itself, because only then SQLite looks at nothing but the index, in whose words it is asked. */
@@ -164,6 +148,30 @@ const openOf = query((db, { src }: Given<{ src: string }>) =>
     .from(effects)
     .where(and(eq(effects.status, "open"), eq(effects.src, src), gt(effects.src, ""))),
 )
+
+/** Nobody works on a chain that is not in CHAINS, nor holds for long a lane whose key is not in SIGNER_KEYS. */
+async function readLanes(queries: Queries, { chains, now }: Asked, gauges: Gauges): Promise<void> {
+  const rows = await queries
+    .select({ lane: transactions.lane_id, open: count() })
+    .from(transactions)
+    .where(inArray(transactions.status, ["allocated", "signed", "sent", "mined"]))
+    .groupBy(transactions.lane_id)
+  const inFlight = new Map(rows.map((row) => [row.lane, Number(row.open)]))
+  for (const { id: lane, chain_id, status, leased_until, next_nonce } of await queries.select().from(lanes)) {
+    const chain = chains.get(chain_id)
+    if (!chain) continue
+    for (const each of ["open", "paused", "halted"])
+      gauges.lane_status.set({ lane, status: each }, Number(status === each))
+    if (hasKeyOf(chain, lane))
+      gauges.lane_held.set({ lane }, Number(leased_until !== null && leased_until > now))
+    gauges.lane_in_flight.set({ lane }, inFlight.get(lane) ?? 0)
+    if (next_nonce !== null) gauges.lane_next_nonce.set({ lane }, next_nonce)
+  }
+}
+
+function secondsSince(at: Date, now: Date): number {
+  return Math.max(0, (now.getTime() - at.getTime()) / 1000)
+}
 
 /** Absent, too, while the database does not answer. */
 async function readClock({ db, clock }: Context, gauges: Gauges): Promise<void> {
@@ -181,11 +189,7 @@ async function clockOffset(queries: Queries, clock: Context["clock"]): Promise<n
   return (Math.min(Math.max(theirs, asked), answered) - theirs) / 1000
 }
 
-async function readWebhooks(
-  queries: Queries,
-  secondsSince: (at: Date) => number,
-  gauges: Gauges,
-): Promise<void> {
+async function readWebhooks(queries: Queries, now: Date, gauges: Gauges): Promise<void> {
   const endpoints = await queries
     .select({ status: webhookEndpoints.status, there: count() })
     .from(webhookEndpoints)
@@ -207,7 +211,7 @@ async function readWebhooks(
     .innerJoin(webhookEndpoints, eq(webhookEndpoints.id, webhookQueue.endpoint_id))
     .where(eq(webhookEndpoints.status, "enabled"))
   gauges.webhook_waiting.set(Number(waiting?.waiting ?? 0))
-  if (waiting?.oldest) gauges.webhook_oldest.set(secondsSince(waiting.oldest))
+  if (waiting?.oldest) gauges.webhook_oldest.set(secondsSince(waiting.oldest, now))
   const [unnumbered] = await queries.select({ there: count() }).from(events).where(isNull(events.position))
   gauges.events_unnumbered.set(Number(unnumbered?.there ?? 0))
 }
