@@ -11,9 +11,8 @@ import { type Fixture, fillDatabase } from "./load/fixture.ts"
 import { numberGiven, report } from "./report.ts"
 
 /**
- * An order of tags from the manifest to the taps, with the peak memory of each command: one service encodes them, another
- * one imports, lists and exports them, and each tag is played in software against its API. A tag is read twice and then
- * shows its second address once more, so two of its three taps are recorded and one is refused. `--chips` says how many.
+ * An order of tags from its manifest to the taps, with the peak memory of each command. Each tag is read twice and shows
+ * its second address once more: two of three taps are recorded, and one is refused. `--chips` says how many tags.
  */
 const chips = numberGiven("chips", 50_000)
 const connections = 64

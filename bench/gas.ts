@@ -53,10 +53,8 @@ const [name, symbol] = ["Autumn Jackets 2026", "AJ26"]
 const libraries = ["OpenZeppelin", "Solady", "Erc721a"]
 
 /**
- * Does one job with our contracts and with the same job written on three libraries, on a chain of its own:
- * 100 units issued to a new collection, then single ones, claims from the middle of the batch, an authorized
- * transfer of a holder's only token, a chip replacement. All compiled alike; the libraries' collections are called
- * directly, ours through its clone.
+ * Does the same work with our contracts and with those written on three libraries, on a chain of its own. All are
+ * compiled alike; the libraries' collections are called directly, ours through its clone.
  */
 async function measureGas(): Promise<GasReport> {
   const chain = await startChain(["--steps-tracing"])

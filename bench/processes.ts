@@ -9,10 +9,8 @@ import { secondsBelow } from "./load/processor-time.ts"
 import { report } from "./report.ts"
 
 /**
- * Whether two API processes on one Postgres get in each other's way: the same taps a second, well below what one can
- * do, once to one of them and once to both, in turns. What a tap costs and how long it takes is then the same, or they
- * do. How many a second that makes is a question of processors: each process is given the same one here, so that the
- * database and who asks have the rest.
+ * Whether two API processes on one Postgres slow each other down: the same rate of taps, to one of them and to both, in
+ * turns. Both get the same processor, so that the database and the client have the rest.
  */
 const tapsASecond = 500
 const sliceSeconds = 5

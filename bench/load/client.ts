@@ -44,17 +44,13 @@ export async function load(options: {
   const milliseconds: number[] = []
   const statuses: Record<string, number> = {}
   const idle: Connection[] = []
-  const all: Connection[] = []
   let isOver = false
   let failure: Error | null = null
   /** When the requests that wait for a connection were due. */
   const overdue: number[] = []
 
   function send(connection: Connection, due: number): void {
-    connection.due = due
-    connection.head = ""
-    connection.bodyBytesLeft = -1
-    connection.isBusy = true
+    Object.assign(connection, { due, head: "", bodyBytesLeft: -1, isBusy: true })
     connection.socket?.write(nextRequest() as string)
   }
 
@@ -68,45 +64,12 @@ export async function load(options: {
     else send(connection, due)
   }
 
-  function receive(connection: Connection, bytes: Buffer): void {
-    if (connection.bodyBytesLeft < 0) {
-      connection.head += bytes.toString("latin1")
-      const end = connection.head.indexOf("\r\n\r\n")
-      if (end < 0) return
-      connection.status = connection.head.slice(9, 12)
-      const length = /\r\ncontent-length: *(\d+)/i.exec(connection.head)?.[1] ?? "0"
-      connection.bodyBytesLeft = Number(length) - (connection.head.length - end - 4)
-    } else connection.bodyBytesLeft -= bytes.length
-    if (connection.bodyBytesLeft === 0) answered(connection)
+  const failed = (error: Error) => {
+    if (!isOver) failure ??= error
   }
-
-  await Promise.all(
-    Array.from({ length: connections }, async () => {
-      const connection: Connection = {
-        socket: null,
-        due: 0,
-        head: "",
-        bodyBytesLeft: -1,
-        status: "",
-        isBusy: false,
-      }
-      connection.socket = await Bun.connect({
-        hostname: "127.0.0.1",
-        port,
-        socket: {
-          data: (_socket, bytes) => receive(connection, bytes as Buffer),
-          error: (_socket, error) => {
-            failure = error
-          },
-          close() {
-            if (!isOver) failure ??= new Error("the server closed a connection")
-          },
-        },
-      })
-      all.push(connection)
-    }),
+  const all = await Promise.all(
+    Array.from({ length: connections }, () => openConnection(port, answered, failed)),
   )
-
   const begin = performance.now()
   if (rate === undefined) for (const connection of all) send(connection, begin)
   else idle.push(...all)
@@ -128,6 +91,48 @@ export async function load(options: {
   for (const { socket } of all) socket?.end()
   if (failure) throw failure
   return { answers, statuses, seconds: took, milliseconds }
+}
+
+async function openConnection(
+  port: number,
+  answered: (connection: Connection) => void,
+  failed: (error: Error) => void,
+): Promise<Connection> {
+  const connection: Connection = {
+    socket: null,
+    due: 0,
+    head: "",
+    bodyBytesLeft: -1,
+    status: "",
+    isBusy: false,
+  }
+  connection.socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_socket, bytes) {
+        receive(connection, bytes as Buffer)
+        if (connection.bodyBytesLeft === 0) answered(connection)
+      },
+      error: (_socket, error) => failed(error),
+      close: () => failed(new Error("the server closed a connection")),
+    },
+  })
+  return connection
+}
+
+/** Reads on in an answer, whose body has no bytes left once it is whole. */
+function receive(connection: Connection, bytes: Buffer): void {
+  if (connection.bodyBytesLeft >= 0) {
+    connection.bodyBytesLeft -= bytes.length
+    return
+  }
+  connection.head += bytes.toString("latin1")
+  const end = connection.head.indexOf("\r\n\r\n")
+  if (end < 0) return
+  connection.status = connection.head.slice(9, 12)
+  const length = /\r\ncontent-length: *(\d+)/i.exec(connection.head)?.[1] ?? "0"
+  connection.bodyBytesLeft = Number(length) - (connection.head.length - end - 4)
 }
 
 /** The value below which a share of the values lies. */
