@@ -453,7 +453,7 @@ export const mutations: Mutation[] = [
     replace: [["silenceMilliseconds = 2_000", "silenceMilliseconds = 2_000_000"]],
     noticed_by: {
       file: "test/http/rate-limits.test.ts",
-      test: "wait no longer for a Redis that is gone without a word, say so, and find the one in its place",
+      test: "give up on a silent Redis connection, log it, and reconnect",
     },
   },
   {
@@ -1300,7 +1300,7 @@ export const mutations: Mutation[] = [
     replace: [['"chain:",', '"nothing:",']],
     noticed_by: {
       file: "test/http/open-work.test.ts",
-      test: "as many authorizations as may wait for wallets are given out",
+      test: "open client-broadcast authorizations count toward a limit of their own and leave room for other chain work",
     },
   },
   {

@@ -6,7 +6,7 @@ test.each([
   "TEXT/HTML",
   "text/html; charset=utf-8; q=0.5, application/json;q=0.4",
   "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
-])("whoever accepts “%s” gets a page", (accept) => {
+])("Accept: “%s” gets an HTML page", (accept) => {
   expect(wantsHtml(accept)).toBe(true)
 })
 
@@ -20,6 +20,6 @@ test.each([
   "text/html;q=nothing",
   "application/json, text/plain, */*",
   "text/htmlish",
-])("whoever accepts “%s” gets JSON", (accept) => {
+])("Accept: “%s” gets JSON", (accept) => {
   expect(wantsHtml(accept)).toBe(false)
 })

@@ -20,7 +20,7 @@ import { activeCollection, newUnit } from "../harness/services.ts"
 
 let service: HttpService
 let customer: Customer
-/** What the operation of the tests' own does; it is to answer a name. */
+/** What the probe operation does inside its transaction. It must return a name. */
 let write: () => Promise<unknown> = async () => "a name"
 
 const probe = writeRoute({
@@ -39,7 +39,7 @@ const probe = writeRoute({
   },
 })
 
-/** What comes after the first text of the tests' own stream. */
+/** What the probe stream yields after its first text. */
 const rest = Promise.withResolvers<never>()
 
 const stream = streamRoute({
@@ -68,8 +68,8 @@ afterAll(() => service.close())
 
 const askProbe = () => ask(service, "POST /v1/probe", { as: customer.key })
 
-describe("an accident", () => {
-  test("is answered with internal.error and not a word of what happened", async () => {
+describe("an unexpected error", () => {
+  test("returns internal.error and discloses nothing about the cause", async () => {
     write = async () => {
       throw new Error("select secret from drawers")
     }
@@ -79,7 +79,7 @@ describe("an accident", () => {
     expect(text).not.toContain(".ts")
   })
 
-  test("is logged with the request it happened to", async () => {
+  test("is logged with the ID of the request that caused it", async () => {
     write = async () => {
       throw new Error("the wheel came off")
     }
@@ -88,7 +88,7 @@ describe("an accident", () => {
     expect(line).toContain(String(headers.get("x-request-id")))
   })
 
-  test("in the middle of a stream cuts it off, and is logged with the request it happened to", async () => {
+  test("in the middle of a stream closes the stream and is logged with the ID of its request", async () => {
     const response = await fetch(`${service.base_url}/v1/stream`, {
       headers: { authorization: `Bearer ${customer.key}` },
     })
@@ -100,7 +100,7 @@ describe("an accident", () => {
     expect(line).toContain(String(response.headers.get("x-request-id")))
   })
 
-  test("of an answer that breaks its own schema undoes what was written", async () => {
+  test("for a response that breaks its own schema rolls back what was written", async () => {
     write = async () => 3
     expect((await askProbe()).code).toBe("internal.error")
     const [row] = await service.context.db.read
@@ -110,7 +110,7 @@ describe("an accident", () => {
     expect(row?.name).toBe("Maker")
   })
 
-  test("of a database that is away is 503, and worth another try", async () => {
+  test("from an unreachable database returns 503 with Retry-After", async () => {
     write = async () => {
       throw new DatabaseUnavailable("nobody answers at 10.0.0.1")
     }
@@ -120,7 +120,7 @@ describe("an accident", () => {
     expect(text).not.toContain("10.0.0.1")
   })
 
-  test("of a key that a chain does not take is 503, too, and told in the log alone", async () => {
+  test("for a signing key that the chain does not accept also returns 503, and only the log says why", async () => {
     write = async () => {
       throw new Unavailable("AUTHORIZER_KEY is that of somebody else")
     }
@@ -132,28 +132,28 @@ describe("an accident", () => {
   })
 })
 
-describe("a refusal", () => {
-  test("has details when its code is validation.failed, and else none", async () => {
+describe("an error response", () => {
+  test("has details only if its code is validation.failed", async () => {
     const refused = await ask(service, "GET /v1/units?limit=0", { as: customer.key })
     const missing = await ask(service, "GET /v1/units/nobody", { as: customer.key })
     expect(refused.body).toMatchObject({ error: { details: { formErrors: [] } } })
     expect(missing.body.error).not.toHaveProperty("details")
   })
 
-  test("leads to the page of its code", async () => {
+  test("links to the documentation page of its code", async () => {
     const { body } = await ask(service, "GET /v1/units/nobody", { as: customer.key })
     const doc_url = `${service.context.config.docs_url}/errors/unit.not_found`
     expect(body).toMatchObject({ error: { doc_url } })
   })
 
-  test("is declared with a code of the catalogue for every route", () => {
+  test("uses only codes of the catalogue, on every route", () => {
     const codes = routes.flatMap(({ errors }) => errors)
     expect(codes.filter((code) => !(code in errorCatalogue))).toEqual([])
   })
 })
 
 describe("a request's log line", () => {
-  test("says who asked what, and how it went", async () => {
+  test("says who called which operation and with what outcome", async () => {
     const { headers } = await ask(service, "GET /v1/units/nobody", { as: customer.key })
     const request_id = String(headers.get("x-request-id"))
     const lines = service.logged.filter((line) => line.includes(request_id)).map((line) => JSON.parse(line))
@@ -171,7 +171,7 @@ describe("a request's log line", () => {
     ])
   })
 
-  test("holds nothing that was sent: no credential, body, header or query", async () => {
+  test("contains nothing the client sent: no credential, body, header or query", async () => {
     const publishableKey = await publishableKeyOf(service, customer)
     const { chip_id, token } = await createVisitor(service, customer)
     const { body } = await ask(service, "POST /v1/test-helpers/taps", { as: customer.key, body: { chip_id } })
@@ -190,8 +190,8 @@ describe("a request's log line", () => {
   })
 })
 
-describe("a success", () => {
-  test("of a creation tells the address of what was made", async () => {
+describe("a successful response", () => {
+  test("to a create has the URL of the new resource in Location", async () => {
     const collection = await ask(service, "POST /v1/collections", {
       as: customer.key,
       body: { name: "Found" },
@@ -201,7 +201,7 @@ describe("a success", () => {
     expect(found.text).toBe(collection.text)
   })
 
-  test("of an id in a path is the same in either case of its letters", async () => {
+  test("is the same whether the ID in the path is in upper or lower case", async () => {
     const { chip_id, unit_id } = await createVisitor(service, customer)
     for (const [things, id] of [
       ["chips", chip_id],
@@ -214,7 +214,7 @@ describe("a success", () => {
     }
   })
 
-  test("of a dry run is 200 and not 201, and moves nothing", async () => {
+  test("to a dry run is 200 instead of 201, and nothing changes", async () => {
     const { chip_id } = await createVisitor(service, customer)
     const emitted = await ask(service, "POST /v1/test-helpers/taps", { as: customer.key, body: { chip_id } })
     const tap = (fields: object) =>
@@ -225,7 +225,7 @@ describe("a success", () => {
     expect((await tap({})).status).toBe(201)
   })
 
-  test("of a first look at the publishable keys is one key, however many look at once", async () => {
+  test("to the first list of publishable keys shows the same single key to all concurrent requests", async () => {
     const owner = await createCustomer(service)
     const looks = await Promise.all(
       Array.from({ length: 10 }, () => ask(service, "GET /v1/publishable-keys", { as: owner.key })),
@@ -234,7 +234,7 @@ describe("a success", () => {
     expect(looks[0]?.body).toMatchObject({ publishable_keys: [{ mode: "live" }] })
   })
 
-  test("of the settings shows what was changed", async () => {
+  test("to a settings update contains the new values", async () => {
     const body = { default_redirect_url: "https://shop.example/a b".replace(" ", "%20") }
     expect((await ask(service, "PATCH /v1/settings", { as: customer.key, body })).status).toBe(200)
     const settings = await ask(service, "GET /v1/settings", { as: customer.key })
@@ -249,7 +249,7 @@ describe("a tap with a publishable key", () => {
     return { chip_id, e: body.e }
   }
 
-  test("gives a session of 600 seconds, whatever lifetime was asked for", async () => {
+  test("returns a session of 600 seconds, whatever ttl was requested", async () => {
     const as = await publishableKeyOf(service, customer)
     const { body, status } = await ask(service, "POST /v1/taps", {
       as,
@@ -259,7 +259,7 @@ describe("a tap with a publishable key", () => {
     expect({ status, body }).toMatchObject({ status: 201, body: { session_token: { expires_at } } })
   })
 
-  test("is refused as a dry run, and its value can still be used", async () => {
+  test("is rejected as a dry run, and its value of e stays usable", async () => {
     const as = await publishableKeyOf(service, customer)
     const body = await emit()
     expect((await ask(service, "POST /v1/taps", { as, body: { ...body, dry_run: true } })).code).toBe(
@@ -268,7 +268,7 @@ describe("a tap with a publishable key", () => {
     expect((await ask(service, "POST /v1/taps", { as, body })).status).toBe(201)
   })
 
-  test("of which a hundred come at once is recorded once", async () => {
+  test("sent a hundred times at once is recorded once", async () => {
     const as = customer.key
     const body = await emit()
     const answers = await Promise.all(
@@ -279,8 +279,8 @@ describe("a tap with a publishable key", () => {
   })
 })
 
-describe("a bulk pairing", () => {
-  test("answers the chips in the order of the request, and the next one has to wait", async () => {
+describe("bulk pairing", () => {
+  test("returns the chips in the order of the request, and the next bulk request has to wait", async () => {
     const collection = await activeCollection(service.behind, customer.caller)
     const newUnits = async (count: number) => {
       const ids: string[] = []

@@ -26,7 +26,7 @@ import { alice, bob } from "../harness/ownership.ts"
 import { startBeside } from "../harness/service-beside.ts"
 import { activeCollection, importedChip, newUnit, pairedTestChip, settle } from "../harness/services.ts"
 
-// Every bad input that is known, sent over a real socket: each is told what is wrong, and nothing is recorded.
+// Every known bad input, sent over a real socket: each response says what is wrong, and nothing is recorded.
 
 let service: HttpService
 let maker: Customer
@@ -55,13 +55,13 @@ describe("transport and headers", () => {
   const unparsed: [input: string, statuses: number[], text: () => string][] = [
     ["no Host header", [400], () => crlf("GET /health HTTP/1.1")],
     [
-      "both a length and chunks",
+      "both Content-Length and chunked encoding",
       [400],
       () =>
         `${crlf("POST /v1/units HTTP/1.1", "Host: x", asMaker(), "Content-Length: 5", "Transfer-Encoding: chunked")}0\r\n\r\n`,
     ],
     [
-      "two lengths that differ",
+      "two different Content-Length headers",
       [400],
       () =>
         `${crlf("POST /v1/units HTTP/1.1", "Host: x", asMaker(), "Content-Length: 2", "Content-Length: 3")}{}`,
@@ -72,26 +72,26 @@ describe("transport and headers", () => {
       () => crlf("GET /health HTTP/1.1", "Host: x", `X-Long: ${"a".repeat(20_000)}`),
     ],
     [
-      "an address of more than 16 KiB",
+      "a URL of more than 16 KiB",
       [414, 431],
       () => crlf(`GET /health?${"a".repeat(20_000)} HTTP/1.1`, "Host: x"),
     ],
   ]
   for (const [input, statuses, text] of unparsed)
-    test(`${input}: refused by the HTTP parser`, async () => {
+    test(`${input}: rejected by the HTTP parser`, async () => {
       const answer = await nothingHappens(async () => rawAnswer(await sendRaw(service, text())))
       expect(statuses).toContain(answer.status)
     })
 
   for (const host of ["a/b?c", "u:p@x", "a b", "x"])
-    test(`the host ${host}: a normal answer`, async () => {
+    test(`the host ${host}: a normal response`, async () => {
       const head = ["GET /v1/units?limit=1 HTTP/1.1", `Host: ${host}`, asMaker()]
       const answer = rawAnswer(await sendRaw(service, crlf(...head)))
       expect(answer.status).toBe(200)
       expect(JSON.parse(answer.text).pagination.limit).toBe(1)
     })
 
-  test("an unknown method: hung up on by the HTTP parser, and no crash", async () => {
+  test("an unknown method: the HTTP parser closes the connection, and nothing crashes", async () => {
     const answer = await nothingHappens(() =>
       sendRaw(service, crlf("FOO /v1/units HTTP/1.1", "Host: x", asMaker())),
     )
@@ -99,27 +99,27 @@ describe("transport and headers", () => {
     expect((await ask(service, "GET /health")).status).toBe(200)
   })
 
-  test("another method than the address has: 405 and which it has", async () => {
+  test("a method that the path does not support: 405 with Allow", async () => {
     const answer = await refused("request.method_not_allowed", () =>
       ask(service, "PUT /v1/test-helpers/taps"),
     )
     expect(answer.headers.get("allow")).toBe("POST")
   })
 
-  test("another method than the two operations of an address have: 405 and their one, once", async () => {
+  test("a method that neither of a path's two operations supports: 405, each method listed once in Allow", async () => {
     const answer = await refused("request.method_not_allowed", () =>
       ask(service, "DELETE /v1/events/stream", { as: maker.key }),
     )
     expect(answer.headers.get("allow")).toBe("GET")
   })
 
-  test("HEAD of an operation: 405 without body", async () => {
+  test("HEAD of an operation: 405 without a body", async () => {
     const answer = await ask(service, "HEAD /v1/publishable-keys", { as: other.key })
     expect([answer.status, answer.text]).toEqual([405, ""])
     expect((await count(tables.publishableKeys, other)).rows).toBe(0)
   })
 
-  test("an unknown address without credential: 404", () =>
+  test("an unknown path without a credential: 404", () =>
     refused("not_found.resource", () => ask(service, "GET /v1/nothing")))
 
   for (const path of ["//v1/units", "/V1/units", "/v1/units/", "/v1//units"])
@@ -135,7 +135,7 @@ describe("transport and headers", () => {
     "/v1/chips/bulk",
     "/v1/chips/12345678%EF%AC%80",
   ])
-    test(`${path}: refused on chip_id`, () =>
+    test(`${path}: rejected on chip_id`, () =>
       refused("validation.failed", () => ask(service, `GET ${path}`, { as: maker.key }), ["chip_id"]))
 
   test("a GET with a body: the body is ignored", async () => {
@@ -152,7 +152,7 @@ describe("transport and headers", () => {
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/json"])
   })
 
-  test("Expect: 100-continue: a normal answer", async () => {
+  test("Expect: 100-continue: a normal response", async () => {
     const body = JSON.stringify({ default_redirect_url: null })
     const head = ["PATCH /v1/settings HTTP/1.1", "Host: x", asMaker(), "Content-Type: application/json"]
     const answer = await sendRaw(
@@ -162,7 +162,7 @@ describe("transport and headers", () => {
     expect(answer).toContain("HTTP/1.1 200")
   })
 
-  test("a request id of the caller's own: ours is answered", async () => {
+  test("a request ID from the caller: the response has the service's own", async () => {
     const answer = await ask(service, "GET /health", { headers: { "x-request-id": "req_evil" } })
     expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9a-f-]{36}$/)
     expect(answer.body.request_id).toBe(answer.headers.get("x-request-id"))
@@ -172,7 +172,7 @@ describe("transport and headers", () => {
 describe("credentials", () => {
   const unauthorized: [input: string, question: () => Question][] = [
     ["no credential", () => ({})],
-    ["basic authentication", () => ({ headers: { authorization: "Basic dTpw" } })],
+    ["Basic authentication", () => ({ headers: { authorization: "Basic dTpw" } })],
     ["a tab after the scheme", () => ({ headers: { authorization: `Bearer\t${maker.key}` } })],
     ["two spaces after the scheme", () => ({ headers: { authorization: `Bearer  ${maker.key}` } })],
     [
@@ -181,15 +181,15 @@ describe("credentials", () => {
     ],
     ["an unknown key", () => ({ as: newCredential("api_key").token })],
     ["a mistyped key", () => ({ as: maker.key.slice(0, -1) })],
-    ["a token of a JWT's form", () => ({ as: "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln" })],
+    ["a token in JWT format", () => ({ as: "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln" })],
     ["a session token", () => ({ as: visitor.token })],
     ["a publishable key", () => ({ as: publishable })],
   ]
   for (const [input, question] of unauthorized)
-    test(`${input} on the history of taps: 401`, () =>
+    test(`${input} on the list of taps: 401`, () =>
       refused("auth.unauthorized", () => ask(service, "GET /v1/taps", question())))
 
-  test("a key in the query string: 401, and it is never logged", async () => {
+  test("a key in the query string: 401, and the key is not logged", async () => {
     await refused("auth.unauthorized", () => ask(service, `GET /v1/units?access_token=${maker.key}`))
     expect(service.logged.join("\n")).not.toContain(maker.key)
   })
@@ -215,12 +215,12 @@ describe("credentials", () => {
     await refused("auth.unauthorized", () => ask(service, "GET /v1/units", { as: key }))
   })
 
-  test("an unknown session: 401 with a code of its own", () =>
+  test("an unknown session: 401 with its own error code", () =>
     refused("session_token.invalid_or_expired", () =>
       ask(service, "GET /v1/session-tokens/current", { as: newCredential("session_token").token }),
     ))
 
-  test("an expired session: the same, and its status tells", async () => {
+  test("an expired session: the same error, and its status says expired", async () => {
     const { token } = await createVisitor(service, maker, 60)
     service.advance(60_000)
     const answer = await ask(service, "GET /v1/session-tokens/current", { as: token })
@@ -233,14 +233,14 @@ describe("credentials", () => {
     expect(row?.status).toBe("expired")
   })
 
-  test("a session that was ended: ended twice is 401", async () => {
+  test("a session that was ended: ending it again is 401", async () => {
     const { token } = await createVisitor(service, maker)
     expect((await ask(service, "DELETE /v1/session-tokens/current", { as: token })).status).toBe(204)
     for (const question of ["DELETE /v1/session-tokens/current", "GET /v1/session-tokens/current"] as const)
       await refused("session_token.invalid_or_expired", () => ask(service, question, { as: token }))
   })
 
-  test("an API key where only a session will do: 401 before anything else is looked at", async () => {
+  test("an API key where a session is required: 401 before anything else is checked", async () => {
     await refused("auth.unauthorized", () =>
       ask(service, "GET /v1/session-tokens/current?no=1", { as: maker.key }),
     )
@@ -258,7 +258,7 @@ describe("credentials", () => {
     ))
 
   for (const ttl of [60, 3_600, 0, -1, 86_400, 1e300])
-    test(`a publishable key with ttl ${ttl}: the session lives 600 seconds all the same`, async () => {
+    test(`a publishable key with ttl ${ttl}: the session still lasts 600 seconds`, async () => {
       const answer = await tap({ as: publishable, headers: { origin } }, { ttl })
       expect(answer.status).toBe(201)
       const { expires_at } = answer.body.session_token as { expires_at: string }
@@ -266,7 +266,7 @@ describe("credentials", () => {
     })
 
   for (const foreign of ["https://evil-brand.test", "https://brand.test", "http://shop.brand.test", "null"])
-    test(`a publishable key from a page of ${foreign}: 403 that the page cannot read`, async () => {
+    test(`a publishable key from a page of ${foreign}: 403, which the page cannot read`, async () => {
       const body = { chip_id: visitor.chip_id, e: await emit() }
       const answer = await refused("auth.forbidden", () =>
         ask(service, "POST /v1/taps", { as: publishable, body, headers: { origin: foreign } }),
@@ -278,14 +278,14 @@ describe("credentials", () => {
     expect((await tap({ as: publishable })).status).toBe(201)
   })
 
-  test("the session of one chip on the unit of another: 403", async () => {
+  test("a session of one chip, used on the unit of another: 403", async () => {
     const { unit_id } = await createVisitor(service, maker)
     await refused("session_token.wrong_chip", () =>
       ask(service, `POST /v1/units/${unit_id}/claims`, { as: visitor.token, body: { recipient: alice } }),
     )
   })
 
-  test("the eleventh failed credential of a minute from one address: 429, and good ones go on", async () => {
+  test("the eleventh failed credential within a minute from one IP address: 429, while valid credentials still work", async () => {
     const { rate_limits } = loadConfig({ SERVICE_SECRET: service.behind.secret.current })
     const limited = startBeside(service, { rate_limits })
     try {
@@ -310,21 +310,21 @@ describe("bodies", () => {
   const refusals: [input: string, code: ErrorCode, question: () => Question, fields: string[]][] = [
     ["an empty body", "validation.failed", () => ({ headers: json }), missing],
     ["only white space", "validation.failed", () => ({ body: " \n" }), missing],
-    ["neither a type nor a body", "validation.failed", () => ({}), missing],
+    ["neither Content-Type nor body", "validation.failed", () => ({}), missing],
     ["broken JSON", "validation.failed", () => ({ body: "{bad" }), []],
-    ["a list", "validation.failed", () => ({ body: "[]" }), []],
+    ["an array", "validation.failed", () => ({ body: "[]" }), []],
     ["null", "validation.failed", () => ({ body: "null" }), []],
-    ["a text", "validation.failed", () => ({ body: '"x"' }), []],
+    ["a string", "validation.failed", () => ({ body: '"x"' }), []],
     ["a number", "validation.failed", () => ({ body: "3" }), []],
     ["an unknown key", "validation.failed", () => unit({ colour: "red" }), ["colour"]],
-    ["a key twice", "validation.failed", () => ({ body: '{"name":"a","name":"b"}' }), []],
+    ["a duplicate key", "validation.failed", () => ({ body: '{"name":"a","name":"b"}' }), []],
     [
-      "a key twice, written differently",
+      "a duplicate key, once with an escape",
       "validation.failed",
       () => ({ body: '{"name":"a","n\\u0061me":"b"}' }),
       [],
     ],
-    ["a key that reaches for the prototype", "validation.failed", () => ({ body: '{"__proto__":{}}' }), []],
+    ["a key that could change the prototype", "validation.failed", () => ({ body: '{"__proto__":{}}' }), []],
     [
       "33 levels",
       "validation.failed",
@@ -349,12 +349,17 @@ describe("bodies", () => {
       ["attributes"],
     ],
     [
-      "metadata of which a value is no word of it, by whatever name",
+      "metadata with a value of an unsupported type, whatever its key",
       "validation.failed",
       () => unit({ metadata: { "a\u2028b": { x: 1 } } }),
       ["metadata"],
     ],
-    ["attributes of 9 levels", "validation.failed", () => unit({ attributes: nested(9) }), ["attributes"]],
+    [
+      "attributes nested 9 levels deep",
+      "validation.failed",
+      () => unit({ attributes: nested(9) }),
+      ["attributes"],
+    ],
     [
       "a form",
       "request.unsupported_media_type",
@@ -381,7 +386,7 @@ describe("bodies", () => {
       if (code === "validation.failed" && fields.length === 0) expect(answer.formErrors).not.toBeEmpty()
     })
 
-  test("70 KB in chunks without a length: 413", () =>
+  test("70 KB in chunks without Content-Length: 413", () =>
     refused("request.too_large", async () => {
       const chunk = `1000\r\n${"n".repeat(4_096)}\r\n`
       const head = `POST /v1/units HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${maker.key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
@@ -395,7 +400,7 @@ describe("bodies", () => {
   })
 
   for (const chain_id of ['"60"', "60.5", "1e400", "true", "0", "-1"])
-    test(`${chain_id} for a whole number: 400 on the field`, () =>
+    test(`${chain_id} where an integer is expected: 400 on the field`, () =>
       refused(
         "validation.failed",
         () =>
@@ -419,7 +424,7 @@ describe("bodies", () => {
   }
 })
 
-describe("queries and paging", () => {
+describe("queries and pagination", () => {
   const refusals: [query: string, field: string, list?: string][] = [
     ...["0", "101", "-1", "1e1", "0x10", "+10", "10.0", "", "%2010"].map(
       (text) => [`limit=${text}`, "limit"] as [string, string],
@@ -450,10 +455,10 @@ describe("queries and paging", () => {
         field,
       ]))
 
-  test("a parameter where none is known: 400", () =>
+  test("a query parameter on an operation that has none: 400", () =>
     refused("validation.failed", () => ask(service, "GET /v1/settings?a=1", { as: maker.key }), ["a"]))
 
-  test("a cursor that is cut, of another list, organization or filter: 400 on cursor", async () => {
+  test("a cursor that is truncated or belongs to another list, organization or filter: 400 on cursor", async () => {
     for (const customer of [maker, other])
       for (let made = 0; made < 2; made++) await pairedTestChip(service.behind, customer.caller)
     const first = await ask(service, "GET /v1/chips?limit=1&is_test=true", { as: maker.key })
@@ -471,7 +476,7 @@ describe("queries and paging", () => {
     await on("/v1/chips?is_test=true&", next_cursor, other.key)
   })
 
-  test("a cursor whose row is gone: the list goes on after it", async () => {
+  test("a cursor whose row was deleted: the list continues after it", async () => {
     const customer = await createCustomer(service)
     const collection = await activeCollection(service.behind, customer.caller)
     const ids: string[] = []
@@ -517,7 +522,7 @@ describe("taps and chips", () => {
         [field],
       ))
 
-  test("a value that is not from the chip: 422", async () => {
+  test("a value of e that the chip did not produce: 422", async () => {
     const foreign = (
       await ask(service, "POST /v1/test-helpers/taps", { as: other.key, body: { chip_id: stranger.chip_id } })
     ).body.e
@@ -527,12 +532,12 @@ describe("taps and chips", () => {
       )
   })
 
-  test("a verification code that is not from the chip: 422", async () => {
+  test("a verification code that the chip did not produce: 422", async () => {
     const body = { chip_id: visitor.chip_id, e: await emit(), c: "0123456789ABCDEF" }
     await refused("chip.invalid_e_value", () => ask(service, "POST /v1/taps", { as: maker.key, body }))
   })
 
-  test("a value that was used, or an older one: 409, in a dry run too", async () => {
+  test("a used or older value of e: 409, also in a dry run", async () => {
     const old = await emit()
     const { e } = await tapWithValue()
     for (const used of [e, old])
@@ -545,7 +550,7 @@ describe("taps and chips", () => {
         )
   })
 
-  test("two taps with one value at once: one is recorded", async () => {
+  test("two concurrent taps with one value of e: one is recorded", async () => {
     const body = { chip_id: visitor.chip_id, e: await emit() }
     const answers = await Promise.all(
       [1, 2].map(() => ask(service, "POST /v1/taps", { as: maker.key, body })),
@@ -553,7 +558,7 @@ describe("taps and chips", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
   })
 
-  test("a tap sent again with its key: the same answer, the session token included", async () => {
+  test("a tap repeated with its idempotency key: the same response, including the session token", async () => {
     const body = { chip_id: visitor.chip_id, e: await emit() }
     const question = { as: maker.key, body, headers: { "idempotency-key": newId() } }
     const first = await ask(service, "POST /v1/taps", question)
@@ -575,7 +580,7 @@ describe("taps and chips", () => {
     expect(one).toBe(String(two))
   })
 
-  test("a genuine chip without a unit: 404 on the unit", async () => {
+  test("an authentic chip without a unit: 404 on the unit", async () => {
     const { chip_id, tag } = await importedChip(service.behind, maker.caller)
     await refused("unit.not_found", () =>
       ask(service, "POST /v1/taps", { as: maker.key, body: { chip_id, ...emitSun(tag, 1) } }),
@@ -589,7 +594,7 @@ describe("taps and chips", () => {
     )
   })
 
-  test("a chip id in lower case: accepted, and answered in upper case", async () => {
+  test("a chip ID in lower case: accepted, and returned in upper case", async () => {
     const { id } = await newUnit(
       service.behind,
       maker.caller,
@@ -602,10 +607,10 @@ describe("taps and chips", () => {
   })
 
   const variants: [input: string, body: Record<string, unknown>, field: string][] = [
-    ["a test chip that is none", { is_test: false }, "is_test"],
-    ["a test chip with a value", { is_test: true, e: someE }, "e"],
-    ["a test chip with an id", { is_test: true, chip_id: "04A1B2C3D4" }, "chip_id"],
-    ["an encoded chip without a value", { chip_id: "04A1B2C3D4" }, "e"],
+    ["is_test: false without a chip", { is_test: false }, "is_test"],
+    ["a test chip with a value of e", { is_test: true, e: someE }, "e"],
+    ["a test chip with a chip ID", { is_test: true, chip_id: "04A1B2C3D4" }, "chip_id"],
+    ["an encoded chip without a value of e", { chip_id: "04A1B2C3D4" }, "e"],
   ]
   for (const [input, body, field] of variants)
     test(`${input}: 400 on ${field}`, async () => {
@@ -617,7 +622,7 @@ describe("taps and chips", () => {
       expect(answer.fields).toContain(field)
     })
 
-  test("a unit or a chip that is paired: 409", async () => {
+  test("a unit or chip that is already paired: 409", async () => {
     await refused("chip.already_paired", () =>
       ask(service, "POST /v1/chips", { as: maker.key, body: { unit_id: visitor.unit_id, is_test: true } }),
     )
@@ -641,7 +646,7 @@ describe("taps and chips", () => {
   })
 
   for (const size of [0, 101])
-    test(`a bulk of ${size}: 400 on chips`, () =>
+    test(`a bulk request of ${size}: 400 on chips`, () =>
       refused(
         "validation.failed",
         () =>
@@ -652,7 +657,7 @@ describe("taps and chips", () => {
         ["chips"],
       ))
 
-  test("a bulk of two collections: 422", async () => {
+  test("a bulk request across two collections: 422", async () => {
     const units = [1, 2].map(async () =>
       newUnit(service.behind, maker.caller, await activeCollection(service.behind, maker.caller)),
     )
@@ -662,7 +667,7 @@ describe("taps and chips", () => {
     )
   })
 
-  test("a bulk while an earlier one is being issued: 409, later", async () => {
+  test("a bulk request while an earlier one is still being issued: 409, retryable", async () => {
     const collection = await activeCollection(service.behind, maker.caller)
     const bulk = async () => {
       const { id } = await newUnit(service.behind, maker.caller, collection)
@@ -685,7 +690,7 @@ describe("units, collections and settings", () => {
     test(`GET ${path}: the 404 of that resource`, () =>
       refused(code, () => ask(service, `GET ${path}`, { as: maker.key })))
 
-  test("the id of a claim, transfer or chip replacement that is no UUID: the 404 of that resource", async () => {
+  test("a claim, transfer or chip replacement ID that is not a UUID: the 404 of that resource", async () => {
     const of = (path: string) => ask(service, `GET /v1/units/${visitor.unit_id}/${path}/x`, { as: maker.key })
     await refused("claim.not_found", () => of("claims"))
     await refused("transfer.not_found", () => of("transfers"))
@@ -697,7 +702,7 @@ describe("units, collections and settings", () => {
     expect([answer.status, answer.body.id]).toEqual([200, visitor.unit_id])
   })
 
-  test("an external_id that the organization has: 409; another organization may have it too", async () => {
+  test("an external_id that the organization already uses: 409; another organization may use it", async () => {
     for (const customer of [maker, other]) {
       const collection_id = (await activeCollection(service.behind, customer.caller)).id
       const create = () =>
@@ -732,7 +737,7 @@ describe("units, collections and settings", () => {
         ["redirect_url"],
       ))
 
-  test("a change of nothing: 400", async () => {
+  test("an update without changes: 400", async () => {
     const patch = (path: string) => ask(service, `PATCH ${path}` as "PATCH /", { as: maker.key, body: {} })
     await refused("validation.failed", () => patch("/v1/settings"), ["default_redirect_url"])
     const { id } = await activeCollection(service.behind, maker.caller)
@@ -741,11 +746,11 @@ describe("units, collections and settings", () => {
   })
 
   const collections: [input: string, body: Record<string, unknown>, field: string][] = [
-    ["a network that is not allowed", { name: "x", chain_id: 1 }, "chain_id"],
-    ["a symbol without a character", { name: "x", symbol: "" }, "symbol"],
-    ["a symbol of five", { name: "x", symbol: "ABCDE" }, "symbol"],
+    ["a chain that is not allowed", { name: "x", chain_id: 1 }, "chain_id"],
+    ["an empty symbol", { name: "x", symbol: "" }, "symbol"],
+    ["a symbol of five characters", { name: "x", symbol: "ABCDE" }, "symbol"],
     ["no name", {}, "name"],
-    ["a name of 257", { name: "n".repeat(257) }, "name"],
+    ["a name of 257 characters", { name: "n".repeat(257) }, "name"],
   ]
   for (const [input, body, field] of collections)
     test(`${input}: 400 on ${field}`, () =>
@@ -753,7 +758,7 @@ describe("units, collections and settings", () => {
         field,
       ]))
 
-  test("neither a network nor a default one: 400 on chain_id", async () => {
+  test("no chain_id and no default chain: 400 on chain_id", async () => {
     const { key } = await createCustomer(service, { default_chain_id: null })
     await refused(
       "validation.failed",
@@ -797,7 +802,7 @@ describe("units, collections and settings", () => {
 
   test("51 origins: 400", () => refused("validation.failed", () => putOrigins(manyOrigins), ["cors_origins"]))
 
-  test("origins that are the same once they are canonical: kept once, in order", async () => {
+  test("origins that are equal in canonical form: kept once, in order", async () => {
     const { key } = await createCustomer(service)
     const cors_origins = ["https://B.test:443/", "http://localhost:*", "https://b.test", "http://a.test:80"]
     const answer = await ask(service, "PUT /v1/settings/cors-origins", { as: key, body: { cors_origins } })
@@ -833,14 +838,14 @@ describe("ownership", () => {
     await refused("validation.failed", () => claim(visitor, { recipient: contract.address }), ["recipient"])
   })
 
-  test("a claim while one is open: 409, later", async () => {
+  test("a claim while another is open: 409, retryable", async () => {
     const fresh = await createVisitor(service, maker)
     expect((await claim(fresh)).status).toBe(201)
     const answer = await refused("claim.in_progress", () => claim(fresh, { recipient: bob }))
     expect(answer.headers.get("retry-after")).toMatch(/^[1-9]\d*$/)
   })
 
-  test("a claim for whoever owns the unit: 409", async () => {
+  test("a claim for the current owner: 409", async () => {
     service.chain.owner = alice
     try {
       await refused("claim.already_to_recipient", () => claim(visitor))
@@ -850,7 +855,7 @@ describe("ownership", () => {
     }
   })
 
-  test("a claim while the chain is away: 409", async () => {
+  test("a claim while the chain is unreachable: 409", async () => {
     service.chain.isReachable = false
     try {
       await refused("claim.owner_unknown", () => claim(visitor))
@@ -859,7 +864,7 @@ describe("ownership", () => {
     }
   })
 
-  test("a claim or transfer before the unit is active: 409", async () => {
+  test("a claim or transfer before the token is active: 409", async () => {
     const { chip_id, unit } = await pairedTestChip(service.behind, maker.caller)
     const e = await emit(chip_id)
     const { body } = await ask(service, "POST /v1/taps", { as: maker.key, body: { chip_id, e } })
@@ -887,14 +892,14 @@ describe("ownership", () => {
       }),
     ))
 
-  test("a chip replacement after the claim: 409 for good", async () => {
+  test("a chip replacement after the claim: 409, not retryable", async () => {
     const fresh = await createVisitor(service, maker)
     const { body } = await claim(fresh)
     await settle(service.behind, String(body.id), { transaction_hash: `0x${"03".repeat(32)}` })
     await refused("chip_replacement.locked", () => replace(fresh.unit_id))
   })
 
-  test("a chip replacement while one is open: 409, later", async () => {
+  test("a chip replacement while another is open: 409, retryable", async () => {
     const fresh = await createVisitor(service, maker)
     expect((await replace(fresh.unit_id)).status).toBe(201)
     const answer = await refused("chip_replacement.in_progress", () => replace(fresh.unit_id))
@@ -902,7 +907,7 @@ describe("ownership", () => {
     await refused("chip_replacement.in_progress", () => claim(fresh))
   })
 
-  test("a chip replacement with a chip that is paired, or its own: 409", async () => {
+  test("a chip replacement with a paired chip or the current one: 409", async () => {
     const paired = await createVisitor(service, maker)
     for (const chip_id of [paired.chip_id, visitor.chip_id])
       await refused("chip.already_paired", () => replace(visitor.unit_id, { chip_id, e: someE }))
@@ -939,7 +944,7 @@ describe("idempotency", () => {
         return rawAnswer(await sendRaw(service, text))
       }))
 
-  test("the same request again: the same answer, marked", async () => {
+  test("the same request again: the same response, marked as replayed", async () => {
     const key = newId()
     const first = await create(key, "Same")
     const again = await nothingHappens(() => create(key, "Same"))
@@ -951,13 +956,13 @@ describe("idempotency", () => {
     expect([first, again].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"])
   })
 
-  test("the key in quotes is the key without", async () => {
+  test("the key in quotes equals the key without quotes", async () => {
     const key = newId()
     const first = await create(key, "Quoted")
     expect((await create(`"${key}"`, "Quoted")).text).toBe(first.text)
   })
 
-  test("the same key for another body or operation: 409", async () => {
+  test("the same key with another body or operation: 409", async () => {
     const key = newId()
     await create(key, "One")
     await refused("idempotency.key_conflict", () => create(key, "Two"))
@@ -971,7 +976,7 @@ describe("idempotency", () => {
     )
   })
 
-  test("the same key for another claim: 409 on the key, before the state of the unit is looked at", async () => {
+  test("the same key with another claim: 409 on the key, before the state of the unit is checked", async () => {
     const fresh = await createVisitor(service, maker)
     const claim = (recipient: string) =>
       ask(service, `POST /v1/units/${fresh.unit_id}/claims`, {
@@ -983,13 +988,13 @@ describe("idempotency", () => {
     await refused("idempotency.key_conflict", () => claim(bob))
   })
 
-  test("the same key after a refusal: the request runs", async () => {
+  test("the same key after an error response: the request is executed", async () => {
     const key = newId()
     await refused("validation.failed", () => create(key, ""))
     expect((await create(key, "Now right")).status).toBe(201)
   })
 
-  test("the same key of another organization, or of a session: a request of its own", async () => {
+  test("the same key from another organization or session: a separate request", async () => {
     const key = newId()
     const [one, two] = [await create(key, "Mine"), await create(key, "Theirs", other.key)]
     expect([one.status, two.status]).toEqual([201, 201])
@@ -1002,14 +1007,14 @@ describe("idempotency", () => {
     expect(claimed.status).toBe(201)
   })
 
-  test("a key where none is heeded: ignored, however it looks", async () => {
+  test("a key where none is used: ignored, even if malformed", async () => {
     const headers = { "idempotency-key": "not, a key" }
     expect((await ask(service, "GET /v1/settings", { as: maker.key, headers })).status).toBe(200)
     const body = { default_redirect_url: null }
     expect((await ask(service, "PATCH /v1/settings", { as: maker.key, body, headers })).status).toBe(200)
   })
 
-  test("the same key a day later: a new request, reaped or not", async () => {
+  test("the same key a day later: a new request, whether the old response was deleted or not", async () => {
     const key = newId()
     const first = await create(key, "Daily")
     service.advance(24 * 60 * 60 * 1000)
@@ -1022,7 +1027,7 @@ describe("idempotency", () => {
   })
 })
 
-/** Holds an answer to what every refusal is, and the service to having recorded nothing. */
+/** Checks that the response is the given error and well-formed, and that the service recorded nothing. */
 async function refused(code: ErrorCode, question: () => Promise<Answer>, fields?: string[]): Promise<Answer> {
   const answer = await nothingHappens(question)
   expectRefusal(answer, code)
@@ -1057,7 +1062,7 @@ async function nothingHappens<T>(work: () => Promise<T>): Promise<T> {
   return result
 }
 
-/** What could be recorded: how many rows of each kind there are, and how far the chips have counted. */
+/** Everything that could be recorded: the row count of each table, and the counters of the chips. */
 async function recorded() {
   const { read } = service.context.db
   const kinds = [
@@ -1088,7 +1093,7 @@ async function count(table: typeof tables.publishableKeys, { caller }: Customer)
   return { rows: rows.length }
 }
 
-/** A value that the visitor's chip emits. */
+/** Returns a new value of e from the visitor's chip. */
 async function emit(chip_id = visitor.chip_id): Promise<string> {
   const { body } = await ask(service, "POST /v1/test-helpers/taps", { as: maker.key, body: { chip_id } })
   return String(body.e)
@@ -1107,7 +1112,7 @@ async function tapWithValue(): Promise<{ e: string }> {
   return { e }
 }
 
-/** A response as it came over the socket. */
+/** Parses a raw HTTP response. */
 function rawAnswer(received: string): Answer {
   const [head = "", text = ""] = received.split("\r\n\r\n", 2)
   const [line = "", ...lines] = head.split("\r\n")

@@ -54,7 +54,7 @@ describe("a body of 64 KiB", () => {
     return (await fetch(`${service.base_url}/v1/collections`, { method: "POST", headers, body })).status
   }
 
-  test("is read to the last byte, and one byte more is too large, its length declared or not", async () => {
+  test("is accepted, and one byte more is too large, with or without Content-Length", async () => {
     const statuses = await Promise.all(
       [most, most + 1].flatMap((bytes) => [statusOf(bodyOf(bytes)), statusOf(streamed(bodyOf(bytes)))]),
     )
@@ -62,16 +62,16 @@ describe("a body of 64 KiB", () => {
   })
 })
 
-test("a value may be the same text as a key", async () => {
+test("a value may equal a key", async () => {
   expect((await post('{"name":"name"}')).status).toBe(201)
 })
 
-test("what is wrong with a field that may be null is said of what it is otherwise", async () => {
+test("an error on a nullable field names the type that it has besides null", async () => {
   const { body } = await post({ name: "Autumn", redirect_url: 7 })
   expect(body).toMatchObject({ error: { details: { fieldErrors: { redirect_url: ["must be a string"] } } } })
 })
 
-describe("what is wrong with a value is said in words:", () => {
+describe("a validation message says in words:", () => {
   const list = (minItems: number, maxItems: number) => Type.Array(Type.Null(), { minItems, maxItems })
   const whole = Type.Integer({ minimum: 2, maximum: 3 })
   test.each<[words: string, schema: TSchema, value: unknown]>([
@@ -96,7 +96,7 @@ describe("what is wrong with a value is said in words:", () => {
   })
 })
 
-test("what is wrong with a body as a whole is said of the whole", async () => {
+test("an error about the whole body is reported on the body, not on a field", async () => {
   const unit = `/v1/units/${crypto.randomUUID()}` as const
   const changed = await ask(service, `PATCH ${unit}`, { as: customer.key, body: {} })
   const { error } = changed.body as { error: { details: { formErrors: string[]; fieldErrors: object } } }
@@ -105,10 +105,10 @@ test("what is wrong with a body as a whole is said of the whole", async () => {
   expect(error.details.fieldErrors).toEqual({})
 })
 
-describe("nothing counts as an empty object:", () => {
+describe("a missing body counts as an empty object:", () => {
   test.each([
     ["an empty body", ""],
-    ["white space", " \n\t"],
+    ["whitespace", " \n\t"],
   ])("%s", async (_name, body) => {
     expect(seen(await post(body))).toEqual(refusedOn("name"))
   })
@@ -118,7 +118,7 @@ describe("nothing counts as an empty object:", () => {
   })
 })
 
-describe("a body that is no JSON object is refused as a whole:", () => {
+describe("a body that is not an acceptable JSON object is rejected as a whole:", () => {
   const deep = (levels: number) => `{"attributes":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`
   test.each([
     ["broken JSON", "{bad"],
@@ -127,15 +127,15 @@ describe("a body that is no JSON object is refused as a whole:", () => {
     ["null", "null"],
     ["text", '"x"'],
     ["a number", "3"],
-    ["a key that comes twice", '{"name":"a","name":"b"}'],
-    ["a key that comes twice, spelled differently", '{"name":"a","n\\u0061me":"b"}'],
-    ["a key that comes twice further in", '{"attributes":{"list":[{"a":1,"a":2}]}}'],
+    ["a duplicate key", '{"name":"a","name":"b"}'],
+    ["a duplicate key, once with an escape", '{"name":"a","n\\u0061me":"b"}'],
+    ["a duplicate key at a deeper level", '{"attributes":{"list":[{"a":1,"a":2}]}}'],
     ["__proto__", '{"__proto__":{"name":"a"}}'],
     ["constructor", '{"attributes":{"constructor":{}}}'],
-    ["prototype, spelled differently", '{"attributes":{"prototyp\\u0065":1}}'],
+    ["prototype, with an escape", '{"attributes":{"prototyp\\u0065":1}}'],
     ["33 levels", deep(33)],
     ["thousands of levels", deep(20_000)],
-    ["bytes that are no UTF-8", Uint8Array.of(0x7b, 0xff, 0x7d)],
+    ["invalid UTF-8", Uint8Array.of(0x7b, 0xff, 0x7d)],
   ])("%s", async (_name, body) => {
     const answer = await post(body)
     expect(seen(answer)).toEqual(refusedOn())
@@ -143,11 +143,11 @@ describe("a body that is no JSON object is refused as a whole:", () => {
   })
 })
 
-test("32 levels are allowed", () => {
+test("32 levels of nesting are allowed", () => {
   expect(() => parseJsonObject(`{"a":${"[".repeat(31)}${"]".repeat(31)}}`)).not.toThrow()
 })
 
-test("an unknown key is refused by its name", async () => {
+test("an unknown field is rejected by name", async () => {
   expect(seen(await post({ name: "a", colour: "red" }))).toEqual(refusedOn("colour"))
 })
 
@@ -155,18 +155,18 @@ test.each(
   routes
     .filter(({ method }) => method !== "GET" && method !== "DELETE")
     .map((route) => [route.operation, route] as const),
-)("%s takes no key that it does not know", async (_operation, { method, path, credentials }) => {
+)("%s rejects unknown fields", async (_operation, { method, path, credentials }) => {
   const as = credentials.includes("api_key") ? customer.key : (await createVisitor(service, customer)).token
   const question = `${method} ${path.replaceAll(/\{\w+\}/g, newId())}`
   const { status, fields } = await ask(service, question, { as, body: { surprise: 1 } })
   expect({ status, fields }).toEqual({ status: 400, fields: expect.arrayContaining(["surprise"]) })
 })
 
-test("a byte order mark is allowed", async () => {
+test("a byte order mark is accepted", async () => {
   expect((await post(new TextEncoder().encode('\ufeff{"name":"Marked"}'))).status).toBe(201)
 })
 
-describe("what is not plain JSON is refused with 415:", () => {
+describe("anything but plain JSON is rejected with 415:", () => {
   test.each([
     "application/x-www-form-urlencoded",
     "multipart/form-data; boundary=x",
@@ -181,28 +181,28 @@ describe("what is not plain JSON is refused with 415:", () => {
     expect({ status, code }).toEqual({ status: 415, code: "request.unsupported_media_type" })
   })
 
-  test("a body that is compressed", async () => {
+  test("a compressed body", async () => {
     const { status } = await post(Bun.gzipSync('{"name":"a"}'), { "content-encoding": "gzip" })
     expect(status).toBe(415)
   })
 })
 
 test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/json ;x=y"])(
-  "%s is JSON",
+  "%s is accepted as JSON",
   async (type) => {
     expect((await post('{"name":"Typed"}', { "content-type": type })).status).toBe(201)
   },
 )
 
-describe("a body of more than 64 KiB is refused with 413", () => {
+describe("a body of more than 64 KiB is rejected with 413", () => {
   const large = `{"name":"${"x".repeat(70_000)}"}`
 
-  test("by the length it declares", async () => {
+  test("by its Content-Length", async () => {
     const { status, code } = await post(large)
     expect({ status, code }).toEqual({ status: 413, code: "request.too_large" })
   })
 
-  test("by what it streams", async () => {
+  test("by its size, if it is chunked", async () => {
     const received = await sendRaw(
       service,
       `POST /v1/collections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${customer.key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`,
@@ -211,46 +211,46 @@ describe("a body of more than 64 KiB is refused with 413", () => {
     expect(received).toContain('"request.too_large"')
   })
 
-  test("though another media type is refused first", async () => {
+  test("but 415 comes first if its media type is wrong, too", async () => {
     expect((await post(large, { "content-type": "text/plain" })).status).toBe(415)
   })
 
-  test("and one of just 64 KiB is read", async () => {
+  test("while one of exactly 64 KiB is read", async () => {
     const body = `{"name":"Padded"}${" ".repeat(65_536 - 17)}`
     expect((await post(body)).status).toBe(201)
   })
 })
 
-describe("a field of the wrong form is refused by its name:", () => {
+describe("an invalid field is rejected by name:", () => {
   test.each([
-    ["text of no characters", { name: "" }, ["name"]],
-    ["text of 257 characters", { name: "x".repeat(257) }, ["name"]],
+    ["an empty string", { name: "" }, ["name"]],
+    ["a string of 257 characters", { name: "x".repeat(257) }, ["name"]],
     ["control characters", { name: "a\u0007b" }, ["name"]],
     ["half a surrogate pair", '{"name":"\\ud800"}', ["name"]],
-    ["a number for text", { name: 3 }, ["name"]],
-    ["null for text", { name: null }, ["name"]],
-    ["text for a number", { name: "a", chain_id: "1" }, ["chain_id"]],
-    ["a broken number", { name: "a", chain_id: 1.5 }, ["chain_id"]],
+    ["a number for a string", { name: 3 }, ["name"]],
+    ["null for a string", { name: null }, ["name"]],
+    ["a string for a number", { name: "a", chain_id: "1" }, ["chain_id"]],
+    ["a fraction for an integer", { name: "a", chain_id: 1.5 }, ["chain_id"]],
     ["true for a number", { name: "a", chain_id: true }, ["chain_id"]],
-    ["a number beyond all numbers", '{"name":"a","chain_id":1e400}', ["chain_id"]],
+    ["a number that overflows", '{"name":"a","chain_id":1e400}', ["chain_id"]],
     ["a symbol of 5 characters", { name: "a", symbol: "ABCDE" }, ["symbol"]],
-    ["a symbol of none", { name: "a", symbol: "" }, ["symbol"]],
+    ["an empty symbol", { name: "a", symbol: "" }, ["symbol"]],
     ["a chain that is not allowed", { name: "a", chain_id: 1 }, ["chain_id"]],
-    ["a redirect to a script", { name: "a", redirect_url: "javascript:alert(1)" }, ["redirect_url"]],
+    ["a javascript: redirect", { name: "a", redirect_url: "javascript:alert(1)" }, ["redirect_url"]],
     ["a redirect with a password", { name: "a", redirect_url: "https://u:p@example.com" }, ["redirect_url"]],
-    ["several at once", { symbol: "ABCDE", external_id: "" }, ["external_id", "name", "symbol"]],
+    ["several fields at once", { symbol: "ABCDE", external_id: "" }, ["external_id", "name", "symbol"]],
   ])("%s", async (_name, body, fields) => {
     const answer = await post(body)
     expect(seen({ ...answer, fields: answer.fields.sort() })).toEqual(refusedOn(...fields))
   })
 
-  test("nothing to change", async () => {
+  test("an empty update", async () => {
     const { fields } = await ask(service, "PATCH /v1/settings", { as: customer.key, body: {} })
     expect(fields).toEqual(["default_redirect_url"])
   })
 })
 
-test("what is refused deep inside a field is placed in the message", async () => {
+test("an error deep inside a field has its position in the message", async () => {
   const unit_id = "01890000-0000-7000-8000-000000000000"
   const chips = Array.from({ length: 60 }, () => ({ unit_id, is_test: true }) as Record<string, unknown>)
   chips[56] = { unit_id, chip_id: "0123456789", e: "too short" }
@@ -260,7 +260,7 @@ test("what is refused deep inside a field is placed in the message", async () =>
   })
 })
 
-test("no more than 20 messages are given", async () => {
+test("at most 20 messages are returned", async () => {
   const chips = Array.from({ length: 100 }, () => ({ unit_id: "nobody", is_test: "perhaps" }))
   const { body } = await ask(service, "POST /v1/chips/bulk", { as: customer.key, body: { chips } })
   const { error } = body as { error: { details: { fieldErrors: { chips: string[] } } } }
@@ -269,7 +269,7 @@ test("no more than 20 messages are given", async () => {
   expect((await post({ name: "a", ...unknown })).fields).toHaveLength(20)
 })
 
-test("a refusal does not repeat what was sent", async () => {
+test("an error response does not repeat what was sent", async () => {
   const secret = "5ECRE75ECRE75ECRE75ECRE75ECRE7xx"
   const body = { chip_id: "0123456789", e: secret, c: secret, ttl: secret }
   const answer = await ask(service, "POST /v1/taps", { as: customer.key, body })
@@ -277,7 +277,7 @@ test("a refusal does not repeat what was sent", async () => {
   expect(answer.text).not.toContain(secret)
 })
 
-describe("the JSON reader", () => {
+describe("the JSON parser", () => {
   const key = fc.string().filter((text) => !["__proto__", "constructor", "prototype"].includes(text))
   const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(
@@ -291,7 +291,7 @@ describe("the JSON reader", () => {
     ),
   }))
 
-  test("reads what JSON.stringify writes, as JSON.parse does", () => {
+  test("parses what JSON.stringify writes exactly as JSON.parse does", () => {
     fc.assert(
       fc.property(fc.dictionary(key, value), fc.constantFrom(0, 2), (object, indent) => {
         const text = JSON.stringify(object, null, indent)
@@ -300,7 +300,7 @@ describe("the JSON reader", () => {
     )
   })
 
-  test("refuses every object with a key that comes again, wherever it stands", () => {
+  test("rejects every object with a duplicate key, however deep", () => {
     fc.assert(
       fc.property(key, value, value, (name, one, other) => {
         const [written, first, second] = [name, one, other].map((each) => JSON.stringify(each))

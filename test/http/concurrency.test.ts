@@ -16,9 +16,9 @@ import { alice } from "../harness/ownership.ts"
 import { startBeside } from "../harness/service-beside.ts"
 import { activeCollection, newUnit } from "../harness/services.ts"
 
-// Many requests at once, to two API processes in front of one database.
+// Many concurrent requests to two API processes that share one database.
 
-describe.each(engines)("over $name", (engine) => {
+describe.each(engines)("with $name", (engine) => {
   let service: HttpService
   let beside: HttpService
   let maker: Customer
@@ -33,7 +33,7 @@ describe.each(engines)("over $name", (engine) => {
     await service.close()
   })
 
-  test("one idempotency key 50 times makes one record, and every answer is that one or a request to wait", async () => {
+  test("one idempotency key sent 50 times creates one record, and every response is that one or asks to wait", async () => {
     const headers = { "idempotency-key": newId() }
     const answers = await atOnce(50, (at) =>
       ask(at, "POST /v1/collections", { as: maker.key, body: { name: "Once" }, headers }),
@@ -51,7 +51,7 @@ describe.each(engines)("over $name", (engine) => {
     expect(await read.select().from(collections).where(own)).toHaveLength(1)
   }, 20_000)
 
-  test("one external_id 50 times makes one unit", async () => {
+  test("one external_id sent 50 times creates one unit", async () => {
     const collection = await activeCollection(service.behind, maker.caller)
     const body = { collection_id: collection.id, external_id: newId() }
     const answers = await atOnce(50, (at) => ask(at, "POST /v1/units", { as: maker.key, body }))
@@ -60,7 +60,7 @@ describe.each(engines)("over $name", (engine) => {
     expect(await read.select().from(units).where(eq(units.external_id, body.external_id))).toHaveLength(1)
   }, 20_000)
 
-  test("one value of a chip 100 times is one tap", async () => {
+  test("one value of e sent 100 times is one tap", async () => {
     const { chip_id } = await createVisitor(service, maker)
     const { body } = await ask(service, "POST /v1/test-helpers/taps", { as: maker.key, body: { chip_id } })
     const before = await scans(chip_id)
@@ -71,7 +71,7 @@ describe.each(engines)("over $name", (engine) => {
     expect(await scans(chip_id)).toEqual({ scan_count: before.scan_count + 1, taps: before.taps + 1 })
   }, 20_000)
 
-  test("many values of a chip, presented in any order, never count backwards", async () => {
+  test("many values of e of one chip, sent in any order, never move its counter backwards", async () => {
     const { chip_id } = await createVisitor(service, maker)
     const values: unknown[] = []
     for (let time = 0; time < 20; time++) {
@@ -85,19 +85,19 @@ describe.each(engines)("over $name", (engine) => {
     )
     const rows = await service.context.db.read.select().from(taps).where(eq(taps.chip_id, chip_id))
     const inOrder = rows.sort((one, other) => one.counter - other.counter)
-    // The first row is the harness's own tap; every other says how many reads before it were never presented.
+    // The first row is the harness's own tap. Every other row says how many earlier reads were never sent.
     for (const [index, row] of inOrder.entries())
       expect(row.skipped).toBe(row.counter - (inOrder[index - 1]?.counter ?? 0) - 1)
   }, 20_000)
 
-  test("one unit claimed 20 times is one claim", async () => {
+  test("one unit claimed 20 times at once has one claim", async () => {
     const { unit_id, token } = await createVisitor(service, maker)
     const body = { recipient: alice }
     const answers = await atOnce(20, (at) => ask(at, `POST /v1/units/${unit_id}/claims`, { as: token, body }))
     expect(tally(answers)).toEqual({ created: 1, "claim.in_progress": 19 })
   }, 20_000)
 
-  test("one claim sent 20 times with one key is one claim, and nobody hears of another one", async () => {
+  test("one claim sent 20 times with one key is one claim, and every response is about that one", async () => {
     for (let time = 0; time < 5; time++) {
       const { unit_id, token } = await createVisitor(service, maker)
       const question = { as: token, body: { recipient: alice }, headers: { "idempotency-key": newId() } }
@@ -109,7 +109,7 @@ describe.each(engines)("over $name", (engine) => {
     }
   }, 20_000)
 
-  test("one unit paired 20 times has one chip", async () => {
+  test("one unit paired 20 times at once has one chip", async () => {
     const { id } = await newUnit(
       service.behind,
       maker.caller,
@@ -121,7 +121,7 @@ describe.each(engines)("over $name", (engine) => {
     expect(tally(answers)).toEqual({ created: 1, "chip.already_paired": 19 })
   }, 20_000)
 
-  test("10 bulks of a collection are one at a time", async () => {
+  test("of 10 concurrent bulk requests to a collection one is accepted", async () => {
     const collection = await activeCollection(service.behind, maker.caller)
     const made = await Promise.all(
       Array.from({ length: 10 }, () => newUnit(service.behind, maker.caller, collection)),
@@ -137,14 +137,14 @@ describe.each(engines)("over $name", (engine) => {
     expect(tally(answers)).toEqual({ created: 1, "chip.bulk_pending": 9 })
   }, 20_000)
 
-  test("an organization's first publishable key is made once, however many look", async () => {
+  test("an organization's first publishable key is created once, however many requests list the keys at once", async () => {
     const customer = await createCustomer(service)
     const answers = await atOnce(20, (at) => ask(at, "GET /v1/publishable-keys", { as: customer.key }))
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
     expect(answers[0]?.body.publishable_keys).toHaveLength(1)
   }, 20_000)
 
-  test("a quota is not overdrawn", async () => {
+  test("a quota is not exceeded", async () => {
     const customer = await createCustomer(service, { quota_units: 3 })
     const { id } = await activeCollection(service.behind, customer.caller)
     const answers = await atOnce(20, (at) =>
@@ -153,7 +153,7 @@ describe.each(engines)("over $name", (engine) => {
     expect(tally(answers)).toEqual({ created: 3, "quota.exceeded": 17 })
   }, 20_000)
 
-  test("a walk through a list while more is made meets everything that was there, once", async () => {
+  test("paging through a list while rows are added returns every earlier row exactly once", async () => {
     const customer = await createCustomer(service)
     const collection_id = (await activeCollection(service.behind, customer.caller)).id
     const make = async (at: HttpService) =>
@@ -195,7 +195,7 @@ describe.each(engines)("over $name", (engine) => {
   }
 })
 
-/** How many were created, and how many refused with each code. */
+/** Counts how many were created, and how many were rejected with each code. */
 function tally(answers: Answer[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { status, code } of answers) {

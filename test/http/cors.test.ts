@@ -38,7 +38,7 @@ describe("a preflight", () => {
     "http://localhost:5173",
     "https://other.test",
   ])
-    test(`from ${origin}, which somebody registered, is allowed without a credential`, async () => {
+    test(`from ${origin}, which is registered, is allowed without a credential`, async () => {
       const { status, headers, text } = await ask(service, "OPTIONS /v1/taps", {
         headers: { origin, ...preflight },
       })
@@ -74,7 +74,7 @@ describe("a preflight", () => {
     "https://nobody.test",
   ]
   for (const origin of foreign)
-    test(`from ${origin}, which nobody registered, is answered without permission`, async () => {
+    test(`from ${origin}, which is not registered, gets no Access-Control-Allow-Origin`, async () => {
       const { status, headers } = await ask(service, "OPTIONS /v1/taps", {
         headers: { origin, ...preflight },
       })
@@ -82,14 +82,14 @@ describe("a preflight", () => {
       expect(headers.has("access-control-allow-origin")).toBe(false)
     })
 
-  test("for a token's metadata is allowed from everywhere", async () => {
+  test("for token metadata is allowed from any origin", async () => {
     const origin = "https://nobody.test"
     const asked = { headers: { origin, ...preflight } }
     const { status, headers } = await ask(service, `OPTIONS /metadata/31337/0x${"00".repeat(20)}/1`, asked)
     expect([status, headers.get("access-control-allow-origin")]).toEqual([204, origin])
   })
 
-  test("is what asks for permission: any other OPTIONS is a method that nothing answers to", async () => {
+  test("has Access-Control-Request-Method: any other OPTIONS request gets 405", async () => {
     const { status, headers } = await ask(service, "OPTIONS /v1/taps", {
       headers: { origin: "https://other.test" },
     })
@@ -98,7 +98,7 @@ describe("a preflight", () => {
 })
 
 describe("a request from a page", () => {
-  test("of the caller's own list can be read, with the headers that are named", async () => {
+  test("on the caller's own allowlist can be read, including the exposed headers", async () => {
     const origin = "https://shop.brand.test"
     const { token } = await createVisitor(service, maker)
     const { status, headers } = await ask(service, "GET /v1/session-tokens/current", {
@@ -112,7 +112,7 @@ describe("a request from a page", () => {
     expect(headers.has("access-control-allow-credentials")).toBe(false)
   })
 
-  test("of another organization's list is refused, and cannot read why", async () => {
+  test("on another organization's allowlist is rejected, and the page cannot read why", async () => {
     const { token } = await createVisitor(service, maker)
     const headers = { origin: "https://other.test" }
     const answer = await ask(service, "GET /v1/session-tokens/current", { as: token, headers })
@@ -122,7 +122,7 @@ describe("a request from a page", () => {
     ])
   })
 
-  test("with an API key is not refused, but can be read only by pages of the own list", async () => {
+  test("with an API key is not rejected, but only pages on the organization's allowlist can read the response", async () => {
     const allowed = async (origin: string) => {
       const answer = await ask(service, "GET /v1/settings", { as: maker.key, headers: { origin } })
       return [answer.status, answer.headers.get("access-control-allow-origin")]
@@ -133,24 +133,24 @@ describe("a request from a page", () => {
 
   for (const [what, question, code] of [
     ["an unknown credential", "GET /v1/units", "auth.unauthorized"],
-    ["an unknown address", "GET /v1/nothing", "not_found.resource"],
-    ["a wrong method", "PUT /v1/units", "request.method_not_allowed"],
+    ["an unknown path", "GET /v1/nothing", "not_found.resource"],
+    ["an unsupported method", "PUT /v1/units", "request.method_not_allowed"],
   ] as const)
-    test(`of any list can read that it was refused for ${what}`, async () => {
+    test(`on any allowlist can read that it was rejected for ${what}`, async () => {
       const origin = "https://other.test"
       const answer = await ask(service, question, { headers: { origin } })
       expect([answer.code, answer.headers.get("access-control-allow-origin")]).toEqual([code, origin])
       expect(answer.headers.get("access-control-expose-headers")).toContain("X-Request-Id")
     })
 
-  test("that has no Origin has no permission either, and caches are told what it depends on", async () => {
+  test("without Origin gets no CORS permission, and Vary: Origin for caches", async () => {
     const { headers } = await ask(service, "GET /health")
     expect([headers.get("vary"), headers.has("access-control-allow-origin")]).toEqual(["Origin", false])
   })
 })
 
-describe("a process that could not read the lists yet", () => {
-  test("tells no page that it is on none, and lets it in once they are read", async () => {
+describe("a process that has not yet been able to load the allowlists", () => {
+  test("returns 503 to pages instead of rejecting them, and accepts them once the lists are loaded", async () => {
     const { db } = service.context
     let isAway = true
     const read = queriesOver((statement, params) => {
@@ -174,13 +174,13 @@ describe("a process that could not read the lists yet", () => {
   })
 })
 
-describe("a change of the list", () => {
+describe("a change of the allowlist", () => {
   const allows = async (origin: string) =>
     (await ask(service, "OPTIONS /v1/taps", { headers: { origin, ...preflight } })).headers.has(
       "access-control-allow-origin",
     )
 
-  test("holds at once where it was made", async () => {
+  test("takes effect at once in the process that made it", async () => {
     const customer = await createCustomer(service)
     await register(customer, ["https://new.test"])
     expect(await allows("https://new.test")).toBe(true)
@@ -190,7 +190,7 @@ describe("a change of the list", () => {
     expect(body).toEqual({ cors_origins: [] })
   })
 
-  test("made by another process holds after 15 seconds", async () => {
+  test("takes effect in other processes after 15 seconds", async () => {
     expect(await allows("https://elsewhere.test")).toBe(false)
     await createCustomer(service, { cors_origins: ["https://elsewhere.test"] })
     service.advance(14_999)
@@ -199,7 +199,7 @@ describe("a change of the list", () => {
     expect(await allows("https://elsewhere.test")).toBe(true)
   })
 
-  test("made by another process holds after 15 seconds, though the clock was set back meanwhile", async () => {
+  test("takes effect in other processes after 15 seconds even if the clock was set back meanwhile", async () => {
     expect(await allows("https://later.test")).toBe(false)
     await createCustomer(service, { cors_origins: ["https://later.test"] })
     service.advance(-10_000)
@@ -208,7 +208,7 @@ describe("a change of the list", () => {
   })
 })
 
-describe("an entry", () => {
+describe("an allowlist entry", () => {
   const forms: [typed: string, stored: string][] = [
     ["https://example.com/", "https://example.com"],
     ["HTTPS://Shop.Example.COM:443", "https://shop.example.com"],
@@ -222,12 +222,12 @@ describe("an entry", () => {
     ["http://127.0.0.1:*", "http://127.0.0.1:*"],
   ]
   for (const [typed, stored] of forms)
-    test(`${typed} is stored as ${stored}, which is stored as itself`, () => {
+    test(`${typed} is stored as ${stored}, which is its own canonical form`, () => {
       expect(canonicalCorsOrigins([typed])).toEqual([stored])
       expect(canonicalCorsOrigins([stored])).toEqual([stored])
     })
 
-  test("of the documentation is stored as it stands there", () => {
+  test("from the documentation is already in canonical form", () => {
     const { cors_origins } = examples.replaceCorsOrigins.request
     expect(canonicalCorsOrigins(cors_origins)).toEqual(cors_origins)
   })
@@ -241,11 +241,11 @@ describe("an entry", () => {
     "on.aws",
     "platform.sh",
   ])
-    test(`https://*.${domain} is refused: its owner gives names below it to strangers`, () => {
+    test(`https://*.${domain} is rejected: strangers can register names below it`, () => {
       expect(() => canonicalCorsOrigins([`https://*.${domain}`])).toThrow()
     })
 
-  test("over a domain of one owner is taken, and lets in no name that a shared domain gave away", () => {
+  test("with a wildcard below a single owner's domain is accepted, and matches no name under a shared suffix", () => {
     expect(canonicalCorsOrigins(["https://*.brand.s3.amazonaws.com"])).toEqual([
       "https://*.brand.s3.amazonaws.com",
     ])
@@ -253,7 +253,7 @@ describe("an entry", () => {
     expect(entriesFor("https://a.brand.s3.amazonaws.com")).toContain("https://*.brand.s3.amazonaws.com")
   })
 
-  test("that is an exact origin lets in that origin and no other", () => {
+  test("that is an exact origin matches that origin only", () => {
     const label = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/)
     const origin = fc
       .tuple(
@@ -271,7 +271,7 @@ describe("an entry", () => {
     )
   })
 
-  test("is never stored in a form that lets no page in", () => {
+  test("is never stored in a form that matches no page", () => {
     const parts = [
       "https://",
       "http://",

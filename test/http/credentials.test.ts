@@ -35,17 +35,17 @@ const jwt = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln"
 const tokenOf = (kind: CredentialKind) =>
   ({ api_key: customer.key, session_token: visitor.token, publishable_key: publishableKey })[kind]
 
-/** A question to a route with ids that nobody has, and with a body that is broken. */
+/** A request to the route with IDs that do not exist and a malformed body. */
 function questionTo({ method, path }: (typeof routes)[number]) {
   const id = "01890000-0000-7000-8000-000000000000"
   const address = path.replace("{chip_id}", "0123456789").replaceAll(/\{\w+\}/g, id)
   return { question: `${method} ${address}`, body: method === "GET" ? undefined : "{broken" }
 }
 
-describe("credentials of each kind:", () => {
+describe("credentials:", () => {
   const closed = routes.filter(({ credentials }) => credentials.length > 0)
 
-  test("only the welcome and the health of the service ask for none", () => {
+  test("only the index and the health check need none", () => {
     const open = routes.filter(({ credentials }) => credentials.length === 0)
     expect(open.map(({ path }) => path).filter((path) => path.startsWith("/v1"))).toEqual([])
   })
@@ -55,7 +55,7 @@ describe("credentials of each kind:", () => {
       .filter((kind) => !route.credentials.includes(kind))
       .map((kind) => [route.operation, kind, route] as const),
   )
-  test.each(refused)("%s refuses a valid %s before it looks at the body", async (_operation, kind, route) => {
+  test.each(refused)("%s rejects a valid %s before it reads the body", async (_operation, kind, route) => {
     const { question, body } = questionTo(route)
     const { status, code, headers } = await ask(service, question, { as: tokenOf(kind), body })
     expect({ status, code }).toEqual({ status: 401, code: "auth.unauthorized" })
@@ -63,7 +63,7 @@ describe("credentials of each kind:", () => {
   })
 
   test.each(closed.map((route) => [route.operation, route] as const))(
-    "%s refuses a JWT and whoever sends nothing",
+    "%s rejects a JWT and a request without a credential",
     async (_operation, route) => {
       const { question, body } = questionTo(route)
       expect((await ask(service, question, { body })).code).toBe("auth.unauthorized")
@@ -74,13 +74,13 @@ describe("credentials of each kind:", () => {
   const accepted = closed
     .filter(({ method }) => method !== "DELETE")
     .flatMap((route) => route.credentials.map((kind) => [route.operation, kind, route] as const))
-  test.each(accepted)("%s lets a valid %s in", async (_operation, kind, route) => {
+  test.each(accepted)("%s accepts a valid %s", async (_operation, kind, route) => {
     const { question, body } = questionTo(route)
     if (route.run.kind === "stream") return await opensStream(route.path, tokenOf(kind))
     expect((await ask(service, question, { as: tokenOf(kind), body })).status).not.toBe(401)
   })
 
-  /** A stream has no end that could be waited for. */
+  /** A stream never ends, so only its status is checked. */
   async function opensStream(path: string, token: string): Promise<void> {
     const headers = { authorization: `Bearer ${token}` }
     const { status, body } = await fetch(service.base_url + path, { headers })
@@ -88,7 +88,7 @@ describe("credentials of each kind:", () => {
     expect(status).toBe(200)
   }
 
-  test("a refusal says what is needed and what was sent", async () => {
+  test("the error says which credential is needed and which was sent", async () => {
     const { body } = await ask(service, "GET /v1/session-tokens/current", { as: customer.key })
     expect(body).toMatchObject({
       error: {
@@ -98,13 +98,13 @@ describe("credentials of each kind:", () => {
   })
 })
 
-describe("the header of a credential", () => {
+describe("the Authorization header", () => {
   const statusWith = async (headers: string) => {
     const received = await sendRaw(service, `GET /v1/units HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n\r\n`)
     return Number(received.slice(9, 12))
   }
 
-  test.each(["Bearer", "bearer", "BEARER"])("takes the scheme as %s", async (scheme) => {
+  test.each(["Bearer", "bearer", "BEARER"])("accepts the scheme spelled %s", async (scheme) => {
     expect(await statusWith(`Authorization: ${scheme} ${customer.key}`)).toBe(200)
   })
 
@@ -120,23 +120,23 @@ describe("the header of a credential", () => {
       "a second header",
       () => `Authorization: Bearer ${customer.key}\r\nAuthorization: Bearer ${customer.key}`,
     ],
-  ])("is refused with %s", async (_name, headers) => {
+  ])("is rejected with %s", async (_name, headers) => {
     expect(await statusWith(headers())).toBe(401)
   })
 })
 
 describe("an API key", () => {
-  test("that nobody has is refused", async () => {
+  test("that does not exist is rejected", async () => {
     const { code } = await ask(service, "GET /v1/units", { as: newCredential("api_key").token })
     expect(code).toBe("auth.unauthorized")
   })
 
-  test("with a typing error is refused", async () => {
+  test("with a typo is rejected", async () => {
     const mistyped = customer.key.replace(/.$/, (last) => (last === "a" ? "b" : "a"))
     expect((await ask(service, "GET /v1/units", { as: mistyped })).code).toBe("auth.unauthorized")
   })
 
-  test("is refused 5 seconds after its revocation, though it was just used", async () => {
+  test("is rejected 5 seconds after its revocation, even if it was used just before", async () => {
     const { key, key_id } = await createCustomer(service)
     expect((await ask(service, "GET /v1/units", { as: key })).status).toBe(200)
     await service.behind.turn((turn) => revokeApiKey(turn, key_id))
@@ -144,7 +144,7 @@ describe("an API key", () => {
     expect((await ask(service, "GET /v1/units", { as: key })).code).toBe("auth.unauthorized")
   })
 
-  test("is refused 5 seconds after its revocation, though the clock was set back meanwhile", async () => {
+  test("is rejected 5 seconds after its revocation, even if the clock was set back meanwhile", async () => {
     const { key, key_id } = await createCustomer(service)
     expect((await ask(service, "GET /v1/units", { as: key })).status).toBe(200)
     await service.behind.turn((turn) => revokeApiKey(turn, key_id))
@@ -155,7 +155,7 @@ describe("an API key", () => {
     service.advance(anHour)
   })
 
-  test("in the query is no credential, and is not logged", async () => {
+  test("in the query string is not accepted and not logged", async () => {
     const { key } = await createCustomer(service)
     const answer = await ask(service, `GET /v1/units?access_token=${key}`)
     expect(answer.code).toBe("auth.unauthorized")
@@ -173,7 +173,7 @@ describe("a session token", () => {
     return row?.status
   }
 
-  test("tells what it is for", async () => {
+  test("shows what it is valid for", async () => {
     const { status, body } = await ask(service, `GET ${current}`, { as: visitor.token })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -186,20 +186,20 @@ describe("a session token", () => {
     })
   })
 
-  test("that nobody has is refused", async () => {
+  test("that does not exist is rejected", async () => {
     const { status, code } = await ask(service, `GET ${current}`, {
       as: newCredential("session_token").token,
     })
     expect({ status, code }).toEqual({ status: 401, code: "session_token.invalid_or_expired" })
   })
 
-  test("is valid until the last moment of its time", async () => {
+  test("is valid until the last millisecond of its lifetime", async () => {
     const { token } = await createVisitor(service, customer, 60)
     service.advance(59_999)
     expect((await ask(service, `GET ${current}`, { as: token })).status).toBe(200)
   })
 
-  test("is refused at the moment its time is over, and recorded as expired", async () => {
+  test("is rejected as soon as its lifetime ends, and recorded as expired", async () => {
     const { token } = await createVisitor(service, customer, 60)
     service.advance(60_000)
     const { status, code } = await ask(service, `GET ${current}`, { as: token })
@@ -207,7 +207,7 @@ describe("a session token", () => {
     expect(await statusOf(token)).toBe("expired")
   })
 
-  test("can be handed back once, and is refused from then on", async () => {
+  test("can be ended by its holder once and is rejected from then on", async () => {
     const { token } = await createVisitor(service, customer)
     const first = await ask(service, `DELETE ${current}`, { as: token })
     expect({ status: first.status, text: first.text }).toEqual({ status: 204, text: "" })
@@ -219,7 +219,7 @@ describe("a session token", () => {
     expect(await statusOf(token)).toBe("revoked")
   })
 
-  test("of another unit's chip is refused with session_token.wrong_chip", async () => {
+  test("of another unit's chip is rejected with session_token.wrong_chip", async () => {
     const [one, other] = [await createVisitor(service, customer), await createVisitor(service, customer)]
     const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" }
     for (const kind of ["claims", "transfers"]) {
@@ -229,7 +229,7 @@ describe("a session token", () => {
     }
   })
 
-  test("does not learn that another organization has a unit", async () => {
+  test("does not reveal that another organization has a unit", async () => {
     const stranger = await createVisitor(service, await createCustomer(service))
     const one = await createVisitor(service, customer)
     const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" }

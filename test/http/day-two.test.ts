@@ -21,7 +21,7 @@ describe.each(engines)("on $name", (engine) => {
   })
   afterAll(() => service.close())
 
-  test("a dry run neither claims nor keeps its idempotency key, which the tap itself may have", async () => {
+  test("a dry run neither claims nor stores its idempotency key, which the real request may then use", async () => {
     const { chip_id } = await createVisitor(service, maker)
     const emitted = await ask(service, "POST /v1/test-helpers/taps", { as: maker.key, body: { chip_id } })
     const { e } = emitted.body
@@ -46,7 +46,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ask(service, "POST /v1/taps", bad)).code).toBe("validation.failed")
   })
 
-  test("after a chip replacement the old chip's session is 401 everywhere", async () => {
+  test("after a chip replacement the old chip's session returns 401 everywhere", async () => {
     const { token, unit_id } = await createVisitor(service, maker)
     const other = await createVisitor(service, maker)
     const created = await ask(service, `POST /v1/units/${unit_id}/chip-replacements`, {
@@ -69,7 +69,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ask(service, "GET /v1/session-tokens/current", { as: other.token })).status).toBe(200)
   })
 
-  test("a name is measured in code points: 256 emoji are taken, one more is not", async () => {
+  test("a name's length is counted in code points: 256 emoji are accepted, 257 are not", async () => {
     const create = (name: string) => ask(service, "POST /v1/collections", { as: maker.key, body: { name } })
     const taken = await create("👟".repeat(256))
     expect([taken.status, taken.body.name]).toEqual([201, "👟".repeat(256)])
@@ -77,7 +77,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await create(`${"👟".repeat(255)}ab`)).fields).toEqual(["name"])
   })
 
-  test("a session with too many open authorizations is told when the first of them ends", async () => {
+  test("a session with too many open authorizations is told when the first of them expires", async () => {
     const { token, unit_id } = await createVisitor(service, maker)
     const body = { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", execution: "client_broadcast" }
     const another = () => ask(service, `POST /v1/units/${unit_id}/claims`, { as: token, body })
@@ -87,7 +87,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(Number(refused.headers.get("retry-after"))).toBeWithin(1_790, 1_801)
   })
 
-  test("a transfer of what nobody has claimed is refused without a word on waiting", async () => {
+  test("a transfer of an unclaimed unit is rejected without Retry-After", async () => {
     const { token, unit_id } = await createVisitor(service, maker)
     const recipient = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
     const asked = { as: token, body: { recipient } }
@@ -100,7 +100,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(silent.text).toContain("The chain did not answer in time")
   })
 
-  test("a transfer of what is being claimed has no owner yet, and is told when to ask again", async () => {
+  test("a transfer while the claim is pending is rejected because there is no owner yet, with Retry-After", async () => {
     const { token, unit_id } = await createVisitor(service, maker)
     const asked = { as: token, body: { recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" } }
     expect((await ask(service, `POST /v1/units/${unit_id}/claims`, asked)).status).toBe(201)

@@ -24,8 +24,8 @@ import { alice, bob } from "../harness/ownership.ts"
 import { seedOf } from "../harness/seed.ts"
 import { activeCollection, createProduct, importedChip, newUnit } from "../harness/services.ts"
 
-// Requests made from the declarations, right and wrong ones, to every operation: nothing is ever a 5xx, and every
-// answer is one that the OpenAPI document has. FUZZ_SEED repeats a run.
+// Requests generated from the schemas, valid and invalid, to every operation: no response is a 5xx, and every response
+// is one that the OpenAPI document declares. FUZZ_SEED repeats a run.
 
 const seed = seedOf("FUZZ_SEED")
 const requestsPerOperation = 100
@@ -38,9 +38,9 @@ let maker: Customer
 let stranger: Customer
 let visitors: Visitor[]
 let publishable: string
-/** Values that mean something in this service, by the name of their field. */
+/** Values that exist in this service, by field name. */
 let real: Record<string, string[]>
-/** Bodies that an operation would accept, each good once. */
+/** Bodies that an operation accepts, each usable once. */
 let good: Record<string, Record<string, unknown>[]>
 
 beforeAll(async () => {
@@ -56,8 +56,8 @@ afterAll(() => service.close())
 
 const successful = new Map<string, number>()
 
-// The session ends with the operation that ends it, so that one comes last.
-/** A stream has no end that could be compared; test/events/stream.test.ts tries it. */
+// endSession comes last, because it ends the session that the others use.
+/** A stream never ends, so it has no whole response to compare; test/events/stream.test.ts covers it. */
 const ending = routes.filter(({ run }) => run.kind !== "stream")
 
 const inOrder = [...ending].sort(
@@ -66,7 +66,7 @@ const inOrder = [...ending].sort(
 
 describe(`with the seed ${seed}`, () => {
   test.each(inOrder.map((route) => [route.operation, route] as const))(
-    "%s answers nothing but what it declares",
+    "%s returns only responses that it declares",
     async (_operation, route) => {
       await fc.assert(
         fc.asyncProperty(requestsTo(route), async (request) => {
@@ -78,7 +78,7 @@ describe(`with the seed ${seed}`, () => {
     30_000,
   )
 
-  test("the address of a chip answers nothing but what it declares, whatever stands in it", async () => {
+  test("the tap URL of a chip returns only declared responses, whatever the chip ID is", async () => {
     const { path, documented } = tapRedirect
     const declared = document.paths[path]?.get?.responses ?? {}
     const seen = new Set<number>()
@@ -100,7 +100,7 @@ describe(`with the seed ${seed}`, () => {
     expect([...seen]).toContain(200)
   })
 
-  test("every operation was reached: it succeeded at least once", () => {
+  test("every operation succeeded at least once", () => {
     expect(
       ending.map(({ operation }) => operation).filter((operation) => !successful.get(operation)),
     ).toEqual([])
@@ -173,7 +173,7 @@ function parameter(name: string, operation: string): Arbitrary<string> {
   )
 }
 
-/** Resolved when the request is made: the service is not there yet when the requests are described. */
+/** Evaluated when the request is made: the service does not exist yet when the requests are described. */
 function chosen(name: string, index: number, operation = ""): string {
   const values = real[`${name} of ${operation}`] ?? real[name] ?? []
   return values[index % values.length] ?? newId()
@@ -195,7 +195,7 @@ function bodies(route: Route, schema: TSchema): Arbitrary<unknown> {
 
 const goodBody = "a good body of"
 
-/** What a schema allows. */
+/** Generates values that a schema allows. */
 function valuesOf(schema: TSchema): Arbitrary<unknown> {
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (schema.anyOf) return fc.oneof(...(schema.anyOf as TSchema[]).map(valuesOf))
@@ -233,7 +233,7 @@ function objectsOf(schema: TSchema): Arbitrary<unknown> {
   return fc.record(model, { requiredKeys: required })
 }
 
-/** Where a field may hold what is in the service, such a value. */
+/** Generates an existing value if the field can hold one. */
 function meaningful(name: string, schema: TSchema): Arbitrary<unknown> {
   const known = fc.nat().map((index) => (real[name] ? chosen(name, index) : undefined))
   return fc.tuple(known, valuesOf(schema)).map(([value, other]) => value ?? other)
@@ -245,7 +245,7 @@ function textsOf({ pattern, minLength = 0, maxLength = 40 }: TSchema): Arbitrary
   return fc.oneof(fc.string(size), fc.string({ ...size, unit: "grapheme-composite", maxLength: 20 }))
 }
 
-/** A right object with one thing wrong. */
+/** A valid object with one error in it. */
 function broken(values: Arbitrary<unknown>): Arbitrary<unknown> {
   return fc
     .tuple(values, fc.nat(), fc.constantFrom("drop", "junk", "add"), fc.jsonValue())
@@ -312,12 +312,12 @@ function expectDeclared(route: Route, answer: Answer): void {
   else expect(validatorOf(document, schema)(body)).toEqual([])
 }
 
-/** Percent-encoded where it must be, so that it is one part of a path. */
+/** Percent-encodes what is needed to keep the text a single path segment. */
 function encodeAnything(text: string): string {
   return encodeURIComponent(text.toWellFormed())
 }
 
-/** Fills the service with what requests can meet. */
+/** Fills the service with resources that the requests can refer to. */
 async function furnish(): Promise<void> {
   const { behind } = service
   const { caller } = maker

@@ -13,9 +13,9 @@ import {
 } from "../harness/api.ts"
 import { engines } from "../harness/engines.ts"
 
-// Credentials that an operator ends, or whose organization is suspended.
+// Credentials that an operator revokes, or whose organization is suspended.
 
-/** Longer than a key is remembered, and what a revocation may take at the most. */
+/** Longer than credentials are cached; the longest that a revocation may take. */
 const promisedMilliseconds = 5_000
 
 describe.each(engines)("on $name", (engine) => {
@@ -29,7 +29,7 @@ describe.each(engines)("on $name", (engine) => {
   const tapWith = (as: string) =>
     ask(service, "POST /v1/taps", { as, body: { chip_id: "0123456789", e: "A".repeat(32) } })
 
-  test("every credential of a suspended organization is refused alike, until it is resumed", async () => {
+  test("every credential of a suspended organization is rejected with the same error until the organization is resumed", async () => {
     const customer = await createCustomer(service)
     const { organization_id } = customer.caller
     const visitor = await createVisitor(service, customer)
@@ -56,7 +56,7 @@ describe.each(engines)("on $name", (engine) => {
     for (const [, question] of asked) expect((await question()).code).not.toBe("auth.forbidden")
   })
 
-  test("a rotated publishable key and the new one both work until the overlap is over, then the new one", async () => {
+  test("a rotated publishable key and the new one both work until the overlap ends, then only the new one", async () => {
     const customer = await createCustomer(service)
     const old = await publishableKeyOf(service, customer)
     const [listed] = (await keysSeenBy(customer.key)) as [{ id: string }]
@@ -70,7 +70,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await keysSeenBy(customer.key)).toEqual([expect.objectContaining({ key: issued.key })])
   })
 
-  test("a key rotated twice ends when the first rotation said, and one that is over is not rotated", async () => {
+  test("a key rotated twice expires when the first rotation said, and an expired key cannot be rotated", async () => {
     const customer = await createCustomer(service)
     await publishableKeyOf(service, customer)
     const [listed] = (await keysSeenBy(customer.key)) as [{ id: string }]
@@ -81,7 +81,7 @@ describe.each(engines)("on $name", (engine) => {
     await expect(turn((t) => rotatePublishableKey(t, listed.id, 10))).rejects.toThrow("is expired or revoked")
   })
 
-  test("a revoked publishable key is refused within 5 seconds", async () => {
+  test("a revoked publishable key is rejected within 5 seconds", async () => {
     const customer = await createCustomer(service)
     const key = await publishableKeyOf(service, customer)
     expect((await tapWith(key)).code).toBe("chip.not_found")
@@ -91,7 +91,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await tapWith(key)).code).toBe("auth.unauthorized")
   })
 
-  test("an API key that expires works until then, and a time that is over is not taken", async () => {
+  test("an API key with an expiry works until then, and an expiry in the past is rejected", async () => {
     const { caller } = await createCustomer(service)
     const { organization_id } = caller
     const in_a_minute = new Date(service.context.clock().getTime() + 60_000)

@@ -23,7 +23,7 @@ import { engines } from "../harness/engines.ts"
 import { neverRotated } from "../harness/secret.ts"
 import { activeCollection, pairedTestChip } from "../harness/services.ts"
 
-/** An operation of the tests' own, which does at each stage what a test wants of it. */
+/** A probe operation that runs a test's own code at each stage. */
 type Stages = { prepare(): Promise<void>; write(): Promise<void> }
 
 function probeOf(stages: Stages) {
@@ -78,7 +78,7 @@ describe.each(engines)("on $name", (engine) => {
   }
   const isReplay = ({ headers }: Answer) => headers.get("idempotent-replayed") === "true"
 
-  describe("a key", () => {
+  describe("an idempotency key", () => {
     test.each([
       ["empty", ""],
       ["of 256 characters", "x".repeat(256)],
@@ -86,7 +86,7 @@ describe.each(engines)("on $name", (engine) => {
       ["with a comma", "a,b"],
       ["beyond ASCII", "k\u00e9y"],
       ["that is quoted and empty", '""'],
-    ])("%s is refused", async (_name, key) => {
+    ])("%s is rejected", async (_name, key) => {
       const received = await sendRaw(
         service,
         Buffer.from(
@@ -98,7 +98,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(received).toContain("Idempotency-Key takes")
     })
 
-    test("that comes twice is refused", async () => {
+    test("that is sent in two headers is rejected", async () => {
       const received = await sendRaw(
         service,
         `POST /v1/units HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${customer.key}\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\nContent-Length: 0\r\n\r\n`,
@@ -116,7 +116,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await createUnit(`${newKey()}!~`.padEnd(255, "x"))).status).toBe(201)
     })
 
-    test("is not heeded where nothing is created", async () => {
+    test("is ignored where nothing is created", async () => {
       const { id } = (await createUnit(newKey())).body
       const headers = { "idempotency-key": "not, a key" }
       const change = (name: string) =>
@@ -128,7 +128,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("the same request with the same key", () => {
-    test("gets the same answer and makes nothing", async () => {
+    test("gets the same response and creates nothing", async () => {
       const key = newKey()
       const first = await createUnit(key, { name: "once" })
       const before = await unitCount()
@@ -143,7 +143,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await unitCount()).toBe(before)
     })
 
-    test("is the same however its JSON is written", async () => {
+    test("is the same however its JSON is formatted", async () => {
       const key = newKey()
       const first = await createUnit(key, { name: "a", attributes: { b: 1, a: [1, 2] } })
       const body = `{ "attributes": {"a":[1.0,2], "b":1e0},\n"n\\u0061me":"a", "collection_id":"${collectionId}"}`
@@ -152,14 +152,14 @@ describe.each(engines)("on $name", (engine) => {
       expect(second.text).toBe(first.text)
     })
 
-    test("is answered by the organization's other keys too, and as another request by another organization", async () => {
+    test("is replayed to the organization's other API keys, and is a separate request for another organization", async () => {
       const key = newKey()
       await createUnit(key)
       const stranger = await createCustomer(service)
       expect((await createUnit(key, {}, stranger.key)).code).toBe("collection.not_found")
     })
 
-    test("is answered before a newer schema is asked", async () => {
+    test("is replayed before the body is checked against a newer schema", async () => {
       const key = newKey()
       await askProbe(key, { value: 1 })
       const stricter = { ...probe, checkBody: () => [{ path: "/value", message: "is not taken any more" }] }
@@ -180,7 +180,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await send('{"value":1}', key)).status).toBe(201)
     })
 
-    test("gets the session token of its tap again, which is not stored in clear text", async () => {
+    test("gets its tap's session token again, which is not stored in plaintext", async () => {
       const { chip_id } = await pairedTestChip(service.behind, customer.caller)
       const made = await ask(service, "POST /v1/test-helpers/taps", { as: customer.key, body: { chip_id } })
       const question = {
@@ -211,14 +211,14 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("another request with the same key", () => {
-    test("is refused when its body differs", async () => {
+    test("is rejected if its body differs", async () => {
       const key = newKey()
       await createUnit(key, { name: "one" })
       const { status, code } = await createUnit(key, { name: "two" })
       expect({ status, code }).toEqual({ status: 409, code: "idempotency.key_conflict" })
     })
 
-    test("is refused when its operation differs", async () => {
+    test("is rejected if its operation differs", async () => {
       const key = newKey()
       await askProbe(key)
       const headers = { "idempotency-key": key }
@@ -230,7 +230,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(code).toBe("idempotency.key_conflict")
     })
 
-    test("is refused when its address differs", async () => {
+    test("is rejected if its path differs", async () => {
       const [one, other] = [await createVisitor(service, customer), await createVisitor(service, customer)]
       const headers = { "idempotency-key": newKey() }
       const replace = ({ unit_id }: { unit_id: string }) =>
@@ -243,7 +243,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await replace(other)).code).toBe("idempotency.key_conflict")
     })
 
-    test("is let through to another session and to the API key", async () => {
+    test("is executed for another session and for the API key", async () => {
       const key = newKey()
       const [one, other] = [await createVisitor(service, customer), await createVisitor(service, customer)]
       const answers = [
@@ -255,14 +255,14 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("a refusal frees the key:", () => {
-    test("of the schema", async () => {
+  describe("the key is free again after an error", () => {
+    test("of validation", async () => {
       const key = newKey()
       expect((await createUnit(key, { name: "" })).status).toBe(400)
       expect((await createUnit(key, { name: "right" })).status).toBe(201)
     })
 
-    test("of a rule", async () => {
+    test("of a business rule", async () => {
       const key = newKey()
       const body = { name: "a", external_id: `external-${key}` }
       const send = () =>
@@ -278,7 +278,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await send()).status).toBe(201)
     })
 
-    test("of an accident, with everything that was written", async () => {
+    test("of an unexpected kind, and everything written is rolled back", async () => {
       const key = newKey()
       stages.write = async () => {
         throw new Error("an accident of the test")
@@ -290,7 +290,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("while a request is running,", () => {
+  describe("while a request is in progress,", () => {
     async function whileRunning(key: string, meanwhile: () => Promise<void>): Promise<Answer> {
       const begun = Promise.withResolvers<void>()
       const end = Promise.withResolvers<void>()
@@ -306,7 +306,7 @@ describe.each(engines)("on $name", (engine) => {
       return await answer
     }
 
-    test("the same one is told to wait", async () => {
+    test("the same request is told to wait", async () => {
       const key = newKey()
       await whileRunning(key, async () => {
         const { status, code, headers } = await askProbe(key, { value: 1 })
@@ -316,7 +316,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(isReplay(await askProbe(key, { value: 1 }))).toBe(true)
     })
 
-    test("another one with its key is refused", async () => {
+    test("another request with its key is rejected", async () => {
       const key = newKey()
       const answer = await whileRunning(key, async () => {
         expect((await askProbe(key, { value: 2 })).code).toBe("idempotency.key_conflict")
@@ -325,9 +325,9 @@ describe.each(engines)("on $name", (engine) => {
     })
 
     test.each([
-      ["not that it is in the way", () => Promise.reject(new ApiError("claim.in_progress"))],
-      ["and is not done once more", () => Promise.resolve()],
-    ])("what another process did with it meanwhile is the answer, %s", async (_what, goOn) => {
+      ["instead of its own error", () => Promise.reject(new ApiError("claim.in_progress"))],
+      ["and the work is not done twice", () => Promise.resolve()],
+    ])("the response that another process stored meanwhile is returned, %s", async (_what, goOn) => {
       const key = newKey()
       const begun = Promise.withResolvers<void>()
       const end = Promise.withResolvers<void>()
@@ -353,7 +353,7 @@ describe.each(engines)("on $name", (engine) => {
       expect([answer.status, isReplay(answer), answer.text]).toEqual([201, true, quick.text])
     })
 
-    test("a refusal lets go of the key", async () => {
+    test("an error frees its key", async () => {
       const key = newKey()
       stages.prepare = async () => {
         throw new ApiError("claim.in_progress")
@@ -364,7 +364,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("of 50 at once, over two processes' worth of servers, one makes the unit and nobody hears otherwise", async () => {
+  test("of 50 concurrent requests to two servers one creates the unit, and every response is about that one", async () => {
     const owner = await createCustomer(service)
     const { id: collection_id } = await activeCollection(service.behind, owner.caller)
     const second = createApp(service.context).listen({ hostname: "127.0.0.1", port: 0 })
@@ -392,12 +392,12 @@ describe.each(engines)("on $name", (engine) => {
 })
 
 describe("canonical JSON", () => {
-  test("is in the order of its keys, as releases before wrote it", () => {
+  test("sorts keys as earlier releases did", () => {
     const value = { b: [1, { d: null, c: "x" }], a: undefined, A: true }
     expect(canonicalJson(value)).toBe('{"A":true,"b":[1,{"c":"x","d":null}]}')
   })
 
-  test("is the same whatever the order of keys, and reads as the same value", () => {
+  test("does not depend on the order of keys, and parses to the same value", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
         const turned = Object.fromEntries(Object.entries(object).reverse())
@@ -407,7 +407,7 @@ describe("canonical JSON", () => {
     )
   })
 
-  test("tells different values apart", () => {
+  test("differs for different values", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
         const [a, b] = [one, other].map((value) => JSON.parse(JSON.stringify(value)))
@@ -417,9 +417,9 @@ describe("canonical JSON", () => {
   })
 })
 
-describe("a sealed text", () => {
+describe("sealed text", () => {
   const secret = neverRotated("secret")
-  test("opens for the same purpose, row and secret, and for nothing else", () => {
+  test("opens only for the same purpose, row and secret", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.string(), (text, row) => {
         const sealed = seal(secret, "purpose", row, text)
@@ -431,7 +431,7 @@ describe("a sealed text", () => {
     )
   })
 
-  test("does not open once a bit of it has changed", () => {
+  test("does not open if one bit of it has changed", () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(), fc.integer({ min: 0, max: 7 }), (text, place, bit) => {
         const bytes = Buffer.from(seal(secret, "purpose", "row", text), "base64url")

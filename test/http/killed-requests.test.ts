@@ -11,7 +11,7 @@ import { tell } from "../../src/resources/news/tell.ts"
 import { createOrganization } from "../../src/resources/organizations/service.ts"
 import { tiedToParent } from "../harness/child-process.ts"
 
-// An API process that is killed in the middle of a request: the same request, sent again, is done once.
+// An API process is killed in the middle of a request: the same request, sent again, takes effect once.
 
 const entry = join(import.meta.dir, "../../src/main.ts")
 const chainId = 31_337
@@ -54,7 +54,7 @@ afterAll(() => {
 describe("a request whose process is killed", () => {
   const moments = [0, 4, 8, 16]
   test.each(moments)(
-    "%i ms after it was sent is done once when it is sent again with its key",
+    "%i ms after it was sent takes effect once if it is repeated with its idempotency key",
     async (milliseconds) => {
       const external_id = `killed-after-${milliseconds}`
       await start()

@@ -44,7 +44,7 @@ async function addUnits(owner: Customer, count: number): Promise<string[]> {
   return ids
 }
 
-describe("a query parameter is refused by its name:", () => {
+describe("a query parameter is rejected by name:", () => {
   test.each([
     ...["0", "101", "-1", "1e1", "0x10", "%2010", "10.0", "", "05", "ten", "1_0"].map((text) => [
       `units?limit=${text}`,
@@ -78,7 +78,7 @@ describe("a query parameter is refused by its name:", () => {
 })
 
 test.each(["%ff", "%zz", "100%", "%ED%A0%80"])(
-  "a query with %s, which is not percent-encoded UTF-8, is refused as a whole",
+  "a query with %s, which is not percent-encoded UTF-8, is rejected as a whole",
   async (text) => {
     const { status, code, formErrors } = await list(`units?external_id=${text}`)
     expect({ status, code, formErrors }).toEqual({
@@ -89,7 +89,7 @@ test.each(["%ff", "%zz", "100%", "%ED%A0%80"])(
   },
 )
 
-test("an operation that changes something takes no query", async () => {
+test("an operation that changes something accepts no query parameters", async () => {
   const { fields } = await ask(service, "POST /v1/collections?dry_run=true", {
     as: customer.key,
     body: { name: "a" },
@@ -98,7 +98,7 @@ test("an operation that changes something takes no query", async () => {
 })
 
 describe("a list", () => {
-  test("has 50 entries to a page when nothing else is asked for", async () => {
+  test("returns 50 entries per page by default", async () => {
     expect(unitsOf(await list("units")).pagination.limit).toBe(50)
   })
 
@@ -116,7 +116,7 @@ describe("a list", () => {
     expect(unitsOf(await list("units", owner.key)).units.map(({ id }) => id)).toEqual(ids.reverse())
   })
 
-  test("finds an external id exactly, and only with its owner", async () => {
+  test("filters by the exact external ID, within the caller's organization only", async () => {
     const body = { collection_id: collectionId, external_id: "SKU & ünit +1" }
     const made = await ask(service, "POST /v1/units", { as: customer.key, body })
     const path = `units?external_id=${encodeURIComponent(body.external_id)}`
@@ -126,13 +126,13 @@ describe("a list", () => {
     expect(unitsOf(await list(path, stranger.key)).units).toEqual([])
   })
 
-  test("of taps is empty, and not 404, for a unit of another organization", async () => {
+  test("of taps is empty instead of 404 for a unit of another organization", async () => {
     const visitor = await createVisitor(service, await createCustomer(service))
     const { status, body } = await list(`taps?is_test=true&unit_id=${visitor.unit_id}`)
     expect({ status, body }).toMatchObject({ status: 200, body: { taps: [] } })
   })
 
-  test.each(["Z", "%2B00:00"])("of taps takes a time in UTC that ends in %s", async (zone) => {
+  test.each(["Z", "%2B00:00"])("of taps accepts a UTC time that ends in %s", async (zone) => {
     const owner = await createCustomer(service)
     await createVisitor(service, owner)
     const counted = async (query: string) => (await list(`taps?is_test=true&${query}`, owner.key)).body.taps
@@ -140,7 +140,7 @@ describe("a list", () => {
     expect(await counted(`created_before=2000-01-01T00:00:00${zone}`)).toEqual([])
   })
 
-  test("of taps is bounded by what is finer than a millisecond, too", async () => {
+  test("of taps applies time bounds finer than a millisecond", async () => {
     const owner = await createCustomer(service)
     service.advance(367)
     await createVisitor(service, owner)
@@ -159,12 +159,12 @@ describe("a list", () => {
     }
   })
 
-  test("is bounded by no later year than can be written with four digits", () => {
+  test("accepts time bounds up to the end of the year 9999", () => {
     const last = instantOf("9999-12-31T23:59:59.9999Z", "created_before")
     expect(last?.toISOString()).toBe("9999-12-31T23:59:59.999Z")
   })
 
-  test("of taps leaves test chips out unless they are asked for", async () => {
+  test("of taps excludes test chips unless they are requested", async () => {
     const owner = await createCustomer(service)
     const { chip_id } = await createVisitor(service, owner)
     expect((await list("taps", owner.key)).body).toMatchObject({ taps: [] })
@@ -189,20 +189,20 @@ describe("a cursor", () => {
     }
   }
 
-  test("leads through every entry once, though all were made at the same time", async () => {
+  test("reaches every entry once even if all were created at the same time", async () => {
     const owner = await createCustomer(service)
     const ids = await addUnits(owner, 30)
     expect(await walk(owner)).toEqual(ids.reverse())
   })
 
-  test("skips and repeats nothing while more is added", async () => {
+  test("skips and repeats nothing while entries are added", async () => {
     const owner = await createCustomer(service)
     const ids = await addUnits(owner, 20)
     service.advance(1)
     expect(await walk(owner, () => addUnits(owner, 3))).toEqual(ids.reverse())
   })
 
-  test("is not needed when the last page is just full", async () => {
+  test("is null when the last page is exactly full", async () => {
     const owner = await createCustomer(service)
     await addUnits(owner, 7)
     expect(unitsOf(await list("units?limit=7", owner.key)).pagination).toEqual({
@@ -212,7 +212,7 @@ describe("a cursor", () => {
     })
   })
 
-  test("goes on where an id is written in the other case", async () => {
+  test("also works with an ID of the path or filters in the other case", async () => {
     const owner = await createCustomer(service)
     const collection = await activeCollection(service.behind, owner.caller)
     for (let made = 0; made < 2; made++) await newUnit(service.behind, owner.caller, collection)
@@ -228,7 +228,7 @@ describe("a cursor", () => {
     }
   })
 
-  describe("is refused", () => {
+  describe("is rejected", () => {
     let cursor: string
     beforeAll(async () => {
       await addUnits(customer, 2)
@@ -238,27 +238,27 @@ describe("a cursor", () => {
     test.each([
       ["by another list", (valid: string) => list(`collections?cursor=${valid}`)],
       ["with another filter", (valid: string) => list(`units?external_id=a&cursor=${valid}`)],
-      ["when it is cut", (valid: string) => list(`units?cursor=${valid.slice(0, -1)}`)],
-      ["when it is longer", (valid: string) => list(`units?cursor=${valid}A`)],
+      ["when it is truncated", (valid: string) => list(`units?cursor=${valid.slice(0, -1)}`)],
+      ["when a character is appended", (valid: string) => list(`units?cursor=${valid}A`)],
       [
-        "when it is changed",
+        "when a character is changed",
         (valid: string) => list(`units?cursor=${valid.replace(/^./, (c) => (c === "A" ? "B" : "A"))}`),
       ],
     ])("%s", async (_name, ask) => {
       expect(seen(await ask(cursor))).toEqual(refusedOn("cursor"))
     })
 
-    test("from another organization", async () => {
+    test("if it was issued to another organization", async () => {
       const stranger = await createCustomer(service)
       expect(seen(await list(`units?cursor=${cursor}`, stranger.key))).toEqual(refusedOn("cursor"))
     })
 
-    test("but not with another limit", async () => {
+    test("but not if only the limit differs", async () => {
       expect((await list(`units?limit=9&cursor=${cursor}`)).status).toBe(200)
     })
   })
 
-  test("leads back to its position, and with any other character to none", () => {
+  test("decodes to its position, and fails to decode with any character changed", () => {
     const scope = { operation: "listUnits", organization_id: newId(), filters: "{}" }
     const time = fc.integer({ min: 0, max: 4e12 })
     fc.assert(

@@ -13,8 +13,8 @@ import { alice, bob } from "../harness/ownership.ts"
 import { seedOf } from "../harness/seed.ts"
 import { activeCollection, settle } from "../harness/services.ts"
 
-// Random sequences of requests, each answer held against a model of units, chips, taps, claims and idempotency that
-// fits on a page. MODEL_SEED repeats a run; a failure prints the shortest sequence that shows it.
+// Random sequences of requests, each response compared with a model of units, chips, taps, claims and idempotency that
+// fits on a page. MODEL_SEED repeats a run; a failure prints the shortest sequence that reproduces it.
 
 const seed = seedOf("MODEL_SEED")
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-test(`random sequences of requests are answered as the model says, with the seed ${seed}`, async () => {
+test(`random sequences of requests get the responses that the model predicts, with the seed ${seed}`, async () => {
   await fc.assert(
     fc.asyncProperty(fc.commands(commands, { maxCommands: 80, size: "max" }), async (sequence) => {
       const real = await newReal()
@@ -35,10 +35,10 @@ test(`random sequences of requests are answered as the model says, with the seed
   )
 }, 60_000)
 
-/** What was met: operations that succeeded, refusals of writes, and kept answers. */
+/** What was covered: operations that succeeded, errors of writes, and replayed responses. */
 const seen = new Set<string>()
 
-test("the sequences met every success and every refusal of the model", () => {
+test("the sequences covered every success and every error of the model", () => {
   const [successes, refusals] = [
     ["units", "chips", "taps", "claims", "replayed"],
     ["unit.already_exists", "chip.already_paired", "chip.already_scanned", "claim.in_progress"],
@@ -46,7 +46,7 @@ test("the sequences met every success and every refusal of the model", () => {
   expect([...successes, ...refusals].filter((outcome) => !seen.has(outcome))).toEqual([])
 })
 
-/** What the model knows of a unit; its chip is the one chip that it ever gets here. */
+/** What the model knows about a unit. A unit has the same chip throughout. */
 type Unit = {
   id: string
   external_id: string | null
@@ -65,7 +65,7 @@ type Model = { units: Unit[]; sessions: Session[]; kept: Map<string, Kept>; now:
 
 type Real = { customer: Customer; collection_id: string }
 
-/** Two issued units with a chip that has emitted some values: a sequence of random steps seldom gets so far. */
+/** Two issued units whose chips have emitted some values: random steps seldom get that far. */
 async function begin(real: Real): Promise<Model> {
   const model: Model = { units: [], sessions: [], kept: new Map(), now: 0 }
   for (const unit of [0, 1])
@@ -86,7 +86,7 @@ async function newReal(): Promise<Real> {
   return { customer, collection_id: id }
 }
 
-/** What an answer must be: a success, with what the model learns of it, or a refusal by its code. */
+/** The expected response: a success, with what the model learns from it, or an error code. */
 type Expected = string | { learn: (body: Record<string, unknown>) => void }
 
 const key = fc.option(fc.constantFrom("k1", "k2", "k3", "k4", "k5"), { nil: null, freq: 2 })
@@ -348,8 +348,8 @@ function lookAtAll(): Step {
 }
 
 /**
- * Sends a request that may carry a key: what was kept under it is answered again, another request with it is in
- * conflict, and only a success is kept, for a day.
+ * Sends a request that may carry an idempotency key: a stored response is replayed, another request with the key
+ * conflicts, and only a success is stored, for a day.
  */
 async function write(
   model: Model,
@@ -368,7 +368,7 @@ async function write(
   const answer = await send()
   const name = `${scope} ${key}`
   const asked = JSON.stringify([question, body])
-  // A dry run moves nothing, so whatever key it carries is nobody's business.
+  // A dry run changes nothing and ignores its idempotency key.
   const kept = key === null || is_dry ? undefined : model.kept.get(name)
   if (kept && model.now < kept.until) {
     if (kept.asked !== asked) return expectRefusal(answer, "idempotency.key_conflict")

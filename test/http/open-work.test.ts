@@ -33,8 +33,8 @@ afterAll(async () => {
 const newCollection = (by: Customer, to = limited) =>
   ask(to, "POST /v1/collections", { as: by.key, body: { name: "Autumn" } })
 
-describe("an organization with as much work for the chain as may wait", () => {
-  test("is told to wait before it adds more, and nothing of that is recorded", async () => {
+describe("an organization at its limit of open chain work", () => {
+  test("gets 429 for a request that adds more, and nothing of the request is recorded", async () => {
     for (let each = 0; each < 2; each++) expect((await newCollection(maker)).status).toBe(201)
     const refused = await newCollection(maker)
     expect([refused.status, refused.code]).toEqual([429, "rate_limit.exceeded"])
@@ -43,7 +43,7 @@ describe("an organization with as much work for the chain as may wait", () => {
     expect(await openEffects()).toBe(2)
   })
 
-  test("may do what adds none, and stops nobody else", async () => {
+  test("can still make requests that add none, and other organizations are not affected", async () => {
     expect((await ask(limited, "GET /v1/collections", { as: maker.key })).status).toBe(200)
     expect(
       (await ask(limited, "PATCH /v1/settings", { as: maker.key, body: { default_redirect_url: null } }))
@@ -53,7 +53,7 @@ describe("an organization with as much work for the chain as may wait", () => {
     expect((await newCollection(other)).status).toBe(201)
   })
 
-  test("goes on when some of it is done", async () => {
+  test("can add more once some of it is done", async () => {
     const { db } = service.context
     const [one] = await db.read.select().from(effects).where(eq(effects.status, "open"))
     await service.behind.turn(({ tx }) =>
@@ -66,7 +66,7 @@ describe("an organization with as much work for the chain as may wait", () => {
   })
 })
 
-test("as many authorizations as may wait for wallets are given out, and stand in nobody's way to the chain", async () => {
+test("open client-broadcast authorizations count toward a limit of their own and leave room for other chain work", async () => {
   const giver = await createCustomer(service)
   const claims: Answer[] = []
   for (let each = 0; each < 3; each++) {
@@ -82,7 +82,7 @@ test("as many authorizations as may wait for wallets are given out, and stand in
   expect((await newCollection(giver)).status).toBe(201)
 })
 
-test("several processes that count only now and then together let no more wait than may", async () => {
+test("several processes that count only now and then keep to the limit together", async () => {
   const processes = [0, 1, 2].map(() => startBeside(service, { open_work_limit: 40 }))
   const busy = await createCustomer(service)
   const statuses: number[] = []
@@ -92,7 +92,7 @@ test("several processes that count only now and then together let no more wait t
   for (const each of processes) await each.close()
 })
 
-test("what waits is not counted for each request", async () => {
+test("open work is not counted anew for each request", async () => {
   let counted = 0
   const db = watchedDatabase(service.context.db, ({ text }) => {
     if (text.startsWith("select count(*)") && text.includes('"effects"')) counted += 1

@@ -12,7 +12,7 @@ import {
   type Visitor,
 } from "../harness/api.ts"
 
-// Each test sends a request with two things wrong and hears of the one that is checked first.
+// Each test sends a request with two errors and expects the one that is checked first.
 
 let service: HttpService
 let customer: Customer
@@ -37,7 +37,7 @@ const recipient = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 const seen = ({ status, code }: Answer) => ({ status, code })
 const claims = (unitId = visitor.unit_id) => `POST /v1/units/${unitId}/claims`
 
-describe("is checked first:", () => {
+describe("checks come in this order:", () => {
   test("the path, before the method and the credential", async () => {
     expect(seen(await ask(service, "PURGE /v1/nowhere"))).toEqual({ status: 404, code: "not_found.resource" })
   })
@@ -47,7 +47,7 @@ describe("is checked first:", () => {
     expect(seen(answer)).toEqual({ status: 405, code: "request.method_not_allowed" })
   })
 
-  test("the kind of the credential, before whether anybody has it", async () => {
+  test("the kind of the credential, before whether it exists", async () => {
     const as = newCredential("api_key").token
     expect(seen(await ask(service, claims(), { as }))).toEqual({ status: 401, code: "auth.unauthorized" })
   })
@@ -81,7 +81,7 @@ describe("is checked first:", () => {
     expect(formErrors).toEqual(["The body is not valid JSON."])
   })
 
-  test("the idempotency key's form, before the schema", async () => {
+  test("the format of the idempotency key, before the schema", async () => {
     const { formErrors, fields } = await ask(service, claims(), {
       as: visitor.token,
       body: {},
@@ -107,7 +107,7 @@ describe("is checked first:", () => {
     ["POST /v1/units", { collection_id: newId(), attributes: { a: "x".repeat(17_000) } }, "attributes"],
     ["POST /v1/collections", { name: "a", redirect_url: "ftp://example.com" }, "redirect_url"],
   ])(
-    "a rule that no schema can say of %s, before a conflict of the idempotency key",
+    "a rule beyond the schema of %s, before a conflict of the idempotency key",
     async (question, body, field) => {
       const headers = { "idempotency-key": newId() }
       await ask(service, "POST /v1/collections", { as: customer.key, body: { name: "a" }, headers })
@@ -143,12 +143,12 @@ describe("is checked first:", () => {
     expect(code).toBe("idempotency.key_conflict")
   })
 
-  test("whether the unit exists, before whose chip the session is of", async () => {
+  test("whether the unit exists, before whether the session is for its chip", async () => {
     const { code } = await ask(service, claims(newId()), { as: visitor.token, body: { recipient } })
     expect(code).toBe("unit.not_found")
   })
 
-  test("whose chip the session is of, before the state of the unit", async () => {
+  test("whether the session is for the unit's chip, before the state of the unit", async () => {
     const other = await createVisitor(service, customer)
     await ask(service, claims(other.unit_id), { as: other.token, body: { recipient } })
     const { status, code } = await ask(service, claims(other.unit_id), {
@@ -158,7 +158,7 @@ describe("is checked first:", () => {
     expect({ status, code }).toEqual({ status: 403, code: "session_token.wrong_chip" })
   })
 
-  test("the idempotency key of a finished request, before everything about the unit's state", async () => {
+  test("the replay of a finished request, before anything about the unit's state", async () => {
     const own = await createVisitor(service, customer)
     const question = { as: own.token, body: { recipient }, headers: { "idempotency-key": newId() } }
     const first = await ask(service, claims(own.unit_id), question)

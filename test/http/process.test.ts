@@ -60,7 +60,7 @@ async function untilItAnswers(port: number): Promise<void> {
   throw new Error(`nothing answers on port ${port}`)
 }
 
-test("a wrong setting stops the start with one line that names it", async () => {
+test("an invalid setting stops the start with one line that names it", async () => {
   expect(await failureOf({ SERVICE_SECRET: "short" })).toEqual({
     exitCode: 1,
     lines: [expect.stringContaining("SERVICE_SECRET")],
@@ -74,7 +74,7 @@ test("a port in use stops the start with one line that names it", async () => {
   expect(failure).toEqual({ exitCode: 1, lines: [expect.stringMatching(new RegExp(`${held.port}.*PORT`))] })
 })
 
-test("a database that cannot be written stops the start with one line that says so", async () => {
+test("a read-only database stops the start with one line that says so", async () => {
   const file = join(newFolder(), "file")
   writeFileSync(file, "")
   const [line, exitCode] = [expect.stringMatching(/database.+DATABASE_URL.+DATA_DIR/), 1]
@@ -85,49 +85,46 @@ test("a database that cannot be written stops the start with one line that says 
   expect(await failureOf({ DATA_DIR: file })).toEqual({ exitCode, lines: [line] })
 })
 
-test.each(["SIGTERM", "SIGINT"] as const)(
-  "%s lets a request that has begun have its answer",
-  async (signal) => {
-    const port = await freePort()
-    const DATA_DIR = newFolder()
-    const key = await issueKey(DATA_DIR)
-    const child = start({ PORT: `${port}`, DATA_DIR })
-    const log = follow(child.stderr)
-    await untilItAnswers(port)
+test.each(["SIGTERM", "SIGINT"] as const)("%s lets requests in progress finish", async (signal) => {
+  const port = await freePort()
+  const DATA_DIR = newFolder()
+  const key = await issueKey(DATA_DIR)
+  const child = start({ PORT: `${port}`, DATA_DIR })
+  const log = follow(child.stderr)
+  await untilItAnswers(port)
 
-    const kept = await fetch(`http://127.0.0.1:${port}/health`)
-    expect(kept.headers.get("connection")).not.toBe("close")
-    const answer = Promise.withResolvers<string>()
-    const begun = Promise.withResolvers<void>()
-    const socket = await Bun.connect({
-      hostname: "127.0.0.1",
-      port,
-      socket: {
-        data(_socket, chunk) {
-          const text = chunk.toString()
-          if (text.startsWith("HTTP/1.1 100")) begun.resolve()
-          else answer.resolve(text)
-        },
-        close: () => answer.resolve("closed without an answer"),
+  const kept = await fetch(`http://127.0.0.1:${port}/health`)
+  expect(kept.headers.get("connection")).not.toBe("close")
+  const answer = Promise.withResolvers<string>()
+  const begun = Promise.withResolvers<void>()
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_socket, chunk) {
+        const text = chunk.toString()
+        if (text.startsWith("HTTP/1.1 100")) begun.resolve()
+        else answer.resolve(text)
       },
-    })
-    socket.write(
-      `POST /v1/collections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n`,
-    )
-    await begun.promise
-    child.kill(signal)
-    await log.until("stopping")
-    // Whoever keeps a connection is told to leave it.
-    const last = await fetch(`http://127.0.0.1:${port}/health`)
-    expect(last.headers.get("connection")).toBe("close")
-    socket.write('{"name":"a"}')
-    expect(await answer.promise).toStartWith("HTTP/1.1 400")
-    expect(await child.exited).toBe(0)
-    expect(await fetch(`http://127.0.0.1:${port}/health`).catch(() => "gone")).toBe("gone")
-  },
-)
+      close: () => answer.resolve("closed without an answer"),
+    },
+  })
+  socket.write(
+    `POST /v1/collections HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n`,
+  )
+  await begun.promise
+  child.kill(signal)
+  await log.until("stopping")
+  // Responses during shutdown ask clients to close kept-alive connections.
+  const last = await fetch(`http://127.0.0.1:${port}/health`)
+  expect(last.headers.get("connection")).toBe("close")
+  socket.write('{"name":"a"}')
+  expect(await answer.promise).toStartWith("HTTP/1.1 400")
+  expect(await child.exited).toBe(0)
+  expect(await fetch(`http://127.0.0.1:${port}/health`).catch(() => "gone")).toBe("gone")
+})
 
-/** An API key of a new organization, which has no network to make a collection on. */
+/** Issues an API key for a new organization that has no chain to create a collection on. */
 async function issueKey(folder: string): Promise<string> {
   const db = openDatabase(`sqlite:${join(folder, "service.db")}`)
   const at = new Date()
@@ -142,7 +139,7 @@ async function issueKey(folder: string): Promise<string> {
   return key
 }
 
-/** Reads a stream to its end, as somebody must, and tells when a text has come. */
+/** Reads a stream to its end, so that the process is never blocked by a full pipe, and reports when a text appears. */
 function follow(stream: ReadableStream<Uint8Array>) {
   let printed = ""
   const waiting: { text: string; resolve: () => void }[] = []

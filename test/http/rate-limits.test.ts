@@ -40,7 +40,7 @@ afterEach(async () => {
 })
 afterAll(() => service.close())
 
-describe("answers that are kept", () => {
+describe("stored responses", () => {
   const keyed = (limited: HttpService, key: string, name = "n") =>
     ask(limited, "POST /v1/collections", {
       as: maker.key,
@@ -48,7 +48,7 @@ describe("answers that are kept", () => {
       headers: { "idempotency-key": key },
     })
 
-  test("have a ceiling for each organization, which replays and requests without a key do not reach", async () => {
+  test("are limited for each organization; replays and requests without an idempotency key do not count", async () => {
     const limited = start({ kept_answer: { requests: 2, seconds: 600 } })
     const first = await keyed(limited, "kept-1")
     expect((await keyed(limited, "kept-2")).status).toBe(201)
@@ -63,7 +63,7 @@ describe("answers that are kept", () => {
     expect((await ask(limited, "POST /v1/collections", theirs)).status).toBe(201)
   })
 
-  test("count by their bytes too, and not at all where the request is refused", async () => {
+  test("are also limited by their bytes, and an error response does not count", async () => {
     const limited = start({ kept_answer: { requests: 8, seconds: 600 } })
     for (let time = 1; time <= 9; time++) expect((await keyed(limited, "refused", "")).status).toBe(400)
     const { id } = (await keyed(limited, "bytes-1")).body
@@ -78,7 +78,7 @@ describe("answers that are kept", () => {
     expect((await unit("bytes-8")).code).toBe("rate_limit.exceeded")
   })
 
-  test("may be larger than what is left of their bytes, and what they took too much of comes back first", async () => {
+  test("may exceed the bytes that are left, and the excess has to refill first", async () => {
     const { limits, advance } = limitsOnClock({ kept_answer: { requests: 4, seconds: 600 } })
     const allBytes = 64 * 1024 * 1.024
     await limits.countKeptAnswer("large", 2 * allBytes)
@@ -91,14 +91,14 @@ describe("answers that are kept", () => {
     expect((await limits.keptAnswers("large")).overfull).toBe(false)
   })
 
-  test("are waited for as long as both they and their bytes need", async () => {
+  test("require a wait that is long enough for both their number and their bytes", async () => {
     const { limits } = limitsOnClock({ kept_answer: { requests: 4, seconds: 600 } })
     for (let time = 1; time <= 4; time++) await limits.countKeptAnswer("many", 16 * 1024 * 1.024 + 1)
     expect((await limits.keptAnswers("many")).milliseconds_until_next).toBeWithin(149_999, 150_001)
   })
 })
 
-test("the address of a chip may be opened only so often by each client", async () => {
+test("the tap URLs of chips are rate limited for each client IP address", async () => {
   const limited = start({ tap_redirect: { requests: 2, seconds: 600 } })
   const open = () => fetch(`${limited.base_url}/t/0123456789`, { redirect: "manual" })
   expect([(await open()).status, (await open()).status]).toEqual([200, 200])
@@ -109,7 +109,7 @@ test("the address of a chip may be opened only so often by each client", async (
   expect((await ask(limited, "GET /v1/settings", { as: maker.key })).status).toBe(200)
 })
 
-test("what tokens show may be read only so often by each client, whatever taps it opens", async () => {
+test("token metadata is rate limited for each client IP address, separately from tap URLs", async () => {
   const limited = start({ metadata: { requests: 2, seconds: 600 } })
   const origin = "https://wallet.example"
   const read = () => fetch(`${limited.base_url}/metadata/1/0x${"00".repeat(20)}/1`, { headers: { origin } })
@@ -122,7 +122,7 @@ test("what tokens show may be read only so often by each client, whatever taps i
 })
 
 describe("a caller", () => {
-  test("is told of its bucket with every answer, refusals too", async () => {
+  test("sees the state of its bucket in every response, errors included", async () => {
     const limited = start({ api_key: { requests: 3, seconds: 600 } })
     const now = service.context.clock().getTime() / 1000
     for (const [question, remaining, seconds] of [
@@ -140,7 +140,7 @@ describe("a caller", () => {
     }
   })
 
-  test("is told to wait once its bucket is empty, before anything else is looked at", async () => {
+  test("gets 429 with an empty bucket before anything else is checked", async () => {
     const limited = start({ api_key: { requests: 1, seconds: 600 } })
     await ask(limited, "GET /v1/settings", { as: maker.key })
     const answer = await ask(limited, "POST /v1/units", { as: maker.key, body: "{bad" })
@@ -149,7 +149,7 @@ describe("a caller", () => {
     expect(answer.headers.get("retry-after")).toBe("600")
   })
 
-  test("goes on when the time it was told is over, and as often as its bucket has filled again", async () => {
+  test("may continue after Retry-After, as often as its bucket has refilled", async () => {
     const limited = start({ api_key: { requests: 20, seconds: 120 } })
     const get = () => ask(limited, "GET /v1/settings", { as: maker.key })
     const statuses = async (times: number) => {
@@ -171,7 +171,7 @@ describe("a caller", () => {
     expect(await statuses(21)).toEqual([...Array(20).fill(200), 429])
   })
 
-  test("has a bucket of its own for each key and each session", async () => {
+  test("has a bucket of its own for each API key and each session", async () => {
     const limited = start({
       api_key: { requests: 1, seconds: 600 },
       session_token: { requests: 1, seconds: 600 },
@@ -188,7 +188,7 @@ describe("a caller", () => {
       }
   })
 
-  test("with a publishable key has one for each client address, as far as the proxies are trusted", async () => {
+  test("with a publishable key has a bucket for each client IP address, behind trusted proxies only", async () => {
     const limited = start({ publishable_key: { requests: 1, seconds: 600 } }, { trusted_proxies: 1 })
     const publishable = await publishableKeyOf(service, maker)
     const from = (forwarded: string) =>
@@ -198,7 +198,7 @@ describe("a caller", () => {
     expect((await from("203.0.113.8")).status).toBe(400)
   })
 
-  test("is shown as full what is refused for its pace by the operation itself, and when it is free again", async () => {
+  test("sees an operation's own rate limit as an empty bucket, with the time at which it may try again", async () => {
     const { id } = await activeCollection(service.behind, maker.caller)
     const refresh = () =>
       ask(service, `POST /v1/collections/${id}/metadata-refreshes`, { as: maker.key, body: {} })
@@ -210,7 +210,7 @@ describe("a caller", () => {
     expect([status, ...shown, headers.get("retry-after")]).toEqual([429, 0, free, "40"])
   })
 
-  test("without a credential is told of no bucket", async () => {
+  test("without a credential sees no bucket", async () => {
     for (const question of ["GET /health", "GET /v1/units", "GET /nothing"] as const)
       expect((await ask(service, question)).headers.has("x-ratelimit-limit")).toBe(false)
   })
@@ -221,14 +221,14 @@ describe("a bucket", () => {
     requests: fc.integer({ min: 1, max: 8 }),
     seconds: fc.integer({ min: 1, max: 100 }),
   })
-  /** As a part of the limit's seconds. */
+  /** In fractions of the limit's seconds. */
   const pause = fc.oneof(
     { weight: 3, arbitrary: fc.constant(0) },
     { weight: 1, arbitrary: fc.constant("as told" as const) },
     { weight: 2, arbitrary: fc.integer({ min: 1, max: 110 }).map((hundredths) => hundredths / 100) },
   )
 
-  test("lets through its burst and what has come back, however the requests are spread", async () => {
+  test("lets through its burst plus what has refilled, however the requests are spread", async () => {
     await fc.assert(
       fc.asyncProperty(limit, fc.array(pause, { maxLength: 80, size: "max" }), async (metadata, pauses) => {
         const { limits, advance, passed } = limitsOnClock({ metadata })
@@ -252,7 +252,7 @@ describe("a bucket", () => {
     )
   })
 
-  test("is full again when it says so, and then holds its burst and no more", async () => {
+  test("is full at the time that it reports, and then holds exactly its burst", async () => {
     await fc.assert(
       fc.asyncProperty(limit, fc.nat({ max: 15 }), async (metadata, before) => {
         const { limits, advance } = limitsOnClock({ metadata })
@@ -267,7 +267,7 @@ describe("a bucket", () => {
     )
   })
 
-  test("is one of a hundred thousand at most that are kept, the latest ones", async () => {
+  test("is kept in memory only as one of the 100,000 latest", async () => {
     const { limits } = limitsOnClock({ failed_credential: { requests: 1, seconds: 99_999 } })
     const isOver = async (client: string) => (await limits.countFailedCredential(client)).overfull
     expect([await isOver("first"), await isOver("first")]).toEqual([false, true])
@@ -279,7 +279,7 @@ describe("a bucket", () => {
 })
 
 describe("failed credentials", () => {
-  test("of every kind count together for an address; a missing or wrong kind does not count", async () => {
+  test("of every kind count together for an IP address; a missing one or one of the wrong kind does not count", async () => {
     const limited = start({ failed_credential: { requests: 2, seconds: 600 } })
     for (let time = 0; time < 5; time++) {
       expect((await ask(limited, "GET /v1/units")).status).toBe(401)
@@ -292,7 +292,7 @@ describe("failed credentials", () => {
     expect([answer.status, answer.headers.has("retry-after")]).toEqual([429, true])
   })
 
-  test("count where they are of no kind that there is, too", async () => {
+  test("count even if they have the format of no known kind", async () => {
     const limited = start({ failed_credential: { requests: 2, seconds: 600 } })
     const tokens = ["nonsense", "eyJhbGciOiJub25lIn0.e30.", "sk_live_4711"]
     const answers: Answer[] = []
@@ -304,7 +304,7 @@ describe("failed credentials", () => {
     ])
   })
 
-  test("do not shut out who shares the address, nor a session that has ended", async () => {
+  test("do not lock out valid credentials at the same IP address, and an ended session does not count", async () => {
     const limited = start({ failed_credential: { requests: 1, seconds: 600 } })
     const { token } = await createVisitor(service, maker)
     await ask(limited, "DELETE /v1/session-tokens/current", { as: token })
@@ -315,8 +315,8 @@ describe("failed credentials", () => {
   })
 })
 
-describe("refused values of e", () => {
-  test("count for the chip, whoever sends them; a genuine one goes through", async () => {
+describe("rejected values of e", () => {
+  test("count for the chip, whoever sends them; an authentic value still works", async () => {
     const limited = start({ refused_value: { requests: 2, seconds: 600 } })
     const { chip_id } = await createVisitor(service, maker)
     const publishable = await publishableKeyOf(service, maker)
@@ -329,7 +329,7 @@ describe("refused values of e", () => {
     expect((await tap(maker.key, String(body.e))).status).toBe(201)
   })
 
-  test("of a bulk request count for their own chip alone, and not for those whose value is right", async () => {
+  test("in a bulk request count only for their own chip, not for chips whose value is authentic", async () => {
     const limited = start({ refused_value: { requests: 1, seconds: 600 } })
     const collection = await activeCollection(service.behind, maker.caller)
     const unit = async () => (await newUnit(service.behind, maker.caller, collection)).id
@@ -343,7 +343,7 @@ describe("refused values of e", () => {
     expect((await ask(limited, "POST /v1/chips", guess)).code).toBe("chip.invalid_e_value")
   })
 
-  test("beyond their bucket are told to wait also with the last request of the caller's own", async () => {
+  test("over the limit are reported even with the last request of the caller's own bucket", async () => {
     const limited = start({
       api_key: { requests: 2, seconds: 600 },
       refused_value: { requests: 1, seconds: 600 },
@@ -354,7 +354,7 @@ describe("refused values of e", () => {
   })
 })
 
-test("a refused value of e shows the caller's own bucket where that is as tight as the chip's", async () => {
+test("a rejected value of e shows the caller's own bucket if it has as few requests left as the chip's", async () => {
   const limited = start({
     api_key: { requests: 4, seconds: 600 },
     refused_value: { requests: 3, seconds: 600 },
@@ -378,7 +378,7 @@ describe("several processes", () => {
     await redis.stop()
   })
 
-  test("share their buckets in Redis; while it is away each counts for itself, and no request fails", async () => {
+  test("share their buckets in Redis; while Redis is down each counts on its own, and no request fails", async () => {
     const processes = [1, 2].map(() =>
       start({ api_key: { requests: 4, seconds: 600 } }, { redis_url: redis.url }),
     ) as [HttpService, HttpService]
@@ -400,7 +400,7 @@ describe("several processes", () => {
     expect((await get(two)).headers.get("x-ratelimit-remaining")).toBe("2")
   }, 20_000)
 
-  test("let no more through together than one bucket has, however they come", async () => {
+  test("together let through no more than one bucket allows, however requests are spread", async () => {
     const metadata = { requests: 10, seconds: 6_000 }
     const both = [await inRedis({ metadata }), await inRedis({ metadata })] as const
     const counts = Array.from({ length: 20 }, () => both.map((limits) => limits.countPage("metadata", "all")))
@@ -409,7 +409,7 @@ describe("several processes", () => {
     for (const limits of both) limits.close()
   })
 
-  test("decide in Redis as one does in memory", async () => {
+  test("decide with Redis exactly as one process does in memory", async () => {
     const metadata = { requests: 6, seconds: 60_000 }
     const shared = await inRedis({ metadata })
     const waits = fc.array(fc.constantFrom(0, 0, 0, 1_000, 5_000, 10_000, 70_000), {
@@ -435,7 +435,7 @@ describe("several processes", () => {
     shared.close()
   })
 
-  test("keep a bucket in Redis until it is full, and one from before its clock was set back no longer", async () => {
+  test("keep a bucket in Redis until it is full, and no longer if Redis's clock was set back", async () => {
     const shared = await inRedis({ metadata: { requests: 2, seconds: 6_000 } })
     const count = () => shared.countPage("metadata", "kept")
     await count()
@@ -448,7 +448,7 @@ describe("several processes", () => {
     shared.close()
   })
 
-  test("count for themselves where Redis does not answer in time", async () => {
+  test("each count on their own if Redis does not respond in time", async () => {
     const shared = await inRedis({ metadata: { requests: 1, seconds: 600 } })
     const isOver = async () => (await shared.countPage("metadata", "unanswered")).overfull
     await connection.client("PAUSE", 600_000, "WRITE")
@@ -457,7 +457,7 @@ describe("several processes", () => {
     shared.close()
   })
 
-  test("wait no longer for a Redis that is gone without a word, say so, and find the one in its place", async () => {
+  test("give up on a silent Redis connection, log it, and reconnect", async () => {
     const line = await startLine(Number(new URL(redis.url).port))
     const { limits, warned } = limitsOnClock({}, `redis://127.0.0.1:${line.port}`)
     await untilFound(limits)
@@ -468,7 +468,7 @@ describe("several processes", () => {
     line.stop()
   }, 15_000)
 
-  test("say once that Redis is away, and what that means", async () => {
+  test("log once that Redis is down and what that means", async () => {
     const warned: string[] = []
     const heard = Promise.withResolvers<void>()
     const warn = (_fields: object, message: string) => {
@@ -483,7 +483,7 @@ describe("several processes", () => {
     expect(warned).toEqual(["Redis is away; each process limits rates for itself"])
   }, 10_000)
 
-  test("say that Redis is full, once for many requests, and what that means", async () => {
+  test("log once for many requests that Redis is full and what that means", async () => {
     const { limits, warned } = limitsOnClock({ metadata: { requests: 1, seconds: 600 } }, redis.url)
     await untilFound(limits)
     await connection.config("SET", "maxmemory", "1")
@@ -495,7 +495,7 @@ describe("several processes", () => {
     expect(warned).toEqual(["Redis refuses what it is asked; each process limits rates for itself"])
   })
 
-  /** The limits of a process that has found Redis: its own clock stands still. */
+  /** Rate limits of a process that is connected to Redis. Its own clock stands still. */
   async function inRedis(changed: Partial<Config["rate_limits"]>): Promise<RateLimits> {
     const { limits } = limitsOnClock(changed, redis.url)
     await untilFound(limits)
@@ -513,7 +513,7 @@ describe("several processes", () => {
     throw new Error("no bucket is kept in Redis")
   }
 
-  /** What was taken of a bucket in Redis was taken so much longer ago. */
+  /** Moves the last use of a bucket in Redis into the past. */
   async function letPass(bucket: string, seconds: number): Promise<void> {
     const key = `service-api:bucket:${bucket}`
     if (await connection.exists(key)) await connection.hincrby(key, "at", -seconds * 1_000_000)
@@ -523,7 +523,7 @@ describe("several processes", () => {
     return (await Promise.all(answers)).map(({ status }) => status)
   }
 
-  /** The processes have found Redis once they count a fresh key together. */
+  /** Waits until both processes are connected to Redis, which shows when they count a new key together. */
   async function untilShared([one, two]: [HttpService, HttpService]): Promise<void> {
     const deadline = performance.now() + 10_000
     while (performance.now() < deadline) {
@@ -537,7 +537,7 @@ describe("several processes", () => {
   }
 })
 
-describe("the address of a client", () => {
+describe("the client IP address", () => {
   const cases: [peer: string, forwarded: string | null, proxies: number, client: string][] = [
     ["10.0.0.1", "203.0.113.7", 0, "10.0.0.1"],
     ["10.0.0.1", "203.0.113.7", 1, "203.0.113.7"],
@@ -557,13 +557,13 @@ describe("the address of a client", () => {
     ["::ffff:10.0.0.1", null, 0, "10.0.0.1"],
   ]
   for (const [peer, forwarded, proxies, client] of cases)
-    test(`of ${peer} that says ${forwarded}, with ${proxies} trusted proxies, is ${client}`, () => {
+    test(`of ${peer} with X-Forwarded-For ${forwarded} and ${proxies} trusted proxies is ${client}`, () => {
       const headers = forwarded === null ? {} : { "x-forwarded-for": forwarded }
       expect(clientAddress(new Request("http://x", { headers }), peer, proxies)).toBe(client)
     })
 })
 
-/** Limits without HTTP, on a clock of their own that stands still. */
+/** Rate limits without HTTP, on a clock of their own that stands still. */
 function limitsOnClock(changed: Partial<Config["rate_limits"]>, redis_url: string | null = null) {
   const { rate_limits } = loadConfig({ SERVICE_SECRET: service.behind.secret.current })
   const config = { ...service.context.config, redis_url, rate_limits: { ...rate_limits, ...changed } }

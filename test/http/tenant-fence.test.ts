@@ -15,11 +15,11 @@ import { engines } from "../harness/engines.ts"
 import { createProduct, importedChip } from "../harness/services.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
-// Every query names the organization that asks. Row-level security would have Postgres say it once more, but workers
-// and the runtime work for all organizations and would have to walk past it, and SQLite has none. So this looks at
-// what the database hands out: while one organization asks for everything there is, with another's ids, no row that
-// comes back, used or not, holds anything of the other.
-describe.each(engines)("on $name nothing of another organization leaves the database", (engine) => {
+// Every query filters by the calling organization. Row-level security would have Postgres check it again, but workers
+// and the runtime work for all organizations and would have to bypass it, and SQLite has none. So this test inspects
+// what the database returns: while one organization requests everything there is, including by another's IDs, no
+// returned row, used or not, contains anything of the other.
+describe.each(engines)("on $name no data of another organization is read by", (engine) => {
   let service: HttpService
   let us: Customer
   let theirs: Record<string, string>
@@ -57,7 +57,7 @@ describe.each(engines)("on $name nothing of another organization leaves the data
   })
   afterAll(() => service.close())
 
-  // A stream has no end that could be waited for; what it reads is read by listEvents too.
+  // A stream never ends, so it cannot be awaited; listEvents covers what it reads.
   const asked = routes.filter(
     ({ credentials, run }) => credentials.includes("api_key") && run.kind !== "stream",
   )
@@ -81,7 +81,7 @@ describe.each(engines)("on $name nothing of another organization leaves the data
     },
   )
 
-  test("the watch would notice", async () => {
+  test("the check itself detects a leaked row", async () => {
     seen.length = 0
     await service.context.db.read.select().from(chips)
     expect(seen.some((row) => row.includes(String(theirs.chip_id).toLowerCase()))).toBe(true)

@@ -13,7 +13,7 @@ import {
 } from "../harness/api.ts"
 import { createProduct, importedChip } from "../harness/services.ts"
 
-// What another organization has is answered, byte for byte, like what nobody has.
+// A resource of another organization gets, byte for byte, the same response as one that does not exist.
 
 let service: HttpService
 let customer: Customer
@@ -98,7 +98,7 @@ const bodies: Record<string, unknown> = {
   createWebhookReplay: { created_after: "2026-01-01T00:00:00Z" },
 }
 
-describe("an address with ids of another organization is answered like one that leads to nothing:", () => {
+describe("a path with IDs of another organization gets the same response as one with IDs that do not exist:", () => {
   const addressed = routes
     .filter(({ path }) => path.includes("{"))
     .flatMap((route) => route.credentials.map((kind) => [route.operation, kind, route] as const))
@@ -116,7 +116,7 @@ describe("an address with ids of another organization is answered like one that 
     expect(withoutRequestId(answer)).toEqual(withoutRequestId(await send(nobodys)))
   })
 
-  test.each(["claims", "chip-replacements"])("one of their %s under a unit of our own", async (kind) => {
+  test.each(["claims", "chip-replacements"])("one of its %s under a unit of the caller", async (kind) => {
     const as = customer.key
     const id = kind === "claims" ? theirs.claim_id : theirs.replacement_id
     const answer = await ask(service, `GET /v1/units/${visitor.unit_id}/${kind}/${id}`, { as })
@@ -126,7 +126,7 @@ describe("an address with ids of another organization is answered like one that 
   })
 })
 
-describe("a body with an id of another organization is answered like one with an id that nobody has:", () => {
+describe("a body with an ID of another organization gets the same response as one with an ID that does not exist:", () => {
   const e = "0123456789ABCDEF0123456789ABCDEF"
   type BodyWith = (id: string) => Record<string, unknown>
   const cases: [
@@ -138,12 +138,17 @@ describe("a body with an id of another organization is answered like one with an
     ["the collection of a unit", "/v1/units", "collection_id", (collection_id) => ({ collection_id })],
     ["the unit of a chip", "/v1/chips", "unit_id", (unit_id) => ({ unit_id, is_test: true })],
     [
-      "a chip of a pairing",
+      "an imported chip to pair",
       "/v1/chips",
       "imported_chip_id",
       (chip_id) => ({ unit_id: visitor.unit_id, chip_id, e }),
     ],
-    ["a unit of a bulk", "/v1/chips/bulk", "unit_id", (unit_id) => ({ chips: [{ unit_id, is_test: true }] })],
+    [
+      "a unit of a bulk request",
+      "/v1/chips/bulk",
+      "unit_id",
+      (unit_id) => ({ chips: [{ unit_id, is_test: true }] }),
+    ],
     ["the chip of a tap", "/v1/taps", "chip_id", (chip_id) => ({ chip_id, e })],
     ["the chip of a test tap", "/v1/test-helpers/taps", "chip_id", (chip_id) => ({ chip_id })],
   ]
@@ -164,7 +169,7 @@ describe("a body with an id of another organization is answered like one with an
   })
 })
 
-test("an external id that another organization uses is free", async () => {
+test("an external ID that another organization uses is available", async () => {
   const body = { name: "a", external_id: "the same" }
   const stranger = await createCustomer(service)
   expect((await ask(service, "POST /v1/collections", { as: stranger.key, body })).status).toBe(201)
