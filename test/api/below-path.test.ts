@@ -3,7 +3,7 @@ import { createApp } from "../../src/api/app.ts"
 import { freePort } from "../../src/platform/free-port.ts"
 import { createCustomer, type HttpService, startService } from "../harness/api.ts"
 
-// A service behind a proxy that takes the path of API_BASE_URL off each request, and passes on nothing else.
+// A service behind a proxy that strips the path of API_BASE_URL from each request and forwards nothing else.
 
 let service: HttpService
 let app: ReturnType<typeof createApp>
@@ -34,7 +34,7 @@ afterAll(async () => {
   await service.close()
 })
 
-test("what was made is at its Location, also when the answer is replayed", async () => {
+test("a created resource is at its Location, also when the response is replayed", async () => {
   const { key } = await createCustomer(service)
   const make = () =>
     fetch(`${base}/v1/collections`, {
@@ -65,7 +65,7 @@ const pages = [
   "/docs.md",
 ]
 
-test.each(pages)("every address in %s leads to this service", async (page) => {
+test.each(pages)("every link in %s leads to this service", async (page) => {
   const response = await fetch(`${base}${page}`, { headers: { accept: "text/html" } })
   const text = await response.text()
   const links = [...text.matchAll(/(?:(?:href|src|action)="|url\("|\]\()(\/[^")#]*)/g)].map(
@@ -78,7 +78,7 @@ test.each(pages)("every address in %s leads to this service", async (page) => {
   }
 })
 
-test("a page's script searches on this service", async () => {
+test("a page's script sends its search to this service", async () => {
   const script = await (await fetch(`${base}/docs/script.js`)).text()
   const [, address] = /fetch\(new URL\(`(\w+)\?.+`, import\.meta\.url\)\)/.exec(script) ?? []
   expect(await (await fetch(`${base}/docs/${address}?q=claim`)).text()).toContain('id="results"')

@@ -10,7 +10,7 @@ const modules = join(root, "node_modules")
 const folder = mkdtempSync(join(tmpdir(), "service api "))
 const project = join(folder, "project")
 
-/** The first attempt ends at a port where nobody listens; the answer of the second is told. */
+/** The first attempt connects to a port where nothing listens; the response to the second is reported. */
 const program = `import { createClient, dataOf, ServiceError } from "service-api-client"
 import { waitForUnit } from "service-api-client/wait-for"
 
@@ -39,7 +39,7 @@ const sentHeaders = {
   "webhook-signature": new Webhook(secret).sign("e3", sentAt, sentBody),
 }
 
-/** The first stream breaks before it told anything; the second goes on where the first was. */
+/** The first stream breaks before its first event; the second continues where the first left off. */
 const eventsProgram = `import { createClient } from "service-api-client"
 import { verifyWebhook } from "service-api-client/webhooks"
 
@@ -57,7 +57,7 @@ export async function run(base_url: string): Promise<string> {
 }
 `
 
-/** A service that answers just what the programs ask. */
+/** A server that returns just what the programs need. */
 let server: Bun.Server<undefined>
 const cors = { "access-control-allow-origin": "*", "access-control-allow-headers": "*" }
 const file = async (path: string) =>
@@ -116,8 +116,8 @@ import { run } from "/program.js"
 run(location.origin).catch(String).then((text) => { document.getElementById("told").textContent = text })
 </script>`
 
-describe("the client as it is packed", () => {
-  test("compiles in a project of its own, with its own types and no types of a platform", async () => {
+describe("the packed client", () => {
+  test("compiles in a project of its own, with its own types and no platform types", async () => {
     await Bun.write(join(project, "package.json"), JSON.stringify({ type: "module" }))
     await Bun.write(join(project, "program.ts"), program)
     await Bun.write(join(project, "events.ts"), eventsProgram)
@@ -141,7 +141,7 @@ describe("the client as it is packed", () => {
   )
 
   test.each(["node", process.execPath])(
-    "lists and watches events and verifies webhooks on %s",
+    "lists and streams events and verifies webhooks on %s",
     async (runtime) => {
       const call = `const { run } = await import("./events.js"); console.log(await run(process.argv.at(-1))); process.exit(0)`
       await Bun.write(join(project, "watch.js"), call)
@@ -153,7 +153,7 @@ describe("the client as it is packed", () => {
 
   describe("in a browser", () => {
     const { newPage } = useBrowser()
-    test("runs as modules, without a bundler", async () => {
+    test("runs as ES modules, without a bundler", async () => {
       const { page } = await newPage()
       await page.goto(`http://localhost:${server.port}/page`)
       await page.locator("#told", { hasText: "u auth.unauthorized" }).waitFor({ timeout: 15_000 })
@@ -161,7 +161,7 @@ describe("the client as it is packed", () => {
   })
 })
 
-/** What a command prints, run in a folder of this test. Throws with all of it where the command fails. */
+/** Returns what a command prints, run in a folder of this test. Throws with its whole output if it fails. */
 async function output(command: string[], within: string, ...more: string[]): Promise<string> {
   const child = Bun.spawn([...command, ...more], {
     cwd: join(folder, within),

@@ -7,7 +7,7 @@ import { EndedOtherwise, WaitedTooLong, waitForClaim } from "../../clients/types
 
 type Seen = { method: string; path: string; authorization: string | null; key: string | null; body: string }
 
-/** A service that answers what the test says, in turn, and remembers what it was asked. */
+/** A server that returns the test's responses in turn and records the requests. */
 const seen: Seen[] = []
 let answers: (() => Response)[] = []
 let server: Bun.Server<undefined>
@@ -48,14 +48,14 @@ const createUnit = (api = client()) =>
   api.POST("/v1/units", { body: { collection_id: "0199c2f4-6a10-7c3e-9d52-8f4b1e7a2c01" } })
 
 describe("the TypeScript client", () => {
-  test("has the types of the document", async () => {
+  test("has the types of the OpenAPI document", async () => {
     const command = [process.execPath, join(import.meta.dir, "../../src/generate-client.ts"), "--check"]
     const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" })
     expect(await new Response(child.stderr).text()).toBe("")
     expect(await child.exited).toBe(0)
   }, 30_000)
 
-  test("sends the same request again after as long as Retry-After says", async () => {
+  test("repeats a request after Retry-After", async () => {
     answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "1" })]
     const begin = performance.now()
     expect((await createUnit()).response.status).toBe(200)
@@ -64,7 +64,7 @@ describe("the TypeScript client", () => {
     expect(seen[1]).toEqual(seen[0] as Seen)
   })
 
-  test("gives each POST an idempotency key of its own and keeps one that is given", async () => {
+  test("sends a new idempotency key with each POST, or the key that is given", async () => {
     await createUnit()
     await createUnit()
     await client().POST("/v1/units", {
@@ -77,27 +77,27 @@ describe("the TypeScript client", () => {
     expect(third).toBe("mine")
   })
 
-  test("sends no idempotency key with a read", async () => {
+  test("sends no idempotency key with a GET", async () => {
     await client().GET("/v1/units", { params: { query: { limit: 2 } } })
     expect(seen).toMatchObject([
       { path: "/v1/units?limit=2", key: null, authorization: "Bearer end_sk_test" },
     ])
   })
 
-  test("sends the same request again after a 5xx", async () => {
+  test("repeats a request after a 5xx", async () => {
     answers = [refuse(500, "internal.error")]
     expect((await createUnit()).response.status).toBe(200)
     expect(seen).toHaveLength(2)
   })
 
-  test("asks again where the service is after a connection failure", async () => {
+  test("reaches the service again after a failed connection", async () => {
     const addresses = ["http://localhost:1", baseUrl()]
     const moving = createClient({ base_url: () => addresses.shift() ?? baseUrl(), token: "end_sk_test" })
     expect((await createUnit(moving)).response.status).toBe(200)
     expect(seen).toHaveLength(1)
   })
 
-  test("sends the same request again where the connection fails in the midst of the answer", async () => {
+  test("repeats a request if the connection fails in the middle of the response", async () => {
     const keys: unknown[] = []
     const breaking = createServer(({ headers }, response) => {
       keys.push(headers["idempotency-key"])
@@ -113,7 +113,7 @@ describe("the TypeScript client", () => {
     breaking.close()
   })
 
-  test("does not repeat a refusal that will stay one, and throws its code", async () => {
+  test("does not repeat a request after a permanent error, and throws its code", async () => {
     answers = [refuse(409, "unit.already_exists")]
     const refused = dataOf(createUnit())
     expect(await refused.catch((error) => error)).toBeInstanceOf(ServiceError)
@@ -136,7 +136,7 @@ describe("the TypeScript client", () => {
   })
 
   test.each(["the page was left", { left: true }, undefined])(
-    "ends with the reason that it was aborted with, whatever that is: %j",
+    "rejects with the abort reason, whatever that is: %j",
     async (reason) => {
       answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "5" })]
       const abort = new AbortController()
@@ -147,7 +147,7 @@ describe("the TypeScript client", () => {
     },
   )
 
-  test("waits for a conflict that passes by itself, and not for one that leaves another behind it", async () => {
+  test("waits for a conflict that resolves by itself, but not for one that leads to another conflict", async () => {
     answers = [refuse(409, "unit.issuance_pending", { "retry-after": "1" })]
     expect((await createUnit()).response.status).toBe(200)
     expect(seen).toHaveLength(2)
@@ -162,12 +162,12 @@ describe("the TypeScript client", () => {
     new Response("<h1>Not here</h1>", { status, headers: { "content-type": "text/html" } })
   const others: [what: string, answer: () => Response][] = [
     ["a proxy's page with 404", page(404)],
-    ["a proxy's page with 200", page(200)],
+    ["a proxy's page with status 200", page(200)],
     ["a success without a body", () => new Response("")],
-    ["JSON of another form", () => Response.json({ error: null }, { status: 404 })],
+    ["JSON of another shape", () => Response.json({ error: null }, { status: 404 })],
   ]
   for (const [what, answer] of others)
-    test(`does not take ${what} for an answer of the service`, async () => {
+    test(`does not take ${what} for a response of the service`, async () => {
       const { events } = client()
       const ways = [() => dataOf(createUnit()), () => events.list().next(), () => events.stream().next()]
       for (const ask of ways) {
@@ -179,19 +179,19 @@ describe("the TypeScript client", () => {
       }
     })
 
-  test("gives up when the wait would outlast its patience", async () => {
+  test("gives up when the wait would exceed its time limit", async () => {
     answers = [refuse(429, "rate_limit.exceeded", { "retry-after": "60" })]
     expect((await createUnit(client(1_000))).response.status).toBe(429)
     expect(seen).toHaveLength(1)
   })
 })
 
-describe("events as they happen", () => {
+describe("an event stream", () => {
   const headers = { "content-type": "text/event-stream; charset=utf-8" }
   const message = (id: string) => () =>
     new Response(`id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`, { headers })
   const page = () => new Response("<h1>Nobody there</h1>", { status: 502 })
-  /** The first `count` of a stream, or as many as come in a while. */
+  /** Returns the IDs of the first `count` events of a stream, or of as many as arrive within a while. */
   async function watched(count: number): Promise<string[]> {
     const ids: string[] = []
     const signal = AbortSignal.timeout(20_000)
@@ -199,14 +199,14 @@ describe("events as they happen", () => {
     return ids
   }
 
-  test("go on after what passes: a break, a service that is away, a proxy's page, too many streams", async () => {
+  test("continues after a temporary error: a lost connection, an unreachable service, a proxy's page, too many streams", async () => {
     const unavailable = refuse(503, "internal.error", { "retry-after": "5" })
     const tooMany = refuse(429, "rate_limit.exceeded", { "retry-after": "5" })
     answers = [message("e1"), unavailable, message("e2"), page, message("e3"), tooMany, message("e4")]
     expect(await watched(4)).toEqual(["e1", "e2", "e3", "e4"])
   }, 30_000)
 
-  test("end at once when they are aborted, also while the service is away", async () => {
+  test("ends at once when it is aborted, even while the service is unreachable", async () => {
     answers = [message("e1"), ...Array(9).fill(page)]
     const abort = new AbortController()
     let abortedAt = 0
@@ -219,7 +219,7 @@ describe("events as they happen", () => {
     expect(performance.now() - abortedAt).toBeLessThan(300)
   }, 30_000)
 
-  test("end with what refuses them for good, and with whatever refuses the first connection", async () => {
+  test("ends with a permanent error, and with any error of the first connection", async () => {
     answers = [message("e1"), refuse(401, "auth.unauthorized")]
     await expect(watched(2)).rejects.toThrow("auth.unauthorized")
     answers = [() => new Response("<h1>Not here</h1>", { status: 404 })]
@@ -229,14 +229,14 @@ describe("events as they happen", () => {
   }, 30_000)
 })
 
-describe("waiting", () => {
+describe("polling", () => {
   const claim = (status: string, failure: unknown = null) => {
     return () => Response.json({ id: "c", unit_id: "u", status, failure })
   }
   const asked = { unit_id: "u", id: "c" }
   const soon = { interval_milliseconds: 5 }
 
-  test("reads with growing pauses until the status is the wanted one", async () => {
+  test("waits longer after each read until the resource has the wanted status", async () => {
     answers = [claim("claiming"), claim("claiming"), claim("claimed")]
     const read: string[] = []
     const claimed = await waitForClaim(client(), asked, {
@@ -248,7 +248,7 @@ describe("waiting", () => {
     expect(seen.map(({ path }) => path)).toEqual(Array(3).fill("/v1/units/u/claims/c"))
   })
 
-  test("ends with the failure where it ended otherwise", async () => {
+  test("throws the failure if the resource ends in another status", async () => {
     const failure = { code: "claim.superseded", message: "Somebody was faster." }
     answers = [claim("failed", failure)]
     const ended = await waitForClaim(client(), asked, soon).catch((error) => error)
@@ -256,7 +256,7 @@ describe("waiting", () => {
     expect(ended).toMatchObject({ status: "failed", failure })
   })
 
-  test("gives up after its patience and hands over what it read last", async () => {
+  test("gives up at its time limit and returns what it read last", async () => {
     answers = Array(9).fill(claim("claiming"))
     const patience = { ...soon, patience_milliseconds: 20 }
     const ended = await waitForClaim(client(), asked, patience).catch((error) => error)

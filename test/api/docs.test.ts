@@ -44,7 +44,7 @@ const read = async (path: string, accept = "*/*") => {
 const paths = ["/docs", "/docs/claims", "/docs/resources/units", "/docs/operations/createTap", "/docs/errors"]
 
 describe("the documentation", () => {
-  test("is HTML that loads nothing but what this service serves", async () => {
+  test("is HTML that loads resources from this service only", async () => {
     for (const path of paths) {
       const { response, text } = await read(path)
       expect(response.status).toBe(200)
@@ -59,7 +59,7 @@ describe("the documentation", () => {
     expect((await read("/docs/style.css")).response.headers.get("content-type")).toStartWith("text/css")
   })
 
-  test("has no link that leads nowhere, nor to a part of a page that is not there", async () => {
+  test("has no broken link or fragment", async () => {
     const open = ["/docs"]
     const seen = new Map<string, string>()
     const parts = new Set<string>()
@@ -91,7 +91,7 @@ describe("the documentation", () => {
     }
   })
 
-  test("shows each schema that is answered in one place", async () => {
+  test("explains each response schema in one place", async () => {
     const { text } = await read("/docs/operations/createTap.md")
     expect(text).toContain("Fields: see [Tap](/docs/resources/taps#tap).")
     expect((await read("/docs/resources/taps.md")).text).toContain("*[Unit](/docs/resources/units#unit)*")
@@ -100,7 +100,7 @@ describe("the documentation", () => {
     )
   })
 
-  test("shows commands that bash understands", async () => {
+  test("shows commands that bash can parse", async () => {
     const commands: string[] = []
     for (const { operation } of routes) {
       const { text } = await read(`/docs/operations/${operation}.md`)
@@ -110,7 +110,7 @@ describe("the documentation", () => {
     expect(await new Response(child.stderr).text()).toBe("")
   })
 
-  test("shows commands of operations with the names that the guides give", async () => {
+  test("shows commands with the variable names that the guides define", async () => {
     const guides = guidesFor({ api_base_url: baseUrl }).map(({ markdown }) => markdown)
     const given = new Set(namesIn(guides.join("\n"), /^\s*([A-Z_]+)=/gm))
     const commands = await Promise.all(
@@ -127,7 +127,7 @@ describe("the documentation", () => {
     expect(text).not.toContain("[object Object]")
   })
 
-  test("is Markdown by its address or by what is accepted, and llms.txt lists all of it", async () => {
+  test("is available as Markdown by URL and by Accept header, and llms.txt lists all pages", async () => {
     const byAddress = await read("/docs/claims.md")
     expect(byAddress.response.headers.get("content-type")).toBe("text/markdown; charset=utf-8")
     expect(byAddress.text).toStartWith("# Claims\n")
@@ -138,7 +138,7 @@ describe("the documentation", () => {
     expect(listed.length).toBeGreaterThan(codes.length + routes.length)
   })
 
-  test("says the limits that hold where nothing else is configured", async () => {
+  test("states the default limits", async () => {
     const { rate_limits } = loadConfig({ SERVICE_SECRET: service.secret.current })
     const { text } = await read("/docs/limits.md")
     const inWords = ({ requests, seconds }: RateLimit) =>
@@ -159,12 +159,12 @@ describe("the documentation", () => {
     const polling = (await read("/docs/polling.md")).text.replaceAll(/\s+/g, " ")
     const { requests, seconds } = session_token
     expect(polling).toContain(`${requests / seconds} requests a second with bursts of ${requests}`)
-    // What it advises to begin with is within them.
+    // The recommended first polling interval is within these limits.
     expect(polling).toContain("Begin with half a second")
     expect(requests / seconds).toBeGreaterThan(2)
   })
 
-  test("is found by words, best first", async () => {
+  test("can be searched, best match first", async () => {
     const found = async (question: string) => {
       const { text } = await read(`/docs/search?q=${encodeURIComponent(question)}`)
       return [...text.slice(text.indexOf('id="results"')).matchAll(/href="(\/docs[^"]*)"/g)].map(
@@ -177,19 +177,19 @@ describe("the documentation", () => {
     expect((await read("/docs/search?q=%3Cscript%3E")).text).toContain("“&lt;script&gt;”")
   })
 
-  test("reads the pages for no more than the first twelve words of a question, for all wait meanwhile", async () => {
+  test("searches for the first twelve words of a query only, because a search blocks all requests", async () => {
     const found = async (words: string[]) => (await read(`/docs/search?q=${words.join("+")}`)).text
     const twelve = [..."aeinorstlcdu"]
     const nowhere = Array.from({ length: 1_000 }, (_, place) => `nowhere${place}`)
     const link = /<li><a href="\/docs\//
     expect((await found([...twelve.slice(1), ...nowhere])).split('id="results"')[1]).not.toMatch(link)
-    // What comes behind them is not looked for, and one that is said again is no other word.
+    // Later words are ignored, and a repeated word does not count again.
     expect((await found([...twelve, ...nowhere])).split('id="results"')[1]).toMatch(link)
     expect((await found([...Array(1_000).fill("a"), "nowhere0"])).split('id="results"')[1]).not.toMatch(link)
   })
 })
 
-test("each page of the service itself has an icon, which is there", async () => {
+test("every page of the service has an icon that exists", async () => {
   for (const path of ["/", "/nothing", "/docs", "/docs/nothing-here", "/docs/errors"]) {
     const { text } = await read(path, "text/html")
     const { response } = await read(/<link rel="icon" href="([^"]+)"/.exec(text)?.[1] ?? "/none")
@@ -197,7 +197,7 @@ test("each page of the service itself has an icon, which is there", async () => 
   }
 })
 
-test("the fonts of the pages are there, and are kept for good under the name of their bytes", async () => {
+test("the page fonts exist and are cached forever under content-hashed names", async () => {
   const { text } = await read("/docs/style.css")
   const named = [...text.matchAll(/url\("([^"]*)"\)/g)].map(([, path = ""]) => path)
   expect(named.length).toBe(4)
@@ -212,8 +212,8 @@ test("the fonts of the pages are there, and are kept for good under the name of 
   }
 })
 
-describe("what is no page of the documentation", () => {
-  test("is a page for a browser and JSON for a program", async () => {
+describe("an unknown page of the documentation", () => {
+  test("is an HTML page for a browser and JSON for other clients", async () => {
     const html = "text/html,application/xhtml+xml"
     expect((await read("/", html)).text).toContain("<h1>Chip Verification and Ownership API</h1>")
     expect(JSON.parse((await read("/")).text)).toMatchObject({ service: "service-api" })
@@ -227,8 +227,8 @@ describe("what is no page of the documentation", () => {
   })
 })
 
-describe("the pages on errors", () => {
-  test.each(codes)("%s has one, with an example, a request that works and related codes", async (code) => {
+describe("the error pages", () => {
+  test.each(codes)("%s has one, with an example, a working request and related codes", async (code) => {
     const { response, text } = await read(`/docs/errors/${code}`)
     expect(response.status).toBe(200)
     for (const part of ["What happened", "How to fix it", "A request that works", "Related codes"])
@@ -237,7 +237,7 @@ describe("the pages on errors", () => {
     expect(text).toContain("curl ")
   })
 
-  test("are of codes in the catalogue only", async () => {
+  test("exist only for codes of the catalogue", async () => {
     for (const code of ["chip.no_such", "constructor", "..", "%2e%2e", "$&"])
       expect((await read(`/docs/errors/${code}`)).response.status).not.toBe(200)
   })
@@ -249,7 +249,7 @@ describe("the pages on errors", () => {
     }
   })
 
-  test("tell of every failure code too, what it looks like and what to do, and the OpenAPI document lists them", async () => {
+  test("explain every failure code, too, with a remedy, and the OpenAPI document lists them", async () => {
     const { components } = JSON.parse((await read("/openapi.json")).text) as {
       components: { schemas: Record<string, { enum?: string[] }> }
     }
@@ -269,7 +269,7 @@ describe("the pages on errors", () => {
     }
   })
 
-  test("are where doc_url of a real error leads", async () => {
+  test("are where doc_url of a real error points", async () => {
     const { text } = await read("/v1/units")
     const { error } = JSON.parse(text) as { error: { code: string; doc_url: string } }
     expect(error.doc_url).toBe(`${baseUrl}/docs/errors/auth.unauthorized`)
@@ -281,7 +281,7 @@ describe("the pages on errors", () => {
 describe("in a browser", () => {
   const { newPage } = useBrowser()
 
-  test("each kind of page fits phones and desks, is accessible in light and dark, and asks nobody else", async () => {
+  test("each kind of page fits phone and desktop screens, is accessible in light and dark mode, and contacts no other host", async () => {
     const visited = await newPage()
     const kinds = {
       landing: "/",
@@ -306,11 +306,11 @@ describe("in a browser", () => {
     expect(visited.requested.filter((url) => !url.startsWith(baseUrl))).toEqual([])
   }, 120_000)
 
-  test("verifies a receipt with the service away, and says what is wrong with a changed one", async () => {
+  test("the receipt page verifies a receipt while the service is down, and says what is wrong with an altered one", async () => {
     const { page, requested, complaints } = await newPage()
     const key = await service.turn((turn) => signingKey(turn, service.secret))
     const receipt = receiptBy(key)
-    // What the page itself asks for has come before the service is away.
+    // Everything that the page loads is loaded before the service goes down.
     await page.goto(`${baseUrl}/docs/verify-receipt`, { waitUntil: "networkidle" })
     await page.context().setOffline(true)
     const before = requested.length
@@ -342,7 +342,7 @@ describe("in a browser", () => {
     expect(complaints).toEqual([])
   }, 60_000)
 
-  test("a page that does not fit, breaks words or cannot be read would be noticed", async () => {
+  test("the checks detect a page that overflows, breaks words or is unreadable", async () => {
     const visited = await newPage()
     await visited.page.setContent(
       '<html lang="en"><title>Flawed</title><main><h1 style="width: 500px; color: #ccc; background: #fff">Pale</h1><p style="width: 2em; overflow-wrap: anywhere">two characters</p><img src=""></main>',
@@ -356,7 +356,7 @@ describe("in a browser", () => {
     expect(flaws).toMatch(/flawed: h1 is drawn in \w/)
   }, 30_000)
 
-  test("leads by the keyboard alone from search to a page, and through its tabs", async () => {
+  test("the keyboard alone is enough to get from the search to a page and through its tabs", async () => {
     const { page, complaints } = await newPage({ width: 1280 })
     await page.goto(`${baseUrl}/docs`)
     await page.keyboard.press("Tab")
@@ -376,7 +376,7 @@ describe("in a browser", () => {
     expect(complaints).toEqual([])
   }, 60_000)
 
-  test("fills in a key that is handed over behind the #, and keeps it out of the address", async () => {
+  test("a key in the URL fragment is filled in and removed from the URL", async () => {
     const { page } = await newPage({ width: 1280 })
     await page.goto(`${baseUrl}/docs#key=end_sk_Fillme1`)
     await page.locator("pre", { hasText: "KEY=end_sk_Fillme1" }).first().waitFor({ state: "attached" })
@@ -390,7 +390,7 @@ function namesIn(text: string, pattern: RegExp): string[] {
   return [...text.matchAll(pattern)].map(([, name = ""]) => name)
 }
 
-/** A receipt of the chip 04A0B1C2D3. */
+/** A receipt of chip 04A0B1C2D3. */
 function receiptBy(key: ReceiptKey): string {
   return signReceipt(key, {
     iss: "https://api.brand.test",

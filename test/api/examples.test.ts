@@ -22,7 +22,7 @@ let service: TestService
 let app: ReturnType<typeof createApp>
 let apiKey: string
 let baseUrl: string
-/** What the examples name, and what it is called in this service. */
+/** Maps the examples' values to those of this service. */
 const real = new Map<string, string>()
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ afterAll(async () => {
   await service.close()
 })
 
-describe("every example, sent to a running service, is answered as the document says", () => {
+describe("every example, sent to a running service, gets the documented response:", () => {
   test("the service itself", async () => {
     await exchange("getWelcome")
     await exchange("getHealth")
@@ -69,7 +69,7 @@ describe("every example, sent to a running service, is answered as the document 
     real.set(examples.getEvent.response.id, String(events[0]?.id))
     await exchange("getEvent")
     await exchange("deleteWebhookEndpoint")
-    // test/events/stream.test.ts tries it: an answer without an end is none to compare.
+    // test/events/stream.test.ts covers it: a response without an end cannot be compared.
     untried.delete("streamEvents")
   })
 
@@ -137,7 +137,7 @@ describe("every example, sent to a running service, is answered as the document 
     await exchange("listChipReplacements")
   })
 
-  test("nothing was left out", () => {
+  test("all operations were covered", () => {
     expect([...untried]).toEqual([])
   })
 })
@@ -145,13 +145,13 @@ describe("every example, sent to a running service, is answered as the document 
 describe.each(operations.filter(({ operation }) => operation.security.length > 0))(
   "$method $path",
   (asked) => {
-    test("refuses a request without credential as the document says", async () => {
+    test("rejects a request without a credential as documented", async () => {
       const response = await fetch(`${baseUrl}${pathOf(asked.path)}`, { method: asked.method })
       expect(response.status).toBe(401)
       await expectDocumented(asked.operation, response)
     })
 
-    test("refuses a parameter that it does not know as the document says", async () => {
+    test("rejects an unknown parameter as documented", async () => {
       const response = await send(
         asked.method,
         `${pathOf(asked.path)}?no_such=1`,
@@ -164,7 +164,7 @@ describe.each(operations.filter(({ operation }) => operation.security.length > 0
   },
 )
 
-/** Sends an operation's example and holds the answer to the document. Answers the body. */
+/** Sends an operation's example, checks the response against the document, and returns its body. */
 async function exchange(operationId: string, example: "first" | "also" = "first"): Promise<Shown> {
   const asked = operations.find(({ operation }) => operation.operationId === operationId)
   if (!asked) throw new Error(`there is no operation ${operationId}`)
@@ -180,7 +180,7 @@ async function exchange(operationId: string, example: "first" | "also" = "first"
   return (await expectDocumented(operation, response)) as Shown
 }
 
-/** The address of a chip that leads somewhere, and of one that does not exist. */
+/** Checks the tap URL of a chip with a redirect and of one that does not exist. */
 async function expectTapRedirect(chipId: string): Promise<void> {
   const asked = operations.find(({ operation }) => operation.operationId === "getTapRedirect")
   if (!asked) throw new Error("the document has no getTapRedirect")
@@ -202,7 +202,7 @@ async function expectTapRedirect(chipId: string): Promise<void> {
 const known = Object.keys(document.components.headers ?? {})
 const sometimes = ["Idempotent-Replayed", "Retry-After"]
 
-/** What these tests read of the bodies, whose schemas are checked. */
+/** What these tests read from the bodies, whose schemas are already checked. */
 type Shown = {
   id: string
   chip_id: string
@@ -214,7 +214,7 @@ type Shown = {
   events: { id: string }[]
 }
 
-/** A dry run, which records nothing, is the only one with a second status. */
+/** Only an operation with a dry run, which records nothing, has a second success status. */
 function statusOf({ responses }: Operation, example: "first" | "also"): number {
   const [first = 0, second] = Object.keys(responses)
     .map(Number)
@@ -259,7 +259,7 @@ function tokenFor({ security }: Operation): string {
     : realId(examples.createTap.response.session_token?.token ?? "")
 }
 
-/** With the ids of this service in place of those of the examples. */
+/** Replaces the examples' IDs by those of this service. */
 function inReal<T>(value: T): T {
   if (value === undefined) return value
   let text = JSON.stringify(value)

@@ -14,7 +14,7 @@ import { startDevHere } from "../harness/dev-service.ts"
 
 const root = join(import.meta.dir, "../..")
 const folder = mkdtempSync(join(tmpdir(), "service api "))
-/** Inside the project, where its packages are found. */
+/** Inside the project, so that its packages can be resolved. */
 const program = join(root, "node_modules/.cache", `guides-${process.pid}`)
 let dev: { service: DevService; stop(): Promise<void> }
 
@@ -28,9 +28,9 @@ afterAll(async () => {
   for (const each of [folder, program]) rmSync(each, { recursive: true, force: true })
 })
 
-/** The guides are one story: what one has made, later ones use. */
-describe("the guides, read from the first to the last", () => {
-  test.concurrent("lead through bash as they stand", async () => {
+/** The guides are one story: later guides use what earlier ones created. */
+describe("the guides, run from first to last", () => {
+  test.concurrent("work in bash as printed", async () => {
     const printed = await inBash(blocksOf("bash").join("\n"))
     expect(printed.match(/"status":"claimed"/g)).toHaveLength(3)
     // A transfer and a metadata refresh.
@@ -38,18 +38,18 @@ describe("the guides, read from the first to the last", () => {
     expect(printed).toContain("https://shop.example/jackets/1?service_chip_id=")
   }, 90_000)
 
-  test.concurrent("begin with what the README leads through", async () => {
+  test.concurrent("work in bash, and so do the README's first requests", async () => {
     const [, block = ""] = /^## First requests\n\n```sh\n([\s\S]*?)^```$/m.exec(await readme()) ?? []
     const printed = await inBash(block.replace("http://localhost:3000", dev.service.base_url))
     expect(printed.match(/"status":"claimed"/g)).toHaveLength(1)
   }, 90_000)
 
-  test("show nothing for a shell that it could not read", async () => {
+  test("contain no shell command that bash cannot parse", async () => {
     const child = Bun.spawn(["bash", "-n"], { stdin: new Blob([blocksOf("sh").join("\n")]), stderr: "pipe" })
     expect(await new Response(child.stderr).text()).toBe("")
   })
 
-  test("lead through TypeScript, with either kind of wallet, and every operation's snippet compiles", async () => {
+  test("work in TypeScript with either kind of wallet, and every operation's snippet compiles", async () => {
     const wallets = ["viem", "wagmi"] as const
     for (const [index, wallet] of wallets.entries())
       await Bun.write(join(program, `${wallet}.ts`), storyOf(wallet, index))
@@ -63,7 +63,7 @@ describe("the guides, read from the first to the last", () => {
   }, 120_000)
 })
 
-test("every operator command that guides, runbooks and the README show is one, with options that it takes", async () => {
+test("every operator command in guides, runbooks and the README exists and accepts the options shown", async () => {
   const guides = guidesFor({ api_base_url: dev.service.base_url })
   const texts = [...guides, ...runbooks()].map(({ markdown }) => markdown)
   const lines = [...texts, await readme()].join("\n").replaceAll("\\\n", " ").split("\n")
@@ -83,12 +83,12 @@ test("every operator command that guides, runbooks and the README show is one, w
     if (!text.includes("--help")) parseValues(command, words.slice(command.name.split(" ").length))
     return command.name
   })
-  // How a sign-in is registered, products are made, and tags are ordered and imported.
+  // Commands that register a sign-in, create products, and order and import tags.
   for (const name of ["identity set", "products create", "chips encode", "chips import"])
     expect(known).toContain(name)
 })
 
-/** What commands print that all end well and complain of nothing. */
+/** Returns what commands print. All of them must succeed without a warning. */
 async function inBash(commands: string): Promise<string> {
   const { api_key, chain } = dev.service
   const here = commands.replace("end_sk_…", api_key).replace("http://127.0.0.1:8545", chain.rpc_url)
@@ -107,7 +107,7 @@ function readme(): Promise<string> {
   return Bun.file(join(root, "README.md")).text()
 }
 
-/** The code of all guides in some languages, in order. */
+/** Returns the code blocks of all guides in some languages, in order. */
 function blocksOf(...languages: string[]): string[] {
   return guidesFor({ api_base_url: dev.service.base_url }).flatMap(({ markdown }) =>
     [...markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
@@ -116,7 +116,10 @@ function blocksOf(...languages: string[]): string[] {
   )
 }
 
-/** A module of the story, with what the guides say that the reader has: a wallet, as viem's client or in wagmi, which knows another chain alone. */
+/**
+ * Returns a module with a guide's code and what the guide expects the reader to have: a wallet, as viem's client or in
+ * wagmi, which is configured for another chain only.
+ */
 function storyOf(wallet: "viem" | "wagmi", index: number): string {
   const { wallets, chain, api_key } = dev.service
   const lines = blocksOf("ts", wallet).join("\n").replaceAll("end_sk_…", api_key).split("\n")
@@ -162,7 +165,7 @@ process.exit(0)
 `
 }
 
-/** Each operation's TypeScript in a function of its own. */
+/** Wraps each operation's TypeScript snippet in a function. */
 function operationSnippets(): string {
   const base = "https://api.brand.test"
   const document = openApiDocument(api, { api_base_url: base, docs_url: `${base}/docs` })
@@ -198,7 +201,7 @@ const compilerSettings = {
   files: ["viem.ts", "wagmi.ts", "operations.ts"],
 }
 
-/** What a command prints. Throws with all of it where the command fails. */
+/** Returns what a command prints. Throws with its whole output if it fails. */
 async function run(command: string[]): Promise<string> {
   const child = Bun.spawn(command, { cwd: program, stdout: "pipe", stderr: "pipe" })
   const printed = await new Response(child.stdout).text()

@@ -23,7 +23,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 )
 
 describe("the OpenAPI document", () => {
-  test("names the operations and their addresses as it always did", () => {
+  test("keeps the names and paths of all operations stable", () => {
     const named = operations.map(({ path, method, operation }) => [
       operation.operationId,
       `${method} ${path}`,
@@ -32,18 +32,18 @@ describe("the OpenAPI document", () => {
     expect(named).toHaveLength(Object.keys(frozen).length)
   })
 
-  test("takes an example of every operation from the one story, and none is left over", () => {
+  test("takes its examples from the one story, and uses all of them", () => {
     expect(Object.keys(examples).sort()).toEqual(routes.map(({ operation }) => operation).sort())
   })
 
   describe.each(operations)("$method $path", ({ operation }) => {
-    test("says what it is for", () => {
+    test("has a summary and a description", () => {
       expect(operation.summary).not.toBe("")
       expect(operation.description).not.toBe("")
       for (const parameter of operation.parameters) expect(parameter.description).not.toBe("")
     })
 
-    test("has an example for every request and response, each of its own schema", () => {
+    test("has an example of every request and response that matches its schema", () => {
       const problems = contentsOf(operation).flatMap(({ schema, examples }) => {
         const check = validatorOf(document, schema)
         expect(Object.keys(examples)).not.toBeEmpty()
@@ -54,13 +54,13 @@ describe("the OpenAPI document", () => {
       expect(problems).toEqual([])
     })
 
-    test("names the id of the request in every response", () => {
+    test("has the request ID in every response", () => {
       for (const { headers } of Object.values(operation.responses))
         expect(headers).toHaveProperty("X-Request-Id")
     })
   })
 
-  test("tells of the 503 that is answered while the database is away where it is answered, and of no other", async () => {
+  test("documents 503 for an unreachable database exactly where it can occur", async () => {
     const service = await openService(sqlite)
     const { context } = service
     const away = () => {
@@ -86,7 +86,7 @@ describe("the OpenAPI document", () => {
     await service.close()
   })
 
-  test("describes every field that is sent or answered", () => {
+  test("describes every request and response field", () => {
     const bare = Object.entries(document.components.schemas).flatMap(([name, schema]) =>
       Object.entries((schema.properties ?? {}) as Record<string, { description?: string }>)
         .filter(([, { description }]) => !description)
@@ -95,11 +95,11 @@ describe("the OpenAPI document", () => {
     expect(bare.filter((field) => field !== "ApiError.error")).toEqual([])
   })
 
-  test("has no keyword that is of no use to others", () => {
+  test("has no internal keyword", () => {
     expect(JSON.stringify(document)).not.toContain('"x-')
   })
 
-  test("answers every code of the catalogue somewhere", () => {
+  test("uses every code of the catalogue somewhere", () => {
     const shown = operations.flatMap(({ operation }) =>
       Object.values(operation.responses).flatMap(({ content }) =>
         Object.keys(content?.["application/json"]?.examples ?? {}),
@@ -119,7 +119,7 @@ describe("Redocly's strictest rules", () => {
     ["https://api.brand.test", []],
     ["http://localhost:3000", [ofThisMachine]],
   ])(
-    "find nothing in the document of %s but %j: the server is the one that was asked",
+    "find nothing in the document of %s but %j: its server is the host that was requested",
     async (api_base_url, expected) => {
       const path = join(folder, `${new URL(api_base_url).hostname}.json`)
       await Bun.write(
@@ -133,7 +133,7 @@ describe("Redocly's strictest rules", () => {
   )
 })
 
-/** No request leaves this machine; if one tried, it would end at a port where nobody listens. */
+/** No request leaves this machine: any would go to a port where nothing listens. */
 async function lint(path: string) {
   const redocly = join(import.meta.dir, "../../node_modules/@redocly/cli/bin/cli.js")
   const rules = ["--extends", "recommended-strict", "--format", "json"]

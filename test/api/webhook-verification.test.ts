@@ -13,9 +13,9 @@ const headersWith = (signatures: string) => ({
   "webhook-signature": signatures,
 })
 
-describe("the verification of a webhook in the TypeScript client", () => {
+describe("webhook verification in the TypeScript client", () => {
   test.each(["v1,abcde", "v1,A===", "v1,", "v1", "", "v1a,abcd"])(
-    "throws WebhookError for a signature that is none: %j",
+    "throws WebhookError for a malformed signature: %j",
     async (forged) => {
       const refused = verifyWebhook(body, headersWith(forged), secret)
       expect(await refused.catch((error) => error)).toBeInstanceOf(WebhookError)
@@ -24,7 +24,7 @@ describe("the verification of a webhook in the TypeScript client", () => {
     },
   )
 
-  test("takes the headers as frameworks hand them over: in any case, and with lists of others", async () => {
+  test("accepts headers as frameworks pass them: in any case, with repeated headers as arrays", async () => {
     const upper = Object.entries(headersWith(signature)).map(([name, value]) => [name.toUpperCase(), value])
     const given: IncomingHttpHeaders = { ...Object.fromEntries(upper), "set-cookie": ["a=1", "b=2"] }
     expect<string>((await verifyWebhook(body, given, secret)).id).toBe("e1")

@@ -19,7 +19,7 @@ const always =
   async () =>
     addresses
 
-/** Addresses that lead into a private network, to this machine or to nothing, in every spelling. */
+/** Hosts that resolve to a private network, to this machine or to nothing, in every notation. */
 const hosts = [
   ...[
     "127.0.0.1",
@@ -31,12 +31,12 @@ const hosts = [
     "①⑨②.168.0.1",
     "%31%32%37.0.0.1",
   ],
-  // As one number, hexadecimal, octal and mixed.
+  // As a single number, in hexadecimal, octal and mixed notation.
   ...["2130706433", "3232235521", "0x7f000001", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "0300.0250.0.1"],
   ...["0xc0.0250.1.1", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254"],
   ...["100.64.0.1", "100.127.255.255", "192.0.0.8", "192.0.0.170", "192.0.2.1", "198.18.0.1", "198.51.100.1"],
   ...["203.0.113.1", "192.88.99.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[::1]", "[::]"],
-  // Mapped, translated and compatible with IPv4, NAT64, 6to4 and Teredo, whatever they lead to.
+  // IPv4-mapped, IPv4-translated and IPv4-compatible addresses, NAT64, 6to4 and Teredo, whatever they embed.
   ...["[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[::ffff:0:127.0.0.1]", "[::7f00:1]", "[::127.0.0.1]"],
   ...[
     "[64:ff9b::7f00:1]",
@@ -46,7 +46,7 @@ const hosts = [
     "[2002:808:808::1]",
   ],
   ...["[2001::1]", "[2001:0:4136:e378:8000:63bf:3fff:fdd2]"],
-  // Of this link, of this site, of this network, of many, of documents, of nobody.
+  // Link-local, site-local, unique local, multicast, documentation and unspecified addresses.
   ...["[fe80::1]", "[fec0::1]", "[fc00::1]", "[fd00:ec2::254]", "[ff02::1]", "[ff0e::1]", "[2001:db8::1]"],
   ...[
     "[2001:2::1]",
@@ -60,15 +60,15 @@ const hosts = [
   ],
 ]
 
-describe("an address of a webhook endpoint that is not reached from the Internet", () => {
-  test.each(hosts)("https://%s/ is refused", async (host) => {
+describe("the URL of a webhook endpoint", () => {
+  test.each(hosts)("https://%s/ is rejected", async (host) => {
     await expect(checkedUrl(publicService, `https://${host}/`, nowhere)).rejects.toMatchObject({
       code: "validation.failed",
     })
   })
 
   test.each(["10.0.0.7", "127.0.0.1", "::1", "::ffff:192.168.0.1", "169.254.169.254", "fd00::1"])(
-    "is refused behind a name that leads to %s, beside whatever else it leads to",
+    "is rejected if its name resolves to %s, whatever else it resolves to",
     async (address) => {
       for (const resolve of [always(address), always("93.184.216.34", address)])
         await expect(checkedUrl(publicService, "https://hook.test/", resolve)).rejects.toMatchObject({
@@ -86,18 +86,18 @@ describe("an address of a webhook endpoint that is not reached from the Internet
     "https://hook.test/ x",
     "//hook.test/",
     "https://hook.test/#part",
-  ])("%s is refused", async (url) => {
+  ])("%s is rejected", async (url) => {
     await expect(checkedUrl(publicService, url, always("93.184.216.34"))).rejects.toMatchObject({
       code: "validation.failed",
     })
   })
 
-  test("one that is reached, and a name that nobody knows yet, are taken", async () => {
+  test("is accepted if it is reachable from the Internet or its name does not resolve yet", async () => {
     for (const host of ["93.184.216.34", "[2606:4700::1111]", "[2001:4860:4860::8888]", "hook.test"])
       expect(await checkedUrl(publicService, `https://${host}/in`, nowhere)).toBe(`https://${host}/in`)
   })
 
-  test("this machine is taken by a service that is on it itself, and a private network never", async () => {
+  test("may name this machine if the service runs there, too, but never a private network", async () => {
     for (const url of ["http://localhost:9/", "http://127.0.0.1:9/", "http://[::1]:9/"])
       expect(await checkedUrl(localService, url, always("127.0.0.1"))).toBe(url)
     for (const url of ["http://10.0.0.1/", "https://10.0.0.1/", "http://hook.test/"])
@@ -106,14 +106,14 @@ describe("an address of a webhook endpoint that is not reached from the Internet
       })
   })
 
-  test("this machine is never taken with https, which only addresses of the Internet have", async () => {
+  test("may never name this machine with https, which is for Internet addresses only", async () => {
     for (const url of ["https://localhost/", "https://127.0.0.1/", "https://[::1]/", "https://0x7f000001/"])
       await expect(checkedUrl(localService, url, always("127.0.0.1"))).rejects.toMatchObject({
         code: "validation.failed",
       })
   })
 
-  test("a name that leads to this machine is refused also by a service that is on it", async () => {
+  test("is rejected if its name resolves to this machine, even if the service runs there", async () => {
     for (const url of ["https://hook.test/", "https://localhost.hook.test/", "https://127.0.0.1.hook.test/"])
       for (const address of ["127.0.0.1", "::1"])
         await expect(checkedUrl(localService, url, always(address))).rejects.toMatchObject({
@@ -122,7 +122,7 @@ describe("an address of a webhook endpoint that is not reached from the Internet
   })
 })
 
-describe("an attempt", () => {
+describe("a delivery attempt", () => {
   const message = { event_id: "x", body: "{}", secrets: ["whsec_AAAA"], at: new Date(0) }
   const usual = { allowLoopback: false, resolve: nowhere, patience_milliseconds: 2_000 }
   let server: Bun.Server<undefined>
@@ -152,7 +152,7 @@ describe("an attempt", () => {
   })
   afterAll(() => server.stop(true))
 
-  test("at a name that has come to lead inside sends nothing", async () => {
+  test("sends nothing if the name now resolves to a private address", async () => {
     seen = []
     for (const address of ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1"]) {
       const url = `http://hook.test:${server.port}/`
@@ -162,10 +162,10 @@ describe("an attempt", () => {
     expect(seen).toEqual([])
   })
 
-  test("connects to the address that was checked, whatever the name leads to a moment later", async () => {
+  test("connects to the IP address that was checked, even if the name resolves to another a moment later", async () => {
     seen = []
     let asked = 0
-    // Whoever resolved it once more would be led to where nobody listens.
+    // A second lookup would return an address where nothing listens.
     const resolve = async () => [asked++ === 0 ? "127.0.0.1" : "127.0.0.2"]
     const url = `http://rebound.test:${server.port}/in?x=1`
     const answer = await sendWebhook({ ...message, url }, { ...usual, allowLoopback: true, resolve })
@@ -174,7 +174,7 @@ describe("an attempt", () => {
     expect(seen).toEqual([{ host: `rebound.test:${server.port}`, path: "/in" }])
   })
 
-  test("goes to the name's address of the other kind where nothing listens at the first one, which is told", async () => {
+  test("tries the other address family if nothing listens at the first address, and reports the error if both fail", async () => {
     const local = { ...usual, allowLoopback: true }
     const to = (port: number | undefined) => ({ ...message, url: `http://hook.test:${port}/both` })
     seen = []
@@ -187,7 +187,7 @@ describe("an attempt", () => {
     })
   })
 
-  test("goes to no other address of the name once the event may have been sent", async () => {
+  test("tries no other address of the name once the event may have been sent", async () => {
     for (const said of ["", "HTTP/1.1 200"]) {
       let connections = 0
       const breaking = Bun.listen({
@@ -209,7 +209,7 @@ describe("an attempt", () => {
     }
   })
 
-  test("follows no redirect, waits no longer than it may and reads no endless answer", async () => {
+  test("follows no redirect, times out, and does not read an endless response to its end", async () => {
     seen = []
     const to = (path: string) => ({ ...message, url: `http://127.0.0.1:${server.port}${path}` })
     const local = { ...usual, allowLoopback: true, patience_milliseconds: 1_000 }
@@ -219,7 +219,7 @@ describe("an attempt", () => {
     expect(seen.map(({ path }) => path)).toEqual(["/redirect", "/never", "/endless"])
   })
 
-  test("is answered by the status that came in time, whatever becomes of the body behind it", async () => {
+  test("has the status that arrived in time as its result, whatever happens to the body", async () => {
     const bodies: [how: string, rest: string, after: "stays silent" | "breaks off"][] = [
       ["content-length: 100", "a part of it", "stays silent"],
       ["content-length: 100", "", "stays silent"],
@@ -250,7 +250,7 @@ describe("an attempt", () => {
       }
   })
 
-  test("asks for the certificate of the name, not of the address", async () => {
+  test("verifies the certificate for the name, not for the IP address", async () => {
     const folder = mkdtempSync(join(tmpdir(), "webhooks-"))
     const { key, cert } = makeCertificate(folder, "hook.test")
     let requests = 0
@@ -268,14 +268,14 @@ describe("an attempt", () => {
       { ...message, url },
       { ...usual, allowLoopback: true, resolve: always("127.0.0.1") },
     )
-    // Nobody vouches for it: it is its own authority.
+    // The certificate is self-signed and not trusted.
     expect(answer).toMatchObject({ response_status: null, error: expect.stringContaining("certificate") })
     expect(requests).toBe(0)
     await secure.stop(true)
     rmSync(folder, { recursive: true })
   })
 
-  test("uses a connection again, but never one that was opened for another name", async () => {
+  test("reuses a connection, but never one that was opened for another name", async () => {
     const folder = mkdtempSync(join(tmpdir(), "webhooks-"))
     for (const name of ["a.test", "b.test"]) makeCertificate(folder, name)
     const authorities = join(folder, "authorities.pem")
@@ -287,7 +287,7 @@ describe("an attempt", () => {
       env: { ...process.env, NODE_EXTRA_CA_CERTS: authorities },
       stderr: "inherit",
     })
-    // Each request: the connection's number, the name it was opened for, and the host that was asked.
+    // Each request: the connection's number, the server name it was opened for, and the Host header.
     expect(JSON.parse(await child.stdout.text())).toEqual([
       [1, "a.test", "a.test"],
       [1, "a.test", "a.test"],
@@ -298,7 +298,7 @@ describe("an attempt", () => {
     rmSync(folder, { recursive: true })
   })
 
-  test("finds a name before any of those is given up whose name server says nothing", async () => {
+  test("is not delayed by names whose name servers do not respond", async () => {
     const child = Bun.spawn([process.execPath, join(import.meta.dir, "silent-names.ts")], {
       stderr: "inherit",
     })
@@ -308,7 +308,7 @@ describe("an attempt", () => {
     })
   }, 30_000)
 
-  test("takes the addresses of a name only where all of them may be connected to", async () => {
+  test("accepts the addresses of a name only if every one of them is allowed", async () => {
     const both = always("93.184.216.34", "2606:4700::1111")
     expect(await checkedAddresses("hook.test", { allowLoopback: false, resolve: both })).toHaveLength(2)
     await expect(checkedAddresses("hook.test", { allowLoopback: false, resolve: always() })).rejects.toThrow(
@@ -317,7 +317,7 @@ describe("an attempt", () => {
   })
 })
 
-/** A certificate of a name that vouches for itself. */
+/** Makes a self-signed certificate for a name. */
 function makeCertificate(folder: string, name: string): { key: string; cert: string } {
   const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.crt`)]
   const asked = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]

@@ -7,7 +7,7 @@ import { tell } from "../../src/resources/news/tell.ts"
 import { followEvents } from "../../workers/watches/follow-events.ts"
 import { createDeliverer } from "../../workers/webhooks/deliver.ts"
 
-/** A process of `killed-workers.test.ts`: a worker that dies the third time it passes a step. */
+/** A process of `killed-workers.test.ts`: a worker that kills itself the third time it passes a step. */
 const { url, secret, step, at } = JSON.parse(process.argv[2] ?? "{}") as Record<string, string>
 const context: Context = {
   config: loadConfig({ SERVICE_SECRET: secret }),

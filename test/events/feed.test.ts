@@ -41,7 +41,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     return body.events as Told[]
   }
 
-  /** All of the feed, a small page after the other. */
+  /** Reads the whole feed, one small page after another. */
   async function readAll(customer: Customer, limit: number): Promise<Told[]> {
     const all: Told[] = []
     for (;;) {
@@ -55,7 +55,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     }
   }
 
-  test("tells each step of a unit's way once, in order, as its GET shows it", async () => {
+  test("has each step of a unit's lifecycle once, in order, as its GET shows it", async () => {
     const customer = await createCustomer(service)
     const { unit_id, token } = await createVisitor(service, customer)
     const path = `/v1/units/${unit_id}/claims`
@@ -100,7 +100,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect((await ask(service, `GET /v1/events/${one.id}`, { as: customer.key })).body).toEqual(one)
   })
 
-  test("tells of a pairing the chip as its GET shows it to those who look after it", async () => {
+  test("shows a paired chip as its GET does to an API key", async () => {
     const customer = await createCustomer(service)
     const { chip_id, tag } = await importedChip(service.behind, customer.caller)
     const collection = await activeCollection(service.behind, customer.caller)
@@ -114,7 +114,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect((await eventsOf(customer, "&type=chip.paired")).map(({ data }) => data)).toEqual([chip.body])
   })
 
-  test("is filtered by type, unit, collection and tests", async () => {
+  test("can be filtered by type, unit, collection and test chips", async () => {
     const customer = await createCustomer(service)
     const { unit_id } = await createVisitor(service, customer)
     await createVisitor(service, customer)
@@ -130,7 +130,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect((await eventsOf(customer, `&collection_id=${newId()}`)).length).toBe(0)
   })
 
-  test("goes on by cursor in either direction", async () => {
+  test("continues from a cursor in either direction", async () => {
     const customer = await createCustomer(service)
     await createVisitor(service, customer)
     for (const query of ["", "&after=0"]) {
@@ -147,7 +147,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     }
   })
 
-  test("goes on by cursor after an event that is not kept any more, where nothing is missing for that", async () => {
+  test("continues from a cursor whose event was deleted, if nothing after it was", async () => {
     const customer = await createCustomer(service)
     await createVisitor(service, customer)
     const [first, , third] = await readAll(customer, 100)
@@ -159,7 +159,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect(next.body.events).toEqual([third])
   })
 
-  test("shows another organization nothing, and takes none of its ids", async () => {
+  test("contains nothing of another organization and accepts none of its IDs", async () => {
     const customer = await createCustomer(service)
     const stranger = await createCustomer(service)
     await createVisitor(service, stranger)
@@ -173,7 +173,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     }
   })
 
-  /** Events of a customer, told together. */
+  /** Records events of a customer in one transaction. */
   async function tellSome({ caller: { organization_id } }: Customer, count: number): Promise<void> {
     await inTurn(service.context, null, async (turn) => {
       for (let number = 0; number < count; number++)
@@ -184,7 +184,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     })
   }
 
-  test("gives no position twice, however many organizations read theirs at the same time", async () => {
+  test("assigns no position twice, however many organizations read their feeds at once", async () => {
     const customers = await Promise.all(Array.from({ length: 5 }, () => createCustomer(service)))
     await Promise.all(customers.map((customer) => eventsOf(customer)))
     for (let round = 1; round <= 5; round++) {
@@ -198,7 +198,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     }
   })
 
-  test("goes on where it was set back below positions that are given", async () => {
+  test("continues even if its position counter was set back below assigned positions", async () => {
     const customer = await createCustomer(service)
     await tellSome(customer, 3)
     const told = await eventsOf(customer)
@@ -209,7 +209,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect((await readAll(customer, 2)).length).toBe(told.length + 2)
   })
 
-  test("is numbered in few steps where much waits, and up to where it was asked for while more is told", async () => {
+  test("is numbered in few steps if much is waiting, and up to the requested point while more is added", async () => {
     const customer = await createCustomer(service)
     await tellSome(customer, 1_600)
     const { db } = service.context
@@ -225,7 +225,7 @@ describe.each(engines)("on $name the feed of events", (engine) => {
     expect([steps, numbered]).toEqual([3, 1_602])
   })
 
-  test("is written with what it tells or not at all", async () => {
+  test("has an event if and only if the change that it reports is committed", async () => {
     const customer = await createCustomer(service)
     const { organization_id } = customer.caller
     const undone = inTurn(service.context, null, async (turn) => {

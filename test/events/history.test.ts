@@ -13,8 +13,8 @@ import { alice, bob, claim, openEffect, replaceChip, sessionOf, transfer } from 
 import { seedOf } from "../harness/seed.ts"
 import { activeCollection, newUnit, pair, settle } from "../harness/services.ts"
 
-// Random histories, several steps at a time: whoever replays the feed knows what the resources say, and each change of
-// a status was told once. HISTORY_SEED repeats a run.
+// Random histories, several steps at a time: replaying the feed yields the state of the resources, and each change of a
+// status was reported once. HISTORY_SEED repeats a run.
 
 const seed = seedOf("HISTORY_SEED")
 const histories = 3
@@ -38,7 +38,7 @@ describe.each(engines)("on $name", (engine) => {
   afterAll(() => service.close())
 
   test.each(Array.from({ length: histories }, (_, index) => seed + index))(
-    "the feed of a random history, replayed, says what the resources say (seed %d)",
+    "replaying the feed of a random history yields the state of the resources (seed %d)",
     async (seed) => {
       const random = randomOf(seed)
       const customer = await createCustomer(service)
@@ -59,13 +59,13 @@ describe.each(engines)("on $name", (engine) => {
     60_000,
   )
 
-  test("the histories met all that there is to tell of resources", () => {
+  test("the histories produced every event type about resources", () => {
     const ofResources = eventTypes.filter((type) => !type.startsWith("webhook_endpoint."))
-    // Failures are left to chance, and no tag of these tells of tampering.
+    // Failures are left to chance, and these chips have no tamper detection.
     const certain = ofResources.filter((type) => !type.endsWith(".failed") && type !== "chip.tampered")
     expect(certain.filter((type) => !met.has(type))).toEqual([])
   })
-  test("the documentation's examples say of tests what the histories said, and have the fields of their data", () => {
+  test("the documentation's example events have the same is_test and data fields as real ones", () => {
     const formOf = ({ is_test, data }: Pick<Told, "is_test" | "data">) => [is_test, Object.keys(data).sort()]
     for (const [type, event] of met)
       expect([type, ...formOf(exampleOf(type) as Told)]).toEqual([type, ...formOf(event)])
@@ -77,7 +77,7 @@ describe.each(engines)("on $name", (engine) => {
     return { ...behind, context, caller, says: chain, read: () => context.db.read }
   }
 
-  /** What random steps seldom come to: units that were handed on, and the ends that there are. */
+  /** What random steps seldom reach: units that were handed on, and every end of a lifecycle. */
   async function usualHistory(customer: Customer): Promise<void> {
     const { behind } = service
     const { caller } = customer
@@ -108,7 +108,7 @@ describe.each(engines)("on $name", (engine) => {
     }
   }
 
-  /** One thing that somebody tries, with whatever there is; much of it is refused. */
+  /** One random action on whatever exists; many are rejected. */
   async function oneStep(customer: Customer, random: Random): Promise<void> {
     const { behind } = service
     const { caller } = customer
@@ -147,7 +147,7 @@ describe.each(engines)("on $name", (engine) => {
     else await replaceChip(behindAll, id, { is_test: true })
   }
 
-  /** The chain, or the watch on it, answers something that is open. */
+  /** Settles something open with a result of the chain or of its watch. */
   async function settleSomething(owned: Rows, random: Random): Promise<void> {
     const { collections, units, claims, transfers, replacements } = owned
     const open = [
@@ -208,7 +208,7 @@ describe.each(engines)("on $name", (engine) => {
     }
   }
 
-  /** What each resource's GET answers now. */
+  /** Reads what each resource's GET shows now. */
   async function standing(customer: Customer): Promise<State> {
     const get = async (path: string) => (await ask(service, `GET ${path}`, { as: customer.key })).body
     const rows = await rowsOf(customer)
@@ -228,7 +228,10 @@ describe.each(engines)("on $name", (engine) => {
     return state
   }
 
-  /** How often each change was made, as the rows tell, and what claims and transfers say of owners. */
+  /**
+   * Counts how often each change was made according to the rows, and the changes of owner that claims and transfers
+   * imply.
+   */
   async function countChanges(customer: Customer, told: Told[]): Promise<Record<string, number>> {
     const rows = await rowsOf(customer)
     const changes = [
@@ -237,7 +240,7 @@ describe.each(engines)("on $name", (engine) => {
         .map(({ status }) => `collection.${status}`),
       ...rows.units.map(() => "unit.created"),
       ...rows.units.filter(({ token_status }) => token_status === "active").map(() => "unit.issued"),
-      // Chips that came by a replacement were not paired by themselves.
+      // Chips from a replacement have no pairing event of their own.
       ...rows.chips.filter(({ unit_id }) => unit_id !== null).map(() => "chip.paired"),
       ...rows.taps.map(() => "tap.recorded"),
       ...rows.claims.flatMap((each) => begunAndEnded("claim", "claiming", each)),
@@ -251,7 +254,7 @@ describe.each(engines)("on $name", (engine) => {
 type State = Record<string, Record<string, unknown>>
 type Unit = { chip_id: string; collection: { id: string; contract: unknown } | null }
 
-/** What a reader knows who has nothing but the feed: the last that was said of each thing. */
+/** The state known to a reader of the feed: the last event about each resource. */
 function replayed(told: Told[]): State {
   const state: State = {}
   for (const { type, unit_id, data } of told) {
@@ -261,7 +264,7 @@ function replayed(told: Told[]): State {
     else if (thing === "ownership") state[`unit ${unit_id}`] = data
     else state[`${thing} ${data.id}`] = data
     if (type === "chip_replacement.confirmed") Object.assign(unit ?? {}, { chip_id: data.chip_id })
-    // A unit shows where its collection's contract stands.
+    // A unit shows the status of its collection's contract.
     if (thing === "collection")
       for (const each of Object.values(state) as Unit[])
         if (each.collection && each.collection.id === data.id) each.collection.contract = data.contract
@@ -270,8 +273,8 @@ function replayed(told: Told[]): State {
 }
 
 /**
- * A unit has another owner after the claim that takes it out of custody, and after each transfer from who has it. Chance
- * lets others succeed too, which no chain would: they change no owner.
+ * A unit changes its owner with the claim that takes it out of custody, and with each transfer by its current owner.
+ * The random results let other transfers succeed, too, which no chain would: those change no owner.
  */
 function changesOfOwners(told: Told[]): string[] {
   const owners = new Map<string | null, unknown>()

@@ -19,7 +19,7 @@ describe.each(engines)("on $name", (engine) => {
   afterAll(() => service.close())
 
   test.each(["webhook.send", "webhook.sent", "webhook.recorded"])(
-    "what a worker leaves that is killed at %s another one delivers, in order per unit",
+    "what a worker killed at %s leaves behind, another delivers, in order per unit",
     async (step) => {
       const { context, secret } = service
       const received: { id: string; unit_id: string }[] = []
@@ -73,7 +73,7 @@ describe.each(engines)("on $name", (engine) => {
       await followEvents(context)
       const receivedBefore = received.length
       await successor.tick()
-      // Whoever died holds the endpoint until its lease is over, whatever the clock on the wall says.
+      // The dead worker holds the endpoint until its lease expires, whatever the wall clock says.
       service.setTime(new Date(context.clock().getTime() + 3_600_000))
       await successor.tick()
       expect(received.length).toBe(receivedBefore)
@@ -93,7 +93,7 @@ describe.each(engines)("on $name", (engine) => {
         const once = ids.filter((id, index) => ids.indexOf(id) === index)
         expect(once).toEqual(told.filter(({ unit_id }) => unit_id === unitId).map(({ id }) => id))
       }
-      // At most what was on its way at that moment comes twice.
+      // At most the deliveries in flight at that moment arrive twice.
       expect(received.length - told.length).toBeLessThanOrEqual(unitIds.length)
     },
     60_000,

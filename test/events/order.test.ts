@@ -8,8 +8,7 @@ import { eventsAfter } from "../../src/resources/events/service.ts"
 import { engines } from "../harness/engines.ts"
 import { createCaller, openService, type TestService } from "../harness/services.ts"
 
-// Sixteen writers in three processes. FEED_EVENTS says how many events they tell: 1000000 takes about a quarter of an
-// hour.
+// Sixteen writers in three processes. FEED_EVENTS sets how many events they write: 1000000 takes about 15 minutes.
 
 const wanted = Number(process.env.FEED_EVENTS ?? 1_600)
 const writersOf = [6, 5, 5]
@@ -19,7 +18,7 @@ const isLong = wanted > 100_000
 const atOnce = isLong ? 100 : 2
 const pages = isLong ? ([100, 500, 1_000] as const) : ([7, 100, 1_000] as const)
 
-/** What a writer tells and does not undo. */
+/** The events that a writer commits. */
 const kept = Array.from({ length: ofEach }, (_, number) => number).filter(
   (number) => Math.floor(number / atOnce) % 13 !== 5,
 )
@@ -34,7 +33,7 @@ describe.each(engines)("on $name", (engine) => {
   afterAll(() => service.close())
 
   test(
-    "readers beside sixteen writers in three processes meet each event once, those of a writer in its order",
+    "readers next to sixteen writers in three processes see each event once, and each writer's in order",
     async () => {
       const { organization_id } = caller
       const order = { url: service.database_url, organization_id, events: ofEach, at_once: atOnce }
@@ -49,7 +48,7 @@ describe.each(engines)("on $name", (engine) => {
         isOver = true
         expect(codes).toEqual(children.map(() => 0))
       })
-      // Each looks by itself, and all of them number what they find.
+      // Each polls on its own, and all of them number what they find.
       const [small, usual, large, skipping] = await Promise.all([
         read(pages[0], feed(), () => isOver),
         read(pages[1], feed(), () => isOver),
@@ -58,13 +57,13 @@ describe.each(engines)("on $name", (engine) => {
       ])
       await written
       expect([small, usual, large].map(faultsOf)).toEqual([[], [], []])
-      // SQLite has one writer, so its ids are in the order of commits; on Postgres whoever goes by them skips.
+      // SQLite has one writer, so its IDs are in commit order; on Postgres a reader that goes by ID skips events.
       if (engine.name === "postgres") expect(faultsOf(skipping)).not.toEqual([])
     },
     isLong ? 3_600_000 : 120_000,
   )
 
-  /** From where it stands, by what it gives positions to itself. */
+  /** Reads from a position, assigning positions itself. */
   function feed(): ReadOn {
     let position = 0
     return async (_last, limit, isLast) => {
@@ -75,7 +74,7 @@ describe.each(engines)("on $name", (engine) => {
     }
   }
 
-  /** The control: what a reader that goes on after the greatest id it has seen would meet. */
+  /** The control: what a reader that continues after the greatest ID it has seen would see. */
   async function byIds(last: Seen | undefined, limit: number): Promise<Seen[]> {
     return await service.context.db.read
       .select({ id: events.id, unit_id: events.unit_id, data: events.data })
@@ -89,7 +88,7 @@ describe.each(engines)("on $name", (engine) => {
 type Seen = { id: string; unit_id: string | null; data: Record<string, unknown> }
 type ReadOn = (last: Seen | undefined, limit: number, isLast: boolean) => Promise<Seen[]>
 
-/** What a reader notes of each event. */
+/** What a reader keeps of each event. */
 type Noted = { unit_id: string | null; number: number }
 
 async function read(limit: number, readOn: ReadOn, isOver: () => boolean): Promise<Noted[]> {
@@ -105,7 +104,7 @@ async function read(limit: number, readOn: ReadOn, isOver: () => boolean): Promi
   }
 }
 
-/** What was skipped, met twice or met out of its writer's order. */
+/** Lists events that were skipped, seen twice or seen out of their writer's order. */
 function faultsOf(noted: Noted[]): string[] {
   const faults: string[] = []
   const ofUnits = Map.groupBy(noted, ({ unit_id }) => unit_id)

@@ -42,7 +42,7 @@ describe.each(engines)("on $name old events", (engine) => {
     return (body.events as { id: string }[]).map(({ id }) => id)
   }
 
-  test("are gone after 90 days, in steps, and whoever stood at one is told to begin anew", async () => {
+  test("are deleted after 90 days, in steps, and a reader whose cursor is gone is told to start over", async () => {
     const customer = await createCustomer(service)
     const old = await tellSome(customer, 1_201)
     expect(await kept(customer)).toEqual(old.slice(0, 100))
@@ -65,7 +65,7 @@ describe.each(engines)("on $name old events", (engine) => {
     )
   })
 
-  test("wait for an enabled endpoint that is still to get them, and for no paused one", async () => {
+  test("are kept for an enabled endpoint that has not received them, but not for a paused one", async () => {
     const customer = await createCustomer(service)
     const url = "https://203.0.112.9/hook"
     const [enabled, paused] = await Promise.all(
@@ -84,7 +84,7 @@ describe.each(engines)("on $name old events", (engine) => {
     )
     service.advance(91 * days)
     await reapEvents(service.context)
-    // The first nobody waits for any more; pausing has told an event of its own, which is as old.
+    // No endpoint waits for the first any more; pausing recorded an event of its own, which is as old.
     expect(await kept(customer)).toEqual(ids.slice(1))
     await service.behind.turn(({ tx }) =>
       tx
@@ -97,7 +97,7 @@ describe.each(engines)("on $name old events", (engine) => {
     expect(await service.context.db.read.select().from(webhookQueue)).toEqual([])
   })
 
-  test("that wait for an endpoint are looked at once in a round, a step at a time, however many others go", async () => {
+  test("that wait for an endpoint are checked once per round, a step at a time, however many others are deleted", async () => {
     const customer = await createCustomer(service)
     const url = "https://203.0.112.9/hook"
     const { endpoint } = await service.behind.turn((turn) =>
@@ -125,7 +125,7 @@ describe.each(engines)("on $name old events", (engine) => {
     await reapEvents(service.context)
   })
 
-  test("go with what was noted of their deliveries", async () => {
+  test("are deleted together with their delivery records", async () => {
     const customer = await createCustomer(service)
     const url = "https://203.0.112.9/hook"
     const { endpoint } = await service.behind.turn((turn) =>

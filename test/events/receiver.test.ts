@@ -12,7 +12,7 @@ import { validatorOf } from "../harness/openapi.ts"
 const path = join(import.meta.dir, "../../src/api/docs/receiver.js")
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw1nT8qPzq3Vc="
 
-test("the receiver of the documentation has fifteen lines and runs as it stands", async () => {
+test("the receiver in the documentation has fifteen lines and works as printed", async () => {
   const text = await Bun.file(path).text()
   expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(15)
   const port = await freePort()
@@ -48,7 +48,7 @@ test("the receiver of the documentation has fifteen lines and runs as it stands"
   }
 }, 30_000)
 
-test("the page on events shows the receiver, and an example of every type that has the form of an event", () => {
+test("the events page shows the receiver, and a schema-conforming example of every event type", () => {
   const guides = guidesFor({ api_base_url: "https://api.brand.test" })
   const page = guides.find(({ name }) => name === "events")?.markdown ?? ""
   const base = { api_base_url: "https://api.brand.test", docs_url: "https://api.brand.test/docs" }

@@ -12,7 +12,7 @@ import { createOrganization } from "../../src/resources/organizations/service.ts
 import { createWebhookEndpoint } from "../../src/resources/webhook-endpoints/service.ts"
 import { startWorkers } from "../../workers/start.ts"
 
-test("while Redis is away events arrive all the same, because workers look by themselves", async () => {
+test("while Redis is down events still arrive, because workers poll", async () => {
   const folder = mkdtempSync(join(tmpdir(), "redis-away-"))
   const { promise: arrived, resolve } = Promise.withResolvers<string>()
   const receiver = Bun.serve({

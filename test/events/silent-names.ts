@@ -3,8 +3,9 @@ import { setServers } from "node:dns"
 import { resolveHost } from "../../src/platform/public-address.ts"
 
 /**
- * A process of `addresses.test.ts`: its name server says nothing of names that begin with `silent`. Asks for many of
- * them, then for another one, and prints what that has and how many of the others had been given up by then.
+ * A process of `addresses.test.ts`: its name server does not respond to queries for names that begin with `silent`.
+ * Looks up many of them, then another name, and prints that one's addresses and how many of the silent lookups had
+ * timed out by then.
  */
 const server = createSocket("udp4")
 server.on("message", (question, { port, address }) => {
@@ -13,7 +14,7 @@ server.on("message", (question, { port, address }) => {
   const type = question.readUInt16BE(end - 4)
   const found = type === 1 ? "5db8d822" : "26064700000000000000000000001111"
   const record = `c00c${hex(type)}000100000001${hex(found.length / 2)}${found}`
-  // An answer with the question and one record, which has the same name.
+  // A response with the question and one record for the same name.
   const head = `${question.toString("hex", 0, 2)}81800001000100000000`
   server.send(Buffer.from(`${head}${question.toString("hex", 12, end)}${record}`, "hex"), port, address)
 })

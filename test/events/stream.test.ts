@@ -44,7 +44,7 @@ async function open(
   let text = ""
   return {
     response,
-    /** All text so far, once it holds the words. */
+    /** Returns all text so far, once it contains the words. */
     async until(words: string) {
       while (!text.includes(words)) {
         const { value, done } = await reader.read()
@@ -60,7 +60,7 @@ async function open(
   }
 }
 
-test("the stream tells what happens from now on, as server-sent events", async () => {
+test("the stream sends events from now on, as server-sent events", async () => {
   const before = await makeUnit()
   const stream = await open()
   expect(stream.response.headers.get("content-type")).toStartWith("text/event-stream")
@@ -76,7 +76,7 @@ test("the stream tells what happens from now on, as server-sent events", async (
   await stream.close()
 })
 
-test("a stream goes on after the event that it is told, of the types it asks for", async () => {
+test("a stream continues after the given event and has only the requested types", async () => {
   const { body } = await ask(service, "GET /v1/events?after=0&limit=1", { as: customer.key })
   const [first] = body.events as { id: string }[]
   const one = await makeUnit()
@@ -96,7 +96,7 @@ test("a stream goes on after the event that it is told, of the types it asks for
   await filtered.close()
 })
 
-test("a stream says where it begins, so that whoever is cut off before the first event misses nothing", async () => {
+test("a stream begins with its position, so that a client cut off before the first event misses nothing", async () => {
   await makeUnit()
   const first = await open()
   const [, id] = /^id: (\S+)$/m.exec(await first.until("\n\n")) ?? []
@@ -105,14 +105,14 @@ test("a stream says where it begins, so that whoever is cut off before the first
   const again = await open("", { "last-event-id": String(id) })
   expect(await again.until(missed.id)).toContain("unit.created")
   await again.close()
-  // Where nothing has happened yet, it begins at the beginning.
+  // In an empty feed it begins at the start.
   const newcomer = await createCustomer(service)
   const empty = await open("", {}, newcomer.key)
   expect(await empty.until("\n\n")).toContain("id: 0\n\n")
   await empty.close()
 })
 
-test("a stream that cannot be opened is refused as any request", async () => {
+test("a stream that cannot be opened is rejected like any other request", async () => {
   expect((await ask(service, "GET /v1/events/stream")).code).toBe("auth.unauthorized")
   const unknown = await ask(service, `GET /v1/events/stream?after=${newId()}`, { as: customer.key })
   expect([unknown.status, unknown.fields]).toEqual([400, ["after"]])
@@ -126,7 +126,7 @@ test("a stream that cannot be opened is refused as any request", async () => {
   expect((await ask(service, "GET /v1/events/stream", { as: token })).status).toBe(401)
 })
 
-/** What the end of a key may take at the most. */
+/** The longest that the end of a key may take. */
 const promisedMilliseconds = 5_000
 
 test.each<[string, (other: Customer) => unknown]>([
@@ -155,7 +155,7 @@ test.each<[string, (other: Customer) => unknown]>([
   30_000,
 )
 
-test("who begins to read while keys are looked at is not taken for one whose key has ended", async () => {
+test("a reader that connects while keys are being checked is not taken for one with an expired key", async () => {
   const [first, second] = [await createCustomer(service), await createCustomer(service)]
   const looks = [1, 2].map(() => Promise.withResolvers<void>())
   let looked = 0
@@ -187,7 +187,7 @@ test("a stream ends when the process stops", async () => {
   await app.stop(true)
 }, 30_000)
 
-test("every 15 seconds a stream says that it is there, however much its reader or others hear", async () => {
+test("every 15 seconds a stream sends a heartbeat, however many events its reader or others receive", async () => {
   const streams = [await open("?type=collection.failed"), await open()]
   for (const stream of streams) await stream.until(": the feed")
   const since = performance.now()
@@ -213,7 +213,7 @@ describe.each(engines)("on $name", (engine) => {
   }, 60_000)
   afterAll(() => full.close())
 
-  test("an organization has 100 streams open, is told when to try again, and gets the place of one that is closed at once", async () => {
+  test("an organization has at most 100 streams open, is told when to retry, and can reuse a closed stream's place at once", async () => {
     const { key } = await createCustomer(full)
     const another = () => open("", {}, key, full.base_url)
     const opened = await Promise.all(Array.from({ length: 101 }, another))
@@ -230,7 +230,7 @@ describe.each(engines)("on $name", (engine) => {
   }, 30_000)
 })
 
-test("the client lists what happened, and watches what happens", async () => {
+test("the client can list past events and watch new ones", async () => {
   const api = createClient({ base_url: service.base_url, token: customer.key })
   const listed: string[] = []
   for await (const event of api.events.list({ type: "unit.created" })) listed.push(event.id)

@@ -3,7 +3,10 @@ import { join } from "node:path"
 import tls from "node:tls"
 import { sendWebhook } from "../../workers/webhooks/send.ts"
 
-/** A process of `addresses.test.ts`: sends to two names that share an address, and prints which connection each took. */
+/**
+ * A process of `addresses.test.ts`: sends to two names that share an address, and prints which connection each request
+ * used.
+ */
 const folder = String(process.argv[2])
 const secureOf = (name: string) => ({
   key: readFileSync(join(folder, `${name}.key`)),

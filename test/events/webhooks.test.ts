@@ -35,7 +35,7 @@ import { type Watched, watchedDatabase } from "../harness/watched-database.ts"
 
 type Received = { id: string; unit_id: string | null; body: string; headers: Headers }
 
-/** A receiver on this machine that notes what it is sent and answers as it is told to. */
+/** A local receiver that records requests and returns the given responses. */
 function openReceiver(answer: (received: Received, nth: number) => Response | Promise<Response> = taken) {
   const received: Received[] = []
   const server = Bun.serve({
@@ -61,7 +61,7 @@ function workersOf({ context }: HttpService): Deliverer[] {
   return Array.from({ length: 3 }, () => createDeliverer(context, { owner: newId(), checkpoint: () => {} }))
 }
 
-/** Deliveries that were noted of an endpoint. */
+/** Delivery records of an endpoint. */
 function notesOf({ id: endpoint_id }: Endpoint, count: number) {
   return Array.from({ length: count }, () => ({
     id: newId(),
@@ -75,7 +75,7 @@ function notesOf({ id: endpoint_id }: Endpoint, count: number) {
   }))
 }
 
-/** Of what a process may fetch at once, three eighths are for webhooks, and half of them for one brand. */
+/** Of the concurrent fetches of a process, three eighths are for webhooks, and half of those for one brand. */
 const mostOfOneBrand = (256 * 3) / 8 / 2
 
 describe.each(engines)("on $name webhooks", (engine) => {
@@ -99,14 +99,17 @@ describe.each(engines)("on $name webhooks", (engine) => {
     return opened
   }
 
-  /** Postgres looks at its rows by itself from time to time; nobody asks SQLite to. */
+  /** Updates the planner's statistics. Postgres does so by itself from time to time; SQLite does not. */
   const learn = async () => {
     if (engine.name === "postgres") await service.context.db.read.ask({ text: "analyze" }, [])
   }
 
   type Reads = { indexes: string[]; rows: number }
 
-  /** By which indexes of the queue a work goes, and through how many rows of them where the engine counts those. */
+  /**
+   * Returns which indexes of the queue a piece of work uses, and how many index rows it reads where the engine counts
+   * them.
+   */
   async function readsOfQueue(work: (context: Context) => Promise<unknown>): Promise<Reads> {
     const { context } = service
     const asked: Watched[] = []
@@ -114,7 +117,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const ofQueue = asked.filter(({ text }) => text.includes('"webhook_queue"'))
     const indexes = new Set<string>()
     let rows = 0
-    // What changes rows changes them once more, to be counted: to the same.
+    // Statements that change rows are executed again for counting, which sets the same values.
     const db = await openDatabase(service.behind.database_url)
     for (const each of new Map(ofQueue.map((one) => [one.text, one])).values()) {
       const steps = (await explained(db, each)).join(" ")
@@ -161,7 +164,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     })
   }
 
-  /** Has one event of each of these lines wait at an endpoint. */
+  /** Queues one event for each of these lines at an endpoint. */
   async function waitAt({ id: endpoint_id }: Endpoint, lines: string[], due_at: Date): Promise<void> {
     const row = { endpoint_id, attempts: 0, due_at, created_at: due_at }
     const rows = lines.map((line, n) => ({ ...row, event_id: newId(), line, position: -n }))
@@ -184,7 +187,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
   const become = async ({ key }: Customer, { id }: Endpoint, status: string) =>
     await ask(service, `PATCH /v1/webhook-endpoints/${id}`, { as: key, body: { status } })
 
-  /** What the workers do, once. */
+  /** Runs one round of the workers. */
   async function work(): Promise<void> {
     await followEvents(service.context)
     await followReplays(service.context)
@@ -214,7 +217,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     (await ask(service, `GET /v1/webhook-endpoints/${endpoint.id}/deliveries?limit=100`, { as: key })).body
       .deliveries as Record<string, unknown>[]
 
-  test("are sent once by three workers, in order per unit, with a signature that others verify", async () => {
+  test("are sent once by three workers, in order per unit, with a signature that independent libraries verify", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)
@@ -230,7 +233,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     for (const [unitId, ids] of told)
       expect(received.filter(({ unit_id }) => unit_id === unitId).map(({ id }) => id)).toEqual(ids)
     for (const { body, headers, id } of received.slice(0, 10)) {
-      // The packages look at the clock of this machine, the service at one that stands still.
+      // The libraries read this machine's clock, while the service's clock stands still.
       const plain = Object.fromEntries(headers)
       const timestamp = new Date(Number(plain["webhook-timestamp"]) * 1_000)
       expect(new Webhook(endpoint.secret).sign(id, timestamp, body)).toBe(String(plain["webhook-signature"]))
@@ -247,17 +250,17 @@ describe.each(engines)("on $name webhooks", (engine) => {
   })
 
   const refusals: [string, () => Response | Promise<Response>, number | null, RegExp][] = [
-    ["answers 500", () => new Response("no", { status: 500 }), 500, /answered 500/],
+    ["answers with 500", () => new Response("no", { status: 500 }), 500, /answered 500/],
     [
-      "answers 301",
+      "answers with 301",
       () => new Response(null, { status: 301, headers: { location: "http://127.0.0.1:9/" } }),
       301,
       /redirects are not followed/,
     ],
-    ["answers 410", () => new Response("gone", { status: 410 }), 410, /answered 410/],
+    ["answers with 410", () => new Response("gone", { status: 410 }), 410, /answered 410/],
   ]
   test.each(refusals)(
-    "that a receiver %s are tried again and hold up their unit alone",
+    "that a receiver %s are retried and block only their unit",
     async (_how, refuse, status, error) => {
       const customer = await createCustomer(service)
       const [held, free] = [newId(), newId()]
@@ -286,7 +289,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     },
   )
 
-  test("to a receiver that resets or talks nonsense fail and are tried again", async () => {
+  test("to a receiver that resets the connection or sends an invalid response fail and are retried", async () => {
     const customer = await createCustomer(service)
     let connections = 0
     const nonsense = Bun.listen({
@@ -309,7 +312,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
       expect([status, response_status]).toEqual(["failed", null])
   })
 
-  test("go to this machine where their address names it, and never where a name has come to lead here", async () => {
+  test("are sent to this machine if the URL names it, and never if a name now resolves to it", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const { port } = new URL(url)
@@ -359,7 +362,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(slow.received.length).toBe(60)
   })
 
-  test("to a brand's slow receivers, however many, hold up neither another brand's nor what is asked of a chain", async () => {
+  test("to any number of slow receivers of one brand delay neither another brand's webhooks nor requests to a chain", async () => {
     const [slowBrand, brand] = [await createCustomer(service), await createCustomer(service)]
     const isOver = Promise.withResolvers<void>()
     const slow = receiver(() => isOver.promise.then(taken))
@@ -393,14 +396,14 @@ describe.each(engines)("on $name webhooks", (engine) => {
       finality_depth: 65,
     })
     expect(await createPublicClient({ transport }).getBlockNumber()).toBe(7n)
-    // All of it while none of the slow ones had answered.
+    // All of this while none of the slow receivers had responded.
     expect(slow.received.length).toBe(mostOfOneBrand)
     for (const each of endpoints) expect(await deliveriesOf(slowBrand, each)).toEqual([])
     isOver.resolve()
     await workUntil(async () => slow.received.length === 20 * 16)
   })
 
-  test("that failed ten times pause the endpoint, which an event tells, and go on when it is enabled", async () => {
+  test("that failed ten times pause the endpoint, which an event reports, and continue when it is enabled", async () => {
     const customer = await createCustomer(service)
     let isMended = false
     const { url, received } = receiver(() => (isMended ? taken() : new Response(null, { status: 503 })))
@@ -424,7 +427,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(latest).toMatchObject({ event_id: eventId, attempt: 1, status: "delivered" })
   })
 
-  test("that were told a moment before their endpoint is paused, by whomever, wait for it as all before do", async () => {
+  test("of events recorded just before their endpoint is paused, by a caller or by failures, wait like all earlier ones", async () => {
     const customer = await createCustomer(service)
     const asked = receiver()
     const endpoint = await endpointFor(customer, asked.url)
@@ -460,7 +463,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(refusing.received.map(({ unit_id }) => unit_id)).toContain(meanwhile)
   })
 
-  test("that get their place while their endpoint is being paused wait for it, too", async () => {
+  test("whose events get their position while the endpoint is being paused wait for it, too", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)
@@ -469,7 +472,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     const db = watchedDatabase(service.context.db, async ({ text }) => {
       if (!text.startsWith('update "events" set "position"') || pausing) return
       pausing = become(customer, endpoint, "paused")
-      // SQLite has one writer: there it comes afterwards.
+      // SQLite has one writer, so there the pause comes afterwards.
       if (engine.name === "postgres") await pausing
     })
     await followEvents({ ...service.context, db })
@@ -480,7 +483,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(received.map(({ id }) => id)).toEqual([before])
   })
 
-  test("that were told before their endpoint is paused wait for it, too, where they are many", async () => {
+  test("of many events recorded before their endpoint is paused all wait for it", async () => {
     const customer = await createCustomer(service)
     const asked = receiver()
     const endpoint = await endpointFor(customer, asked.url)
@@ -493,7 +496,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(waiting.map(({ event_id }) => event_id)).toContain(before)
   })
 
-  test("are only of the types that are asked for, and a test has an address and reaches its endpoint alone", async () => {
+  test("are sent for the chosen types only, and a test event has a URL of its own and goes to its endpoint only", async () => {
     const customer = await createCustomer(service)
     const [narrow, wide] = [receiver(), receiver()]
     const endpoint = await endpointFor(customer, narrow.url, { event_types: ["claim.claimed"] })
@@ -511,7 +514,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(body.is_test).toBe(exampleOf("webhook_endpoint.test").is_test)
   })
 
-  test("are not tried out while the endpoint is paused, and are with the same request once it is enabled", async () => {
+  test("cannot be tested while the endpoint is paused, but the same request succeeds once it is enabled", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, receiver().url)
     const path = `/v1/webhook-endpoints/${endpoint.id}`
@@ -523,7 +526,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect((await tryOut()).status).toBe(201)
   })
 
-  test("about a unit whose last one failed wait with it, and are looked at no sooner", async () => {
+  test("about a unit whose last delivery failed wait with it and are due no earlier", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, receiver(() => new Response("", { status: 500 })).url)
     const unit_id = newId()
@@ -538,7 +541,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(other?.due_at).toEqual(new Date(0))
   })
 
-  test("that wait in great number, of one unit and of others, do not hold up what is new in the feed", async () => {
+  test("that wait in large numbers, for one unit or for many, do not slow down new events", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
     const [unit_id, due_at] = [newId(), inHours(1)]
@@ -549,14 +552,14 @@ describe.each(engines)("on $name webhooks", (engine) => {
     })
     const reads = await readsOfQueue(followEvents)
     expect(reads.indexes).toEqual(["webhook_queue_by_line"])
-    // The last of its line for each, and not all of it.
+    // Reads only the last entry of each unit's line, not all of it.
     expect(reads.rows).toBeLessThan(5_000)
     const added = (await queued(endpoint)).filter(({ position }) => position > 0)
     expect(added.map((row) => row.due_at)).toEqual(Array.from({ length: 1_200 }, () => due_at))
     await forget(endpoint)
   }, 60_000)
 
-  test("that have come to one endpoint in great number are found at once, whatever a planner knows of another", async () => {
+  test("of one endpoint are found by index even in large numbers, whatever the planner knows about another endpoint", async () => {
     const customer = await createCustomer(service)
     const [known, endpoint] = [
       await endpointFor(customer, "https://203.0.112.9/hook", { event_types: ["claim.claimed"] }),
@@ -576,7 +579,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await forget(endpoint)
   }, 60_000)
 
-  test("of few units that wait in great number are found without a look at all that waits", async () => {
+  test("of a few units with long queues are found without reading the whole queue", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
     const unit_ids = [newId(), newId(), newId()]
@@ -594,7 +597,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await forget(endpoint)
   }, 60_000)
 
-  test("that are delivered are noted without a look at those of other units that wait for a later attempt", async () => {
+  test("that are delivered are recorded without reading those of other units that wait for a retry", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
     await tellMany(customer, 300)
@@ -615,7 +618,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await forget(endpoint)
   }, 60_000)
 
-  test("that came to wait with a failed one go as soon as that is delivered, however long it was put off", async () => {
+  test("that waited behind a failed one are sent as soon as that one is delivered, however late its retry was due", async () => {
     const customer = await createCustomer(service)
     let status = 500
     const endpoint = await endpointFor(customer, receiver(() => new Response("", { status })).url)
@@ -624,7 +627,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     await workUntil(async () => (await noted(endpoint)).length === 1)
     await tellAbout(customer, unit_id, 1)
     await followEvents(service.context)
-    // As where it was tried again at once while the next one was being queued.
+    // As if it had been retried at once while the next one was being queued.
     await service.behind.turn(({ tx }) =>
       tx
         .update(webhookQueue)
@@ -636,7 +639,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect((await noted(endpoint)).length).toBe(3)
   })
 
-  test("that are about to be deleted are not sent again", async () => {
+  test("of events that are about to be deleted are not replayed", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, receiver().url)
     await become(customer, endpoint, "paused")
@@ -674,7 +677,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
       async () => (await queued(endpoint)).filter(({ attempts }) => attempts === 1).length === 2,
     )
     isMended = true
-    // Nobody who asks for a replay waits for the next attempt's time: for one event, nobody else's goes with it.
+    // A replay does not wait until the next attempt is due; a replay of one event brings only that event forward.
     await ask(service, path, { as: customer.key, body: { event_id: refused } })
     await workUntil(async () => (await queued(endpoint)).length === 1)
     expect(received.slice(-2).map(({ id }) => id)).toEqual([refused, behind])
@@ -690,13 +693,13 @@ describe.each(engines)("on $name webhooks", (engine) => {
       expect((await ask(service, path, { as: customer.key, body })).status).toBe(400)
   })
 
-  test("that were missed are all sent again, whichever clock told them and whatever stands first in the feed", async () => {
+  test("that were missed are all replayed, whatever the clock of the recording process and whatever comes first in the feed", async () => {
     const customer = await createCustomer(service)
     const other = await createCustomer(service)
     service.advance(3_600_000)
     const since = service.context.clock()
     const tellAt = (who: Customer, milliseconds: number) => tellAbout(who, newId(), 0, milliseconds)
-    // Another organization's event is the oldest, and the last to be given a position.
+    // Another organization's event is the oldest, and the last to get a position.
     await tellAt(other, 5)
     const missed = [await tellAt(customer, 900_000), await tellAt(customer, 880_000)]
     await ask(service, "GET /v1/events?after=0", { as: customer.key })
@@ -709,7 +712,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(received.map(({ id }) => id).sort()).toEqual(missed.sort())
   })
 
-  test("that were told a moment before they are asked for again are sent, also of other types and to a paused endpoint", async () => {
+  test("of events recorded just before a replay are sent, also for unsubscribed types and to a paused endpoint", async () => {
     const customer = await createCustomer(service)
     const [first, second] = [receiver(), receiver()]
     const tried = await endpointFor(customer, first.url)
@@ -729,7 +732,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(first.received.map(({ id }) => id)).toContain(missed)
   })
 
-  test("that are sent again in great number are queued in steps, each endpoint in turn, while new events get their place", async () => {
+  test("that are replayed in large numbers are queued in steps, each endpoint in turn, while new events get their positions", async () => {
     const customers = [await createCustomer(service), await createCustomer(service)]
     const since = service.context.clock().toISOString()
     for (const customer of customers) await tellMany(customer, 1_201)
@@ -751,7 +754,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(await waiting()).toEqual([1_204, 1_201])
   })
 
-  test("that are sent again are queued by one worker at a time, and none is left out where they are asked for anew meanwhile", async () => {
+  test("that are replayed are queued by one worker at a time, and none is skipped if another replay is requested meanwhile", async () => {
     const customer = await createCustomer(service)
     const [early, late] = [service.context.clock(), new Date(service.context.clock().getTime() + 1_000)]
     await tellMany(customer, 2)
@@ -778,7 +781,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect((await queued(endpoint)).length).toBe(503)
   })
 
-  test("that wait in great number are tried anew in steps, and nothing goes out before the last one", async () => {
+  test("that wait in large numbers are reset for retry in steps, and none is sent before the last step", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)
@@ -799,11 +802,11 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(await followReplays(service.context)).toBeUndefined()
     expect(await anew()).toBe(1_001)
     await workUntil(async () => (await queued(endpoint)).length === 0)
-    // Pausing has told an event of its own.
+    // Pausing recorded an event of its own.
     expect(received.length).toBe(1_002)
   }, 30_000)
 
-  test("that are due already are left alone by a replay: they may be on their way", async () => {
+  test("that are already due are not changed by a replay: they may be in flight", async () => {
     const customer = await createCustomer(service)
     const endpoint = await endpointFor(customer, "https://203.0.112.9/hook")
     const [due, later] = [await tellAbout(customer, newId()), await tellAbout(customer, newId())]
@@ -825,7 +828,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(waiting.find(({ event_id }) => event_id === later)?.due_at.getTime()).toBe(0)
   })
 
-  test("to an endpoint that is deleted end at once, and what it leaves is purged in steps", async () => {
+  test("to a deleted endpoint stop at once, and its rows are deleted in steps", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)
@@ -871,7 +874,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect(await rowOf(endpoint)).toEqual([])
   })
 
-  test("to an endpoint that is deleted while they are on their way are forgotten, and leave nothing for ever", async () => {
+  test("in flight to an endpoint that is deleted are dropped and leave no rows behind", async () => {
     const customer = await createCustomer(service)
     const answer = Promise.withResolvers<void>()
     const { url, received } = receiver(async () => {
@@ -891,7 +894,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect([await queued(endpoint), await noted(endpoint), await rowOf(endpoint)]).toEqual([[], [], []])
   })
 
-  test("are signed with a new secret and for a day with the old one too", async () => {
+  test("are signed with the new secret and for a day with the old one, too", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)
@@ -916,7 +919,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect([signedBy(1, endpoint.secret), signedBy(1, String(body.secret))]).toEqual([false, true])
   })
 
-  test("are signed with five secrets at most: a further one is refused until the oldest has ended", async () => {
+  test("are signed with at most five secrets: a further rotation is rejected until the oldest expires", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)
@@ -942,7 +945,7 @@ describe.each(engines)("on $name webhooks", (engine) => {
     expect((await rotate("6")).status).toBe(429)
   })
 
-  test("of an endpoint whose secret is lost are noted as failed, told of to the operator once, and go on with a new one", async () => {
+  test("of an endpoint whose secret cannot be decrypted fail, are reported to the operator once, and continue with a new secret", async () => {
     const customer = await createCustomer(service)
     const { url, received } = receiver()
     const endpoint = await endpointFor(customer, url)

@@ -9,12 +9,12 @@ const { url, organization_id, writers, events, at_once } = JSON.parse(process.ar
   url: string
   organization_id: string
   writers: number
-  /** How many each writer tells, of which every thirteenth database transaction is undone. */
+  /** How many events each writer records. Every thirteenth database transaction is rolled back. */
   events: number
   at_once: number
 }
 const db = openDatabase(url)
-// Clocks of machines differ: this process believes it is somewhat earlier or later than the others.
+// Clocks of machines differ: this process's clock is somewhat ahead or behind.
 const skew = Math.round((Math.random() - 0.5) * 4_000)
 
 async function write(unit_id: string): Promise<void> {
@@ -33,7 +33,7 @@ async function write(unit_id: string): Promise<void> {
             data: { number },
             endpoint_id: null,
           })
-        // Others commit meanwhile.
+        // Gives others time to commit.
         if (number % 7 === 3 && db.engine === "postgres") await tx.execute(sql`select pg_sleep(0.03)`)
         if (isUndone) throw new Error("undone")
       })

@@ -657,7 +657,7 @@ export const mutations: Mutation[] = [
     replace: [["error instanceof errors.JWKSInvalid", "false"]],
     noticed_by: {
       file: "test/resources/sign-ins.test.ts",
-      test: "a token of a key whose private half its sign-in publishes is refused on its field",
+      test: "a token of a key whose private half the sign-in publishes is rejected on its field",
     },
   },
   {
@@ -666,7 +666,7 @@ export const mutations: Mutation[] = [
     replace: [["if (!keys.fresh) await", "if (known.failure || !keys.fresh) await"]],
     noticed_by: {
       file: "test/resources/sign-ins.test.ts",
-      test: "while that cannot be asked for the keys of others",
+      test: "while other keys cannot be fetched from the JWKS URL",
     },
   },
   {
@@ -675,7 +675,7 @@ export const mutations: Mutation[] = [
     replace: [["!isOfNoKey(error) ||", "!(error instanceof errors.JWKSNoMatchingKey) ||"]],
     noticed_by: {
       file: "test/resources/sign-ins.test.ts",
-      test: "is known once its sign-in may be asked again",
+      test: "a new key with %s that replaced another is accepted once the JWKS URL may be requested again",
     },
   },
   {
@@ -684,7 +684,7 @@ export const mutations: Mutation[] = [
     replace: [["      if (payload) return payload\n", "      if (payload) return payload\n      break\n"]],
     noticed_by: {
       file: "test/resources/sign-ins.test.ts",
-      test: "a token that names no key is held to each that its sign-in publishes",
+      test: "a token without a key ID is verified with each published key, as during a key rotation",
     },
   },
   {
@@ -1077,7 +1077,7 @@ export const mutations: Mutation[] = [
     replace: [['if (path === "") return', "return"]],
     noticed_by: {
       file: "test/api/below-path.test.ts",
-      test: "what was made is at its Location, also when the answer is replayed",
+      test: "a created resource is at its Location, also when the response is replayed",
     },
   },
   {
@@ -1279,7 +1279,7 @@ export const mutations: Mutation[] = [
     replace: [["  await queueBeforePauses(turn, organizationIds, { after, until })\n", ""]],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "that were told a moment before their endpoint is paused",
+      test: "of events recorded just before their endpoint is paused, by a caller or by failures, wait like all earlier ones",
     },
   },
   {
@@ -1291,7 +1291,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "that wait in great number, of one unit and of others, do not hold up what is new in the feed",
+      test: "that wait in large numbers, for one unit or for many, do not slow down new events",
     },
   },
   {
@@ -1309,7 +1309,7 @@ export const mutations: Mutation[] = [
     replace: [['likeness === "different" && isUnused(row)', 'likeness === "different"']],
     noticed_by: {
       file: "test/resources/chip-import.test.ts",
-      test: "gives, and refuses to change it",
+      test: "rejects changes to a chip that %s and leaves it as it is",
     },
   },
   {
@@ -1318,7 +1318,7 @@ export const mutations: Mutation[] = [
     replace: [["gt(unindexed(webhookQueue.due_at), at)", "gt(webhookQueue.due_at, at)"]],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "that are delivered are noted without a look at those of other units that wait for a later attempt",
+      test: "that are delivered are recorded without reading those of other units that wait for a retry",
     },
   },
   {
@@ -1330,7 +1330,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "that have come to one endpoint in great number are found at once",
+      test: "of one endpoint are found by index even in large numbers, whatever the planner knows about another endpoint",
     },
   },
   {
@@ -1339,7 +1339,7 @@ export const mutations: Mutation[] = [
     replace: [["return ofFew.length > 0 ? ofFew : await", "return await"]],
     noticed_by: {
       file: "test/events/webhooks.test.ts",
-      test: "of few units that wait in great number are found without a look at all that waits",
+      test: "of a few units with long queues are found without reading the whole queue",
     },
   },
   {
@@ -1348,7 +1348,7 @@ export const mutations: Mutation[] = [
     replace: [['backend: "c-ares"', 'backend: "libc"']],
     noticed_by: {
       file: "test/events/addresses.test.ts",
-      test: "finds a name before any of those is given up whose name server says nothing",
+      test: "is not delayed by names whose name servers do not respond",
     },
   },
   {
@@ -1357,7 +1357,7 @@ export const mutations: Mutation[] = [
     replace: [["      if (!isUnsent(error)) throw error\n", ""]],
     noticed_by: {
       file: "test/events/addresses.test.ts",
-      test: "goes to no other address of the name once the event may have been sent",
+      test: "tries no other address of the name once the event may have been sent",
     },
   },
   {
@@ -1582,7 +1582,7 @@ export const mutations: Mutation[] = [
     replace: [["if (holder === chip.organization_id)", "if (holder !== null)"]],
     noticed_by: {
       file: "test/resources/encodings.test.ts",
-      test: "whose tag another organization knows is taken like any other",
+      test: "accepts a tag that another organization also registered, and neither learns of the other",
     },
   },
   {
@@ -1591,7 +1591,7 @@ export const mutations: Mutation[] = [
     replace: [["? sharedUid(chip.chip_id, uid) : uid", "? chip.uid : uid"]],
     noticed_by: {
       file: "test/resources/encodings.test.ts",
-      test: "is that tag from its first read on, and no other with the same keys",
+      test: "recognizes a tag that another organization also registered by its first read, and no other tag with the same keys",
     },
   },
   {
@@ -1605,7 +1605,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/resources/encodings.test.ts",
-      test: "whose tag another organization knows is taken like any other",
+      test: "accepts a tag that another organization also registered, and neither learns of the other",
     },
   },
   {
@@ -1617,7 +1617,7 @@ export const mutations: Mutation[] = [
         "",
       ],
     ],
-    noticed_by: { file: "test/resources/chip-signals.test.ts", test: "are its own organization's alone" },
+    noticed_by: { file: "test/resources/chip-signals.test.ts", test: "start at zero for a chip that moves to another organization" },
   },
 ]
 

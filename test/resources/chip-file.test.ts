@@ -12,7 +12,7 @@ const chip = {
 const header = "chip_id,uid,meta_key,file_key,counter"
 const row = Object.values(chip).join(",")
 
-/** In pieces of a few characters, as a file may come. */
+/** In pieces of a few characters, as a file may be streamed. */
 function parseChipFile(text: string, format: "json" | "csv", size = 7) {
   return [...chipLines(text.match(new RegExp(`[^]{1,${size}}`, "gu")) ?? [], format)]
 }
@@ -46,7 +46,7 @@ const anyChips = fc.uniqueArray(anyChip, {
     one.uid.toUpperCase() === other.uid.toUpperCase(),
 })
 
-test("the same chips are read from JSON and from CSV, whatever the order of its columns", () => {
+test("JSON and CSV produce the same chips, whatever the order of the columns", () => {
   const columns = ["chip_id", "uid", "meta_key", "file_key", "counter"] as const
   const order = fc.shuffledSubarray([...columns], { minLength: 5 })
   const newline = fc.constantFrom("\n", "\r\n")
@@ -65,13 +65,13 @@ test("the same chips are read from JSON and from CSV, whatever the order of its 
   )
 })
 
-test("a counter that is absent or empty is 0", () => {
+test("a missing or empty counter is 0", () => {
   expect(parseChipFile(JSON.stringify([chip]), "json")[0]?.counter).toBe(0)
   expect(parseChipFile(`${header}\n${row},`, "csv")[0]?.counter).toBe(0)
   expect(parseChipFile(`${header.replace(",counter", "")}\n${row}`, "csv")[0]?.counter).toBe(0)
 })
 
-test("a byte order mark, blank lines and spaces around values do not matter", () => {
+test("a byte order mark, blank lines and spaces around values are ignored", () => {
   const [line] = parseChipFile(`\uFEFF${header}\n\n ${row.replaceAll(",", " , ")} ,7\n\n`, "csv")
   expect(line).toMatchObject({ place: "line 3", chip_id: "00A1B2C3D4", counter: 7 })
 })
@@ -80,11 +80,11 @@ describe("the profile of a tag", () => {
   const profiles = (text: string, format: "json" | "csv") =>
     parseChipFile(text, format).map(({ has_mac, mac_input, tamper }) => ({ has_mac, mac_input, tamper }))
 
-  test("is that of a tag with e alone, or c, where the file says nothing", () => {
+  test("is e alone, or e with c, if the file says nothing else", () => {
     expect(profiles(`${header}\n${row},`, "csv")).toEqual([{ has_mac: false, mac_input: "", tamper: false }])
   })
 
-  test("is read alike from CSV and JSON: a tamper wire brings a MAC over enc", () => {
+  test("is the same in CSV and JSON: tamper detection implies a MAC over enc", () => {
     const expected = [{ has_mac: true, mac_input: "{enc}&c=", tamper: true }]
     expect(profiles(`${header},tamper\n${row},,true`, "csv")).toEqual(expected)
     expect(profiles(JSON.stringify([{ ...chip, tamper: true }]), "json")).toEqual(expected)
@@ -96,7 +96,7 @@ describe("the profile of a tag", () => {
     ])
   })
 
-  test("that no tag can have is refused in words", () => {
+  test("is rejected with an explanation if no tag can have it", () => {
     const said = (fields: object) => problems(JSON.stringify([{ ...chip, ...fields }]), "json")
     expect(said({ tamper: "perhaps" })).toEqual(["entry 1: tamper must be true or false"])
     expect(said({ mac_input: "{x}" })[0]).toContain("mac_input must be the text of the URL that c covers")
@@ -105,8 +105,8 @@ describe("the profile of a tag", () => {
   })
 })
 
-describe("every wrong line is named", () => {
-  test("with its number and what is wrong in CSV", () => {
+describe("every invalid line is reported", () => {
+  test("with its line number and error in CSV", () => {
     const lines = [header, `${row},0`, "zz,04,1,2,3", `${row},16777216`, "only,two", `"${row}",0`]
     expect(problems(lines.join("\n"), "csv")).toEqual([
       "line 3: chip_id must be 10 hexadecimal digits; uid must be 14 hexadecimal digits; meta_key must be 32 hexadecimal digits; file_key must be 32 hexadecimal digits",
@@ -116,7 +116,7 @@ describe("every wrong line is named", () => {
     ])
   })
 
-  test("with its place in the array in JSON", () => {
+  test("with its array index in JSON", () => {
     const { uid: _uid, ...withoutUid } = chip
     const entries = [
       withoutUid,
@@ -138,7 +138,7 @@ describe("every wrong line is named", () => {
     ])
   })
 
-  test("with the line it repeats, in either case of its digits", () => {
+  test("with the line that it duplicates, in either case of the digits", () => {
     const other = { ...chip, chip_id: "FFFFFFFFFF" }
     const repeated = { ...chip, chip_id: chip.chip_id.toUpperCase(), uid: "04FFFFFFFFFFFF" }
     expect(problems(JSON.stringify([chip, other, repeated]), "json")).toEqual([
@@ -148,31 +148,31 @@ describe("every wrong line is named", () => {
   })
 })
 
-describe("a file is refused as a whole", () => {
+describe("a file is rejected as a whole", () => {
   const wrong: Record<string, [string, "json" | "csv", string]> = {
     "when it is not JSON": ["{bad", "json", "the file is not valid JSON"],
     "when it is not an array": ["{}", "json", "the file is not a JSON array of chips"],
     "when it is empty": ["[]", "json", "the file has no chips"],
-    "when there is nothing below the header": [`${header}\n`, "csv", "the file has no chips"],
+    "when it has no rows": [`${header}\n`, "csv", "the file has no chips"],
     "when a column is missing": ["chip_id,uid,meta_key\n", "csv", "line 1: the column file_key is missing"],
-    "when a column is there twice": [`${header},uid\n`, "csv", "line 1: the column uid occurs twice"],
-    "when it is separated otherwise": [
+    "when a column occurs twice": [`${header},uid\n`, "csv", "line 1: the column uid occurs twice"],
+    "when the columns are separated by anything but commas": [
       header.replaceAll(",", ";"),
       "csv",
       "line 1: separate the columns with commas",
     ],
-    "when two columns have names that are none, which is said once": [
+    "when two columns have unknown names, which is reported once": [
       header.replace("meta_key", "meta key").replace("file_key", "file key"),
       "csv",
       "line 1: the column meta_key is missing; the column file_key is missing; a name that is not shown here is not one of the columns chip_id, uid, meta_key, file_key, counter, mac, tamper, mac_input",
     ],
-    "when the header is forgotten": [row, "csv", `line 1: is not the header ${header}`],
+    "when the header is missing": [row, "csv", `line 1: is not the header ${header}`],
   }
   for (const [when, [text, format, problem]] of Object.entries(wrong))
     test(when, () => expect(problems(text, format)).toEqual([problem]))
 })
 
-test("no key is ever quoted, whatever is wrong around it", () => {
+test("an error never quotes a key, whatever is wrong around it", () => {
   const spoilt = fc.tuple(
     anyChips,
     fc.constantFrom("json", "csv") as fc.Arbitrary<"json" | "csv">,

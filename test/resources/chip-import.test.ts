@@ -13,7 +13,7 @@ import { diagnoserOf } from "../../src/resources/tap-diagnoses/service.ts"
 import { engines } from "../harness/engines.ts"
 import { createCaller, openService, type TestService } from "../harness/services.ts"
 
-describe.each(engines)("an import on $name", (engine) => {
+describe.each(engines)("on $name a chip import", (engine) => {
   let service: TestService
   beforeAll(async () => {
     service = await openService(engine)
@@ -26,7 +26,7 @@ describe.each(engines)("an import on $name", (engine) => {
       .from(chips)
       .where(eq(chips.organization_id, organization_id))
 
-  test("stores every chip once, in parts, and tells how far it is", async () => {
+  test("stores every chip once, in batches, and reports its progress", async () => {
     const caller = await createCaller(service)
     const lines = drawLines(5_300)
     const told: unknown[][] = []
@@ -42,7 +42,7 @@ describe.each(engines)("an import on $name", (engine) => {
     ])
   })
 
-  test("of what is stored already stores nothing", async () => {
+  test("stores nothing if everything is already stored", async () => {
     const caller = await createCaller(service)
     const lines = drawLines(300)
     await importChips(service.context, caller.organization_id, lines)
@@ -50,7 +50,7 @@ describe.each(engines)("an import on $name", (engine) => {
     expect(again).toEqual({ imported: 0, replaced: 0, changed: 0, already_imported: 300 })
   })
 
-  test("changes what a chip that was never paired or tapped gives to what its diagnosis has found", async () => {
+  test("updates the MAC input that diagnosis found for a chip that was never paired or tapped", async () => {
     const { organization_id } = await createCaller(service)
     const [line] = drawLines(1) as [ChipLine]
     const run = (mac_input: string) =>
@@ -69,7 +69,7 @@ describe.each(engines)("an import on $name", (engine) => {
     expect(await run("{e}&c=")).toMatchObject({ changed: 0, already_imported: 1 })
   })
 
-  test("with their keys in each other's place are diagnosed so, and right once they are imported as they are", async () => {
+  test("with swapped keys is diagnosed as such, and a corrected import repairs it", async () => {
     const { organization_id } = await createCaller(service)
     const [line] = drawLines(1) as [ChipLine]
     const run = (changes: Partial<ChipLine> = {}) =>
@@ -93,7 +93,7 @@ describe.each(engines)("an import on $name", (engine) => {
     ["is retired", { retired_at: new Date() }],
     ["was tapped", { counter: 1 }],
   ]
-  test.each(inUse)("leaves what a chip that %s gives, and refuses to change it", async (_, changes) => {
+  test.each(inUse)("rejects changes to a chip that %s and leaves it as it is", async (_, changes) => {
     const { organization_id } = await createCaller(service)
     const [line] = drawLines(1) as [ChipLine]
     const run = (...changed: Partial<ChipLine>[]) =>
@@ -110,7 +110,7 @@ describe.each(engines)("an import on $name", (engine) => {
     expect(row).toMatchObject({ has_mac: false, mac_input: "", tamper: null })
   })
 
-  test("gives a chip that was imported without one the status of a wire", async () => {
+  test("adds tamper detection to a chip that was imported without it", async () => {
     const { organization_id } = await createCaller(service)
     const [line] = drawLines(1) as [ChipLine]
     const run = (changes: Partial<ChipLine> = {}) =>
@@ -122,7 +122,7 @@ describe.each(engines)("an import on $name", (engine) => {
     expect(row).toMatchObject({ has_mac: true, mac_input: "{enc}&c=", tamper: "unknown" })
   })
 
-  test("of a file that somebody still writes says how much of it is imported, once it has begun to store", async () => {
+  test("of a file that is still being written reports how many chips it has already stored", async () => {
     const caller = await createCaller(service)
     const whole = drawLines(300)
     const runGrowing = async (lines: ChipLine[]) => {
@@ -146,7 +146,7 @@ describe.each(engines)("an import on $name", (engine) => {
     expect([again.problems, again.outcome]).toEqual(saysSo)
   })
 
-  test("beside another one of the same chips stores each once, and whoever is told otherwise may run it again", async () => {
+  test("that runs concurrently with another of the same chips stores each once, and one that loses may be repeated", async () => {
     const caller = await createCaller(service)
     const lines = drawLines(300)
     const run = () => importChips(service.context, caller.organization_id, lines)
@@ -160,7 +160,7 @@ describe.each(engines)("an import on $name", (engine) => {
   })
 })
 
-/** What a phone reads of a tag whose MAC covers this text. */
+/** The URL that a phone reads from a tag whose MAC covers this text. */
 function addressOf({ chip_id, uid, meta_key, file_key }: ChipLine, macInput: string): string {
   const chip = { uid: Buffer.from(uid, "hex"), metaKey: meta_key, fileKey: file_key }
   const { e } = emitSun(chip, 1)

@@ -41,7 +41,7 @@ describe.each(engines)("on $name", (engine) => {
     const [row] = await read().select().from(chips).where(eq(chips.chip_id, chip_id))
     return row
   }
-  /** A unit with an encoded chip, issued. */
+  /** An issued unit with an encoded chip. */
   const encodedUnit = async (): Promise<UnitView> => {
     const unit = await unpairedUnit(service)
     const { chip_id, tag } = await importedChip(service, service.caller)
@@ -49,7 +49,7 @@ describe.each(engines)("on $name", (engine) => {
     await settle(service, unit.id, { serial: 1, transaction_hash: "0x02" })
     return await getUnit(read(), service.caller, unit.id)
   }
-  /** An unpaired encoded chip with the body that proves it. */
+  /** An unpaired encoded chip, with a request body that proves possession of it. */
   const freshChip = async (owner = service.caller) => {
     const { chip_id, tag } = await importedChip(service, owner)
     return { chip_id, tag, body: { chip_id, ...emitSun(tag, 1) } }
@@ -61,7 +61,7 @@ describe.each(engines)("on $name", (engine) => {
   }
 
   describe("a chip replacement", () => {
-    test("is prepared with the new chip reserved, and waits in the lane of ownership", async () => {
+    test("is prepared with the new chip reserved, and is queued in the ownership lane", async () => {
       const unit = await encodedUnit()
       const { chip_id, body } = await freshChip()
       const row = await replace(unit.id, { ...body, chip_id: chip_id.toLowerCase() })
@@ -84,7 +84,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("lets the new chip take over and retires the old one when the chain has confirmed it", async () => {
+    test("pairs the new chip and retires the old one once the chain confirms it", async () => {
       const unit = await encodedUnit()
       const { chip_id, body } = await freshChip()
       const { id } = await replace(unit.id, body)
@@ -95,7 +95,7 @@ describe.each(engines)("on $name", (engine) => {
       expect([old?.unit_id, old?.retired_at]).toEqual([null, service.context.clock()])
     })
 
-    test("frees the new chip and keeps the old one when it fails, and its proof is used up", async () => {
+    test("that fails releases the new chip and keeps the old one, and its value of e is used up", async () => {
       const unit = await encodedUnit()
       const { chip_id, tag, body } = await freshChip()
       const { id } = await replace(unit.id, body)
@@ -109,7 +109,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await replace(unit.id, { chip_id, ...emitSun(tag, 2) })).status).toBe("prepared")
     })
 
-    test("of a test unit makes a fresh test chip", async () => {
+    test("of a test unit creates a new test chip", async () => {
       const { unit } = await issuedUnit(service)
       const row = await replace(unit.id, { is_test: true })
       expect(await chipRow(row.chip_id)).toMatchObject({ is_test: true, reserved_for: row.id, unit_id: null })
@@ -117,7 +117,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await getUnit(read(), service.caller, unit.id)).chip_id).toBe(row.chip_id)
     })
 
-    test("can follow another one", async () => {
+    test("can follow an earlier one", async () => {
       const { unit } = await issuedUnit(service)
       const first = await replace(unit.id, { is_test: true })
       await settle(service, first.id, { transaction_hash: "0x03" })
@@ -125,22 +125,22 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("a chip replacement is refused", () => {
-    test("for a unit of another organization as for one that does not exist", async () => {
+  describe("a chip replacement is rejected", () => {
+    test("for another organization's unit, with the same error as for an unknown unit", async () => {
       const { unit } = await issuedUnit(service)
       const stranger = await createCaller(service)
       for (const id of [unit.id, newId(), "no-uuid"])
         expect(await refusal(replace(id, { is_test: true }, stranger))).toBe("unit.not_found")
     })
 
-    test("before a chip is paired, and while the unit is being issued", async () => {
+    test("before a chip is paired, and during issuance", async () => {
       const unpaired = await unpairedUnit(service)
       expect(await refusal(replace(unpaired.id, { is_test: true }))).toBe("unit.not_minted")
       const { unit } = await pairedTestChip(service, service.caller)
       expect(await refusal(replace(unit?.id ?? "", { is_test: true }))).toBe("unit.issuance_pending")
     })
 
-    test("while a claim is open, and for ever once the unit is claimed", async () => {
+    test("while a claim is open, and permanently once the unit is claimed", async () => {
       const { unit, session } = await issuedUnit(service)
       const { id } = await claim(service, session, unit.id, { recipient: alice })
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("claim.in_progress")
@@ -148,7 +148,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(replace(unit.id, { is_test: true }))).toBe("chip_replacement.locked")
     })
 
-    test("of a claimed unit by the chip that it has, and by one of which the chain says nothing", async () => {
+    test("if the unit is claimed, unless the chain already has the new chip", async () => {
       const unit = await encodedUnit()
       const { chip_id, body } = await freshChip()
       await service.turn((turn) => sendEvent(turn, unit.id, { type: "CLAIMED" }))
@@ -181,7 +181,7 @@ describe.each(engines)("on $name", (engine) => {
       )
     })
 
-    test("with a chip that is unknown, whatever stands in the way of its unit or the quota", async () => {
+    test("with an unknown chip, before the state of the unit or the quota is considered", async () => {
       const body = { chip_id: "FFFFFFFFFF", e: "0".repeat(32) }
       const maker = await createCaller(service, { quota_chips: 3 })
       const collection = await activeCollection(service, maker)
@@ -196,7 +196,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(replace(claimed.id, body, maker))).toBe("chip.not_found")
     })
 
-    test("beyond the quota, of a chip that is otherwise right", async () => {
+    test("beyond the quota, with an otherwise valid chip", async () => {
       const maker = await createCaller(service, { quota_chips: 1 })
       const { unit } = await issuedUnit(service, maker)
       const { body } = await freshChip(maker)
@@ -207,7 +207,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await codeWith({ is_test: true })).toBe("quota.exceeded")
     })
 
-    test("with a chip that is paired, this very one, retired or reserved", async () => {
+    test("with a chip that is paired, current, retired or reserved", async () => {
       const [unit, other] = [await encodedUnit(), await encodedUnit()]
       const { chip_id, tag, body } = await freshChip()
       const codeWith = (chip: string | null) => refusal(replace(unit.id, { ...body, chip_id: chip ?? "" }))
@@ -219,7 +219,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await codeWith(other.chip_id)).toBe("chip.already_paired")
     })
 
-    test("with a chip that the chain has for a serial which a restored back-up had forgotten", async () => {
+    test("with a chip that the chain has for a serial that was lost in a restore", async () => {
       const unit = await encodedUnit()
       const { chip_id, body } = await freshChip()
       const found = { collection_id: unit.collection?.id ?? "", chip_id, transaction_hash: "0x04" }
@@ -233,7 +233,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await chipRow(chip_id)).toMatchObject({ counter: 0, reserved_for: null })
     })
 
-    test("with a message that the chip did not make, or a code that is wrong", async () => {
+    test("with a value of e from another chip, or an invalid c", async () => {
       const unit = await encodedUnit()
       const { chip_id, body } = await freshChip()
       const foreign = await freshChip()
@@ -252,7 +252,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(replace(unit.id, body))).toEqual({ fields: ["chip_id"] })
     })
 
-    test("with a test chip that is said to be none", async () => {
+    test("with a test chip's values and is_test: false", async () => {
       const { unit } = await issuedUnit(service)
       const { id, chip_id } = await replace(unit.id, { is_test: true })
       await failSwap(id)
@@ -264,7 +264,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await replace(unit.id, body)).toMatchObject({ status: "prepared", chip_id })
     })
 
-    test("when its body is of both kinds or of none", async () => {
+    test("with the fields of both variants or of neither", async () => {
       const unit = await encodedUnit()
       const { body } = await freshChip()
       expect(await refusal(replace(unit.id, {}))).toEqual({ fields: ["chip_id", "e"] })
@@ -273,7 +273,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("for all but one of many units that want the same chip at once", async () => {
+    test("for all but one of several units that request the same chip at once", async () => {
       const wanting = await Promise.all([encodedUnit(), encodedUnit(), encodedUnit()])
       const { body } = await freshChip()
       const outcomes = await Promise.allSettled(wanting.map(({ id }) => replace(id, body)))
@@ -283,7 +283,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("reading a chip replacement is for the organization that owns the unit", async () => {
+  test("a chip replacement can be read by the organization of its unit only", async () => {
     const { unit } = await issuedUnit(service)
     const other = await issuedUnit(service)
     const { id } = await replace(unit.id, { is_test: true })

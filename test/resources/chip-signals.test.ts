@@ -23,7 +23,7 @@ import { importedChip } from "../harness/services.ts"
 const forged = "0".repeat(32)
 const migration = join(import.meta.dir, "../../migrations/0025_summed_skips.sql")
 
-describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
+describe.each(engines)("on $name a chip's signals", (engine) => {
   let service: HttpService
   let maker: Customer
   let visitor: Visitor
@@ -50,7 +50,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
   const tap = (body: Record<string, unknown>, as = maker.key, headers = {}) =>
     ask(service, "POST /v1/taps", { as, headers, body: { chip_id: visitor.chip_id, ...body } })
 
-  test("are the reads that nobody presented: the sum of skipped", async () => {
+  test("include the number of reads that were never sent: the sum of skipped", async () => {
     await read()
     await read()
     expect((await tap({ e: (await read()).e })).status).toBe(201)
@@ -63,7 +63,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     })
   })
 
-  test("are summed once for each tap, not for each look, and right after taps of a release that sums nothing", async () => {
+  test("are summed once for each tap, not at each read, and stay correct after taps by a release that does not sum", async () => {
     const { db } = service.context
     const ofChip = eq(chips.chip_id, visitor.chip_id)
     const sums = async () => {
@@ -96,7 +96,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     expect(await sums()).toEqual({ summed_skips: 5, summed_scans: before.summed_scans + 2 })
   })
 
-  test("were summed for chips with many taps when the sums came", async () => {
+  test("were backfilled by the migration for chips with many taps", async () => {
     const other = await createVisitor(service, maker)
     const ofChip = eq(chips.chip_id, other.chip_id)
     const fill = /^update chips[^;]+/m.exec(readFileSync(migration, "utf8"))?.[0]
@@ -115,7 +115,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     expect((await signalsOf(other.chip_id)).skipped_count).toBe(7)
   })
 
-  test("are the values that were refused, whoever sent them, but none that a dry run asked about", async () => {
+  test("count rejected values of e, whoever sent them, but not those of dry runs", async () => {
     const page = await publishableKeyOf(service, maker)
     const origin = { origin: "https://shop.test" }
     const refusals = await Promise.all([
@@ -133,7 +133,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     expect(await signalsOf(visitor.chip_id)).toMatchObject({ refused_count: 4, last_refused_at: later })
   })
 
-  test("of a bulk pairing are counted for the one chip whose value was wrong", async () => {
+  test("count a rejected bulk pairing only for the chip whose value was wrong", async () => {
     const good = await importedChip(service.behind, maker.caller)
     const wrong = await importedChip(service.behind, maker.caller)
     const { collections } = (await ask(service, "GET /v1/collections", { as: maker.key })).body as {
@@ -152,7 +152,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     expect((await signalsOf(wrong.chip_id)).refused_count).toBe(1)
   })
 
-  test("are its own organization's alone: a chip that is given to another one begins without any", async () => {
+  test("start at zero for a chip that moves to another organization", async () => {
     const before = await createCustomer(service)
     const { chip_id } = await importedChip(service.behind, before.caller)
     const refused = await ask(service, "POST /v1/taps", { as: before.key, body: { chip_id, e: forged } })
@@ -162,7 +162,7 @@ describe.each(engines)("what a maker watches of a chip, on $name", (engine) => {
     expect(await signalsOf(chip_id)).toEqual({ skipped_count: 0, refused_count: 0, last_refused_at: null })
   })
 
-  test("is shown to no browser and to no other organization", async () => {
+  test("are not shown to browsers or other organizations", async () => {
     const page = await publishableKeyOf(service, maker)
     const shown = await tap({ e: (await read()).e }, page, { origin: "https://shop.test" })
     expect(shown.status).toBe(201)

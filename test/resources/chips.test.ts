@@ -50,14 +50,14 @@ describe.each(engines)("on $name", (engine) => {
     return row
   }
 
-  /** A test chip as a failed chip replacement leaves it, and a value that it emits. */
+  /** A test chip as a failed chip replacement leaves it, with a new value of e. */
   const freedTestChip = async () => {
     const { chip_id, tag } = await importedChip(service, caller)
     await service.turn(({ tx }) => tx.update(chips).set({ is_test: true }).where(eq(chips.chip_id, chip_id)))
     return { chip_id, ...emitSun(tag, 1) }
   }
 
-  test("a test chip is made and paired at once, and the unit is being issued", async () => {
+  test("a test chip is created and paired at once, and issuance of the unit begins", async () => {
     const unit = await unitOf()
     const chip = presentChip(await pair(service, caller, { unit_id: unit.id.toUpperCase(), is_test: true }))
     expect(chip).toMatchObject({
@@ -86,7 +86,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("an encoded chip is paired by its own message, whose counter is used up", async () => {
+  test("an encoded chip is paired by its own value of e, whose counter is used up", async () => {
     const unit = await unitOf()
     const { chip_id, tag } = await importedChip(service, caller, 4)
     const message = emitSun(tag, 5)
@@ -104,14 +104,14 @@ describe.each(engines)("on $name", (engine) => {
     expect(await refusal(tap)).toBe("chip.already_scanned")
   })
 
-  test("no view of a chip carries its keys", async () => {
+  test("no response with a chip contains its keys", async () => {
     const chip = await pairedTestChip(service, caller)
     expect(Object.keys(await getChip(read(), caller, chip.chip_id))).not.toContain("wrapped_keys")
     expect(Object.keys(chip)).not.toContain("wrapped_keys")
   })
 
-  describe("pairing is refused", () => {
-    test("with fields of both variants or of neither", async () => {
+  describe("pairing is rejected", () => {
+    test("with the fields of both variants or of neither", async () => {
       const unit_id = newId()
       const wrong = (body: object) => refusal(pair(service, caller, { unit_id, ...body }))
       const e = "0".repeat(32)
@@ -124,7 +124,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await wrong({ is_test: true, c: "0".repeat(16) })).toEqual({ fields: ["c", "is_test"] })
     })
 
-    test("for a unit or chip that is not the organization's", async () => {
+    test("for a unit or chip of another organization", async () => {
       const mine = await unitOf()
       const { chip_id, tag } = await importedChip(service, stranger)
       const { e } = emitSun(tag, 1)
@@ -135,7 +135,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(pair(service, caller, { unit_id: mine.id, chip_id, e }))).toBe("chip.not_found")
     })
 
-    test("while the collection is not active", async () => {
+    test("before the collection is active", async () => {
       const deploying = await service.turn((turn) =>
         createCollection(turn, service.context.chains, caller, { name: "Not yet" }),
       )
@@ -146,7 +146,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(bulk([{ unit_id: unit.id, is_test: true }]))).toBe("collection.not_active")
     })
 
-    test("for a unit that has a chip", async () => {
+    test("for a unit that already has a chip", async () => {
       const unit = await unitOf()
       await pair(service, caller, { unit_id: unit.id, is_test: true })
       expect(await refusal(pair(service, caller, { unit_id: unit.id, is_test: true }))).toBe(
@@ -166,7 +166,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(again)).toBe("chip.already_paired")
     })
 
-    test("with a message of another chip, or a wrong c, and the counter stays", async () => {
+    test("with a value of e from another chip, or an invalid c, and the counter does not move", async () => {
       const unit_id = (await unitOf()).id
       const { chip_id, tag } = await importedChip(service, caller)
       const other = await importedChip(service, caller)
@@ -179,7 +179,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await rowOf(chip_id)).toMatchObject({ counter: 0, unit_id: null, paired_at: null })
     })
 
-    test("with a message that the import has seen", async () => {
+    test("with a value of e that is not above the imported counter", async () => {
       const unit_id = (await unitOf()).id
       const { chip_id, tag } = await importedChip(service, caller, 7)
       expect(await refusal(pair(service, caller, { unit_id, chip_id, e: emitSun(tag, 7).e }))).toBe(
@@ -187,7 +187,7 @@ describe.each(engines)("on $name", (engine) => {
       )
     })
 
-    test("for a test chip that is said to be none, with every entry of a bulk request that does so named", async () => {
+    test("for a test chip with is_test: false; in a bulk request every such entry is reported", async () => {
       const [first, second] = [await freedTestChip(), await freedTestChip()]
       const { chip_id, tag } = await importedChip(service, caller)
       const entry = async (chip: { chip_id: string; e: string }) => ({
@@ -210,7 +210,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await pair(service, caller, unsaid)).toMatchObject({ is_test: true })
     })
 
-    test("beyond the quota, counted in paired chips", async () => {
+    test("beyond the quota of paired chips", async () => {
       const small = await createCaller(service, { quota_chips: 2 })
       const own = await activeCollection(service, small)
       await importedChip(service, small)
@@ -226,7 +226,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("of a hundred pairings of one unit at once a single one succeeds", async () => {
+  test("of a hundred concurrent pairings of one unit one succeeds", async () => {
     const unit = await unitOf()
     const answers = await Promise.all(
       Array.from({ length: 100 }, () =>
@@ -240,7 +240,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(new Set(answers)).toEqual(new Set(["paired", "chip.already_paired"]))
   })
 
-  test("of many pairings of one chip to different units at once a single one succeeds", async () => {
+  test("of many concurrent pairings of one chip to different units one succeeds", async () => {
     const { chip_id, tag } = await importedChip(service, caller)
     const units = await Promise.all(Array.from({ length: 20 }, () => unitOf()))
     const answers = await Promise.all(
@@ -255,7 +255,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("in bulk", () => {
-    test("units are paired and issued in the order given, under one bulk pairing", async () => {
+    test("units are paired and issued in the order given, with one bulk pairing ID", async () => {
       const own = await activeCollection(service, caller)
       const ids = (await Promise.all(Array.from({ length: 100 }, () => unitOf(caller, own)))).map(
         ({ id }) => id,
@@ -279,7 +279,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(ofBulk.map(({ actor_id }) => actor_id)).toEqual(ids)
     })
 
-    test("another one of the collection waits until the first is issued", async () => {
+    test("another request for the same collection waits until the first is issued", async () => {
       const own = await activeCollection(service, caller)
       const [first, second] = [await unitOf(caller, own), await unitOf(caller, own)]
       await bulk([{ unit_id: first.id, is_test: true }])
@@ -290,13 +290,13 @@ describe.each(engines)("on $name", (engine) => {
       expect(await bulk([{ unit_id: second.id, is_test: true }])).toHaveLength(1)
     })
 
-    test("units of two collections are refused", async () => {
+    test("units of two collections are rejected", async () => {
       const other = await unitOf(caller, await activeCollection(service, caller))
       const entries = [await unitOf(), other].map(({ id }) => ({ unit_id: id, is_test: true }))
       expect(await refusal(bulk(entries))).toBe("chip.bulk_mixed_collections")
     })
 
-    test("one bad entry leaves all unpaired and no counter moved", async () => {
+    test("one invalid entry leaves all units unpaired and all counters unchanged", async () => {
       const own = await activeCollection(service, caller)
       const [first, second, third] = [
         await unitOf(caller, own),
@@ -318,7 +318,7 @@ describe.each(engines)("on $name", (engine) => {
       )
     })
 
-    test("every wrong entry is named, a unit or chip that comes twice too", async () => {
+    test("every invalid entry is reported, and so are duplicate units and chips", async () => {
       const unit_id = newId()
       const e = "0".repeat(32)
       const attempt = bulk([
@@ -339,7 +339,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("another organization's chip is like none, and a wrong form is named", async () => {
+  test("another organization's chip is not found, and an invalid format is reported", async () => {
     const { chip_id } = await pairedTestChip(service, caller)
     expect(await refusal(getChip(read(), stranger, chip_id))).toBe("chip.not_found")
     expect(await refusal(getChip(read(), caller, "FFFFFFFFFF"))).toBe("chip.not_found")
@@ -348,7 +348,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await refusal(testTap)).toBe("chip.not_found")
   })
 
-  test("a list of chips tells test chips from encoded ones, page by page", async () => {
+  test("a list of chips distinguishes test chips from encoded ones, page by page", async () => {
     const owner = await createCaller(service)
     const unit = await newUnit(service, owner, await activeCollection(service, owner), { external_id: "u" })
     const paired = await pair(service, owner, { unit_id: unit.id, is_test: true })

@@ -33,7 +33,7 @@ describe.each(engines)("on $name", (engine) => {
     refusal(prepareClaim(service.context, who, unitId, body))
 
   describe("a claim that the service relays", () => {
-    test("is claiming at once and waits in the lane of ownership", async () => {
+    test("is claiming at once and is queued in the ownership lane", async () => {
       const { unit, session } = await issuedUnit(service)
       const row = await claim(service, session, unit.id, { recipient: alice })
       expect(presentClaim(row)).toEqual({
@@ -57,7 +57,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("makes the unit claimed when the chain has confirmed it", async () => {
+    test("makes the unit claimed once the chain confirms it", async () => {
       const { unit, session, id } = await claimedUnit(service)
       expect(await getClaim(read(), session, unit.id, id)).toMatchObject({
         status: "claimed",
@@ -69,7 +69,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("a claim that the recipient's wallet submits", () => {
-    test("has a transaction that is good for 30 minutes and is watched on the chain", async () => {
+    test("includes a transaction that is valid for 30 minutes and is watched on the chain", async () => {
       const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, execution: "client_broadcast" as const }
       const row = await claim(service, session, unit.id, body)
@@ -92,7 +92,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("is not handed out where its collection takes the authorizer's word a second less than it lasts", async () => {
+    test("is not issued if the contract stops trusting the authorizer's key even a second before the deadline", async () => {
       const { unit, session } = await issuedUnit(service)
       const text = "AUTHORIZER_KEY is that of somebody else"
       says.authorizer_end = { at: new Date("2026-04-01T00:28:59.000Z"), text }
@@ -103,7 +103,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await asked()).authorization?.deadline_at).toEqual(says.authorizer_end.at)
     })
 
-    test("is not handed out where the unit has another chip on chain, which it would lock for ever", async () => {
+    test("is not issued if the unit has another chip on the chain, which it would lock in forever", async () => {
       const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, execution: "client_broadcast" as const }
       says.chip_id = "0BADBADBAD"
@@ -111,7 +111,7 @@ describe.each(engines)("on $name", (engine) => {
       await expect(asked()).rejects.toMatchObject({ code: "claim.owner_unknown" })
     })
 
-    test("is expired when the chain has passed the deadline without it, and leaves the unit to others", async () => {
+    test("is expired once the chain has passed the deadline without it, and the unit can be claimed again", async () => {
       const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, execution: "client_broadcast" as const }
       const { id } = await claim(service, session, unit.id, body)
@@ -125,26 +125,26 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("a recipient", () => {
-    test("is kept with its checksum, whichever single case it was sent in", async () => {
+    test("is stored with its checksum, whether it was sent in upper or lower case", async () => {
       for (const recipient of [alice.toLowerCase(), `0x${alice.slice(2).toUpperCase()}`]) {
         const { unit, session } = await issuedUnit(service)
         expect((await claim(service, session, unit.id, { recipient })).recipient).toBe(alice)
       }
     })
 
-    test("with a wrong checksum is refused", async () => {
+    test("with a wrong checksum is rejected", async () => {
       const { unit, session } = await issuedUnit(service)
       const recipient = alice.replace("C5", "c5")
       expect(await codeOf(session, unit.id, { recipient })).toEqual({ fields: ["recipient"] })
     })
 
-    test("is refused when it is the zero address or the collection itself", async () => {
+    test("is rejected if it is the zero address or the collection's contract", async () => {
       const { unit, session } = await issuedUnit(service)
       for (const recipient of [`0x${"0".repeat(40)}`, unit.collection?.address ?? ""])
         expect(await codeOf(session, unit.id, { recipient })).toEqual({ fields: ["recipient"] })
     })
 
-    test("is refused when it is not an address at all", async () => {
+    test("is rejected if it is not an address", async () => {
       const { unit, session } = await issuedUnit(service)
       await fc.assert(
         fc.asyncProperty(fc.string(), async (recipient) => {
@@ -153,7 +153,7 @@ describe.each(engines)("on $name", (engine) => {
       )
     })
 
-    test("is accepted for every address that has a right checksum", async () => {
+    test("is accepted for every address with a correct checksum", async () => {
       const { unit, session } = await issuedUnit(service)
       const hexDigits = fc.array(fc.constantFrom(..."0123456789abcdef"), { minLength: 40, maxLength: 40 })
       await fc.assert(
@@ -166,28 +166,28 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("a claim is refused", () => {
-    test("for a unit of another organization as for one that does not exist", async () => {
+  describe("a claim is rejected", () => {
+    test("for another organization's unit, with the same error as for an unknown unit", async () => {
       const { unit } = await issuedUnit(service)
       const stranger = await createCaller(service)
       for (const id of [unit.id, newId(), "no-uuid"])
         expect(await codeOf(stranger, id, { recipient: alice })).toBe("unit.not_found")
     })
 
-    test("with the session of another unit's chip", async () => {
+    test("with a session of another unit's chip", async () => {
       const { unit } = await issuedUnit(service)
       const { session } = await issuedUnit(service)
       expect(await codeOf(session, unit.id, { recipient: alice })).toBe("session_token.wrong_chip")
     })
 
-    test("with the session of a chip that the unit no longer has", async () => {
+    test("with a session of a chip that the unit no longer has", async () => {
       const { unit, session } = await issuedUnit(service)
       const { id } = await replaceChip(service, unit.id, { is_test: true })
       await settle(service, id, { transaction_hash: "0x03" })
       expect(await codeOf(session, unit.id, { recipient: alice })).toBe("session_token.wrong_chip")
     })
 
-    test("before a chip is paired, and while the unit is being issued", async () => {
+    test("before a chip is paired, and during issuance", async () => {
       const unpaired = await unpairedUnit(service)
       expect(await codeOf(service.caller, unpaired.id, { recipient: alice })).toBe("unit.not_minted")
       const chip = await pairedTestChip(service, service.caller)
@@ -207,13 +207,13 @@ describe.each(engines)("on $name", (engine) => {
       expect(await codeOf(session, unit.id, { recipient: alice })).toBe("chip_replacement.in_progress")
     })
 
-    test("when the recipient owns the unit already, and when somebody else does", async () => {
+    test("if the recipient already owns the unit, and if somebody else does", async () => {
       const { unit, session } = await claimedUnit(service)
       expect(await codeOf(session, unit.id, { recipient: alice })).toBe("claim.already_to_recipient")
       expect(await codeOf(session, unit.id, { recipient: bob })).toBe("claim.already_claimed")
     })
 
-    test("when the chain does not answer or is not configured", async () => {
+    test("if the chain does not respond or is not configured", async () => {
       const { unit, session } = await issuedUnit(service)
       says.isReachable = false
       const body = { recipient: alice }
@@ -222,14 +222,14 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(prepareClaim(nowhere, session, unit.id, body))).toBe("claim.owner_unknown")
     })
 
-    test("when the chain still shows a claimed unit in custody", async () => {
+    test("if the chain still shows a claimed unit in custody", async () => {
       const { unit, session } = await claimedUnit(service)
       says.owner = null
       expect(await codeOf(session, unit.id, { recipient: bob })).toBe("claim.owner_unknown")
     })
   })
 
-  describe("what happens between the look at the chain and the record", () => {
+  describe("between the read from the chain and the write to the database", () => {
     test("of many claims that were prepared at once exactly one is recorded", async () => {
       const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice }
@@ -247,7 +247,7 @@ describe.each(engines)("on $name", (engine) => {
         expect((each as PromiseRejectedResult).reason).toMatchObject({ code: "claim.in_progress" })
     })
 
-    test("a claim that was confirmed meanwhile refuses the later one", async () => {
+    test("a claim that was confirmed meanwhile causes the later one to be rejected", async () => {
       const { unit, session } = await issuedUnit(service)
       const late = await prepareClaim(service.context, session, unit.id, { recipient: bob })
       const { id } = await claim(service, session, unit.id, { recipient: alice })
@@ -258,7 +258,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(recorded)).toBe("claim.owner_unknown")
     })
 
-    test("a refused claim leaves no history and no work", async () => {
+    test("a rejected claim leaves no history and no effect", async () => {
       const { unit, session } = await issuedUnit(service)
       const late = await prepareClaim(service.context, session, unit.id, { recipient: bob })
       await claim(service, session, unit.id, { recipient: alice })
@@ -272,8 +272,8 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("reading a claim", () => {
-    test("is for the organization's key and the unit's session alone", async () => {
+  describe("a claim", () => {
+    test("can be read with the organization's API key and the unit's session only", async () => {
       const { unit, session } = await issuedUnit(service)
       const other = await issuedUnit(service)
       const stranger = await createCaller(service)
@@ -311,15 +311,15 @@ describe.each(engines)("on $name", (engine) => {
       return await claim(service, session, unit.id, { recipient: alice, identity_token })
     }
 
-    test("names the customer on the record", async () => {
+    test("sets the customer of the claim", async () => {
       expect((await claimWith(await sign())).customer_id).toBe("ann")
     })
 
-    test("may expire exactly ten minutes from now", async () => {
+    test("may expire up to ten minutes from now", async () => {
       expect((await claimWith(await sign({ exp: nowSeconds + 600 }))).customer_id).toBe("ann")
     })
 
-    test("works once, and its use is kept until it has expired", async () => {
+    test("works once, and its use is stored until it expires", async () => {
       const jti = newId()
       const token = await sign({ jti })
       await claimWith(token)
@@ -328,7 +328,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(use?.expires_at.getTime()).toBeGreaterThanOrEqual((nowSeconds + 300) * 1000)
     })
 
-    test("is not used up by a claim that is refused", async () => {
+    test("is not used up by a rejected claim", async () => {
       const { unit, session } = await issuedUnit(service, holder)
       const body = { recipient: alice, identity_token: await sign() }
       const late = await prepareClaim(service.context, session, unit.id, body)
@@ -362,25 +362,25 @@ describe.each(engines)("on $name", (engine) => {
       "has no sub": () => sign({ sub: undefined }),
       "has an empty sub": () => sign({ sub: "" }),
       "has no jti": () => sign({ jti: undefined }),
-      "has a jti that is no text": () => sign({ jti: 7 }),
+      "has a jti that is not a string": () => sign({ jti: 7 }),
     }
     for (const [what, make] of Object.entries(wrong))
-      test(`is refused when it ${what}`, async () => {
+      test(`is rejected if it ${what}`, async () => {
         expect(await refusal(claimWith(await make()))).toEqual({ fields: ["identity_token"] })
       })
 
-    test("is refused where the organization has no sign-in configured", async () => {
+    test("is rejected if the organization has no sign-in configured", async () => {
       const { unit, session } = await issuedUnit(service)
       const body = { recipient: alice, identity_token: await sign() }
       expect(await codeOf(session, unit.id, body)).toEqual({ fields: ["identity_token"] })
     })
   })
 
-  describe("an identity token of a sign-in with a JWKS address", () => {
+  describe("an identity token of a sign-in with a JWKS URL", () => {
     const issuer = "https://sign-in.example"
     const exp = Date.parse("2026-03-31T23:59:00.000Z") / 1000 + 300
 
-    test("is checked against the published keys; one that does not answer is left alone for ten seconds", async () => {
+    test("is verified with the published keys; after a failed request the URL is not requested for ten seconds", async () => {
       const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true })
       const jwk = { ...(await crypto.subtle.exportKey("jwk", publicKey)), kid: "one", alg: "RS256" }
       let isUp = false

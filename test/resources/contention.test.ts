@@ -13,7 +13,7 @@ import {
   type TestService,
 } from "../harness/services.ts"
 
-describe.each(engines)("many at once on $name", (engine) => {
+describe.each(engines)("on $name, concurrently,", (engine) => {
   let service: TestService
   let caller: Caller
   beforeAll(async () => {
@@ -22,7 +22,7 @@ describe.each(engines)("many at once on $name", (engine) => {
   })
   afterAll(() => service.close())
 
-  test("of those who want one external id, by POST and by PATCH, one gets it and the others are refused", async () => {
+  test("requests for one external ID, by POST and PATCH, succeed once and are otherwise rejected", async () => {
     const collection = await activeCollection(service, caller)
     for (let round = 0; round < 20; round++) {
       const external_id = `wanted ${round}`
@@ -41,7 +41,7 @@ describe.each(engines)("many at once on $name", (engine) => {
     }
   })
 
-  test("of a hundred taps with one e one is recorded and the others are told so", async () => {
+  test("a hundred taps with one value of e are recorded once and otherwise rejected", async () => {
     const { chip_id } = await pairedTestChip(service, caller)
     const { e } = await service.turn((turn) => createTestTap(turn, service.secret, caller, { chip_id }))
     const answers = await Promise.all(
@@ -52,7 +52,7 @@ describe.each(engines)("many at once on $name", (engine) => {
     expect(answers.sort()).toEqual([...Array(99).fill("chip.already_scanned"), "done"])
   }, 20_000)
 
-  test("a hundred test taps of one chip are counted one by one", async () => {
+  test("a hundred test taps of one chip get consecutive counters", async () => {
     const { chip_id } = await pairedTestChip(service, caller)
     const emitted = await Promise.all(
       Array.from({ length: 100 }, () =>
@@ -64,7 +64,7 @@ describe.each(engines)("many at once on $name", (engine) => {
   }, 20_000)
 })
 
-/** `done`, or the code of the refusal. */
+/** Returns `done` or the code of the error. */
 async function outcome(work: Promise<unknown>): Promise<string> {
   const [{ status }] = await Promise.allSettled([work])
   return status === "fulfilled" ? "done" : String(await refusal(work))

@@ -13,7 +13,7 @@ import {
 import { alice, bob } from "../harness/ownership.ts"
 import { activeCollection, newUnit, settle } from "../harness/services.ts"
 
-// Identity tokens of an integrator's own sign-in, and quotas, as a caller meets them.
+// Identity tokens of an integrator's own sign-in, and quotas, from the caller's point of view.
 
 const issuer = "https://sign-in.brand.test"
 const audience = "chips"
@@ -47,7 +47,7 @@ afterAll(async () => {
 })
 
 describe("an identity token", () => {
-  test("names the customer on the claim and on the transfer", async () => {
+  test("sets the customer of the claim and of the transfer", async () => {
     const visitor = await createVisitor(service, maker)
     const claim = await create("claims", visitor, { identity_token: await token({ sub: "customer-1" }) })
     expect([claim.status, claim.body.customer_id]).toEqual([201, "customer-1"])
@@ -63,14 +63,14 @@ describe("an identity token", () => {
     expect(shown.body.customer_id).toBe("customer-1")
   })
 
-  test("is good for one record", async () => {
+  test("is valid for one request", async () => {
     const identity_token = await token({})
     const first = await create("claims", await createVisitor(service, maker), { identity_token })
     const second = await create("claims", await createVisitor(service, maker), { identity_token })
     expect([first.status, second.status, second.fields]).toEqual([201, 400, ["identity_token"]])
   })
 
-  test("sent again with the same key is not a second use", async () => {
+  test("sent again with the same idempotency key is not used twice", async () => {
     const visitor = await createVisitor(service, maker)
     const body = { identity_token: await token({}) }
     const headers = { "idempotency-key": newId() }
@@ -84,15 +84,15 @@ describe("an identity token", () => {
   const wrong: [what: string, make: () => Promise<string>][] = [
     ["of another issuer", () => token({ iss: "https://evil.test" })],
     ["for another audience", () => token({ aud: "shop" })],
-    ["that is over", () => token({ exp: -60 })],
-    ["that lives longer than ten minutes", () => token({ exp: 3_600 })],
-    ["without a customer", () => token({ sub: undefined })],
-    ["without an id", () => token({ jti: undefined })],
-    ["signed by somebody else", async () => token({}, (await generateKeyPair("ES256")).privateKey)],
-    ["that is none", async () => "not.a.token"],
+    ["that has expired", () => token({ exp: -60 })],
+    ["that is valid for more than ten minutes", () => token({ exp: 3_600 })],
+    ["without a subject", () => token({ sub: undefined })],
+    ["without a token ID", () => token({ jti: undefined })],
+    ["with a signature of another key", async () => token({}, (await generateKeyPair("ES256")).privateKey)],
+    ["that is not a JWT", async () => "not.a.token"],
   ]
   for (const [what, make] of wrong)
-    test(`${what} is refused on its field, and nothing is recorded`, async () => {
+    test(`${what} is rejected on its field, and nothing is recorded`, async () => {
       const visitor = await createVisitor(service, maker)
       const identity_token = await make()
       const answer = await create("claims", visitor, { identity_token })
@@ -105,20 +105,20 @@ describe("an identity token", () => {
       expect((await create("claims", visitor, {})).status).toBe(201)
     })
 
-  test("is refused where the organization has no sign-in", async () => {
+  test("is rejected if the organization has no sign-in", async () => {
     const visitor = await createVisitor(service, await createCustomer(service))
     expect((await create("claims", visitor, { identity_token: await token({}) })).fields).toEqual([
       "identity_token",
     ])
   })
 
-  test("does not make the service ask the sign-in for its keys each time", () => {
+  test("does not make the service fetch the sign-in's keys each time", () => {
     expect(asked).toBeLessThanOrEqual(2)
   })
 })
 
 describe("a sign-in whose keys cannot be fetched", () => {
-  test("is no fault of the caller, who is told to come back", async () => {
+  test("returns 503 with Retry-After instead of an error of the caller", async () => {
     const jwks_url = "http://127.0.0.1:1/keys"
     const customer = await createCustomer(service, { identity: { issuer, audience, jwks_url } })
     const visitor = await createVisitor(service, customer)
@@ -128,7 +128,7 @@ describe("a sign-in whose keys cannot be fetched", () => {
   })
 })
 
-describe("the address of a sign-in's keys", () => {
+describe("the JWKS URL of a sign-in", () => {
   const refused = [
     "http://localhost:1@evil.test/keys",
     "https://user:secret@sign-in.test/keys",
@@ -137,14 +137,14 @@ describe("the address of a sign-in's keys", () => {
     "localhost/keys",
   ]
   for (const jwks_url of refused)
-    test(`is not ${jwks_url}`, () => {
+    test(`cannot be ${jwks_url}`, () => {
       expect(() => requireIdentitySettings({ issuer, audience, jwks_url })).toThrow(
         "The request is not valid.",
       )
     })
 })
 
-test("a public key of a sign-in that is JSON and no key is refused by its name", () => {
+test("a sign-in's public key that is JSON but not a key is rejected by name", () => {
   for (const public_key of ['"x"', "1", "true", "null", "[1]", "{}"])
     expect(() => requireIdentitySettings({ issuer, audience, public_key })).toThrow(
       "The request is not valid.",
@@ -152,7 +152,7 @@ test("a public key of a sign-in that is JSON and no key is refused by its name",
 })
 
 describe("a quota", () => {
-  test("of units, collections, chips and taps refuses what would be more, for good and not for now", async () => {
+  test("of units, collections, chips or taps rejects what exceeds it, without Retry-After", async () => {
     const customer = await createCustomer(service, {
       quota_collections: 1,
       quota_units: 2,
@@ -181,7 +181,7 @@ describe("a quota", () => {
       expect([status, code, headers.has("retry-after")]).toEqual([403, "quota.exceeded", false])
   })
 
-  test("of taps starts anew with the month", async () => {
+  test("of taps starts over each month", async () => {
     const customer = await createCustomer(service, { quota_taps_per_month: 1 })
     const { chip_id } = await createVisitor(service, customer)
     const tap = async () => {
@@ -211,7 +211,7 @@ function create(
   })
 }
 
-/** A token of the sign-in; `exp` is seconds from now. */
+/** Signs an identity token; `exp` is in seconds from now. */
 async function token(claims: Record<string, unknown>, key = privateKey): Promise<string> {
   const now = Math.floor(service.context.clock().getTime() / 1000)
   const { exp = 300, ...others } = claims

@@ -36,7 +36,7 @@ const url_template = "https://tap.example/t/{chip_id}"
 const withMac = { mac: true, tamper: false }
 const withTamper = { mac: true, tamper: true }
 
-describe.each(engines)("an order of tags on $name", (engine) => {
+describe.each(engines)("on $name an order of tags", (engine) => {
   let service: TestService
   let caller: Caller
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   })
   afterAll(() => service.close())
 
-  test("is encoded, played in software, paired and tapped, without anybody knowing its UIDs before", async () => {
+  test("can be encoded, simulated, paired and tapped without any UID being known in advance", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const tag = played(line)
     const unit = await unitOf()
@@ -56,7 +56,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect((await exported()).find(({ chip_id }) => chip_id === line?.chip_id)?.uid).toBe(tag.uid)
   })
 
-  test("needs the MAC of a chip whose UID nobody knows yet", async () => {
+  test("requires the MAC from a chip whose UID is not known yet", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const { c: _c, ...withoutMac } = messageOf(played(line), 1)
     const unit = await unitOf()
@@ -65,7 +65,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
-  test("without a MAC is paired by e alone, by what a new tag's reads look like", async () => {
+  test("without MACs is paired by e alone, if e looks like an early read of a new tag", async () => {
     const without = { mac: false, tamper: false }
     const [line, other] = await ordered(await keySet(), { count: 2 }, without)
     const unit = await unitOf()
@@ -85,7 +85,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect((await tapped(tag, 2)).tap).toMatchObject({ counter: 2 })
   })
 
-  test("whose tag is one that another chip has already is refused: it was encoded twice", async () => {
+  test("rejects a tag whose UID another chip already has, because it was encoded twice", async () => {
     const [first, second] = await ordered(await keySet(), { count: 2 })
     const tag = played(first)
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
@@ -107,7 +107,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
-  test("whose tag another organization knows is taken like any other, and neither is told of the other", async () => {
+  test("accepts a tag that another organization also registered, and neither learns of the other", async () => {
     const theirs = await createCaller(service)
     const uid = newUid()
     const order = await orderOfTheirs(theirs, byUid(uid))
@@ -128,7 +128,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await pair(service, theirs, { unit_id: unit.id, ...messageOf(theirTag, 1) })
   })
 
-  test("whose tag another organization knows is that tag from its first read on, and no other with the same keys", async () => {
+  test("recognizes a tag that another organization also registered by its first read, and no other tag with the same keys", async () => {
     const theirs = await createCaller(service)
     const uid = newUid()
     await orderOfTheirs(theirs, byUid(uid))
@@ -140,7 +140,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(tap).toMatchObject({ counter: 3 })
   })
 
-  test("whose tag another organization knew goes on where that one's chip is given to its own organization", async () => {
+  test("keeps working for a tag whose chip in another organization is moved to its own", async () => {
     const theirs = await createCaller(service)
     const uid = newUid()
     const [stale] = await collected(linesOf(service.context, await orderOfTheirs(theirs, byUid(uid))))
@@ -156,7 +156,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
-  test("goes on where it was cut short, with the same chips", async () => {
+  test("can be resumed after an interruption, with the same chips", async () => {
     const order = { ...(await orderOf(await keySet())), tags: { count: 2_600 } }
     const cut = new Error("the power went")
     const placing = placeOrder(service.context, order, () => {
@@ -170,7 +170,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect((await collected(linesOf(service.context, manifest))).map(({ chip_id }) => chip_id)).toEqual(ids)
   })
 
-  test("encodes known tags anew: they start at zero with the new keys, and the earlier ones end then", async () => {
+  test("re-encodes known tags: with the new keys they start at zero, and then the earlier keys stop working", async () => {
     const key_set_id = await keySet("boltcard")
     const uid = newUid()
     const [line] = await ordered(key_set_id, byUid(uid))
@@ -186,7 +186,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await expect(tapped(before, 52)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
   })
 
-  test("encodes a chip that told no UID anew where it is named by its chip id, whichever order its tag has seen", async () => {
+  test("re-encodes a chip without a known UID by its chip ID, whichever earlier order its tag was encoded with", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     const chip_id = line?.chip_id ?? ""
@@ -208,7 +208,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     ).toThrow("its key in slot 0 is not one of those in the manifest")
   })
 
-  test("lets a tag tap with the keys of each order that it may have seen, the latest too, and never again with earlier ones", async () => {
+  test("lets a tag tap with the keys of any order that it may be encoded with, up to the latest, but never go back to earlier ones", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     const first = played(line)
@@ -227,7 +227,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await expect(tapped(tagOfSecond, 2)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
   })
 
-  test("is paired with the keys of whichever order its tag has seen, and with none that it was never ordered with", async () => {
+  test("can be paired with the keys of any order that the tag may be encoded with, but with no other keys", async () => {
     const key_set_id = await keySet()
     const [line, other] = await ordered(key_set_id, { count: 2 })
     const master = randomBytes(16)
@@ -246,7 +246,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect((await tapped(played(third, tag), 1)).tap).toMatchObject({ key_version: 3, counter: 1 })
   })
 
-  test("that goes on after a later one takes nothing back from it", async () => {
+  test("that is resumed after a later order does not undo the later one", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     await rotate(key_set_id)
@@ -278,7 +278,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     ])
   })
 
-  test("that stands still while its chips get later keys says which, and to order the rest anew", async () => {
+  test("that cannot be resumed because a chip already uses later keys names the chip and asks for a new order", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     await rotate(key_set_id)
@@ -297,7 +297,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     )
   })
 
-  test("whose tag was left half-way is told to go on with it, whichever key is the later one", async () => {
+  test("whose tag was left half encoded is diagnosed as such, whichever of its two keys is the later one", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     await rotate(key_set_id)
@@ -311,7 +311,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     }
   })
 
-  test("is written anew with the same keys before, also after its first tap", async () => {
+  test("has the same previous keys in its manifest before and after the first tap", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(played(line), 1) })
@@ -326,7 +326,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(after).toEqual(before as ManifestLine)
   })
 
-  test("refuses a named chip that is a stranger's, has another UID, or would get other mirrors", async () => {
+  test("rejects a named chip that is another organization's, has another UID, or would get other mirrors", async () => {
     const key_set_id = await keySet("boltcard")
     const uid = newUid()
     const [line] = await ordered(key_set_id, byUid(uid))
@@ -346,7 +346,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
       await expect(ordered(key_set_id, tags, mirrors)).rejects.toThrow(why)
   })
 
-  test("encodes no chip twice where one line names it by its id and another by its UID", async () => {
+  test("encodes no chip twice if one line names it by chip ID and another by UID", async () => {
     const key_set_id = await keySet()
     const uid = newUid()
     const [line] = await ordered(key_set_id, byUid(uid))
@@ -358,7 +358,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(await ordered(key_set_id, byUid(uid))).toHaveLength(1)
   })
 
-  test("lets one of many first taps with the new keys through", async () => {
+  test("accepts exactly one of many concurrent first taps with the new keys", async () => {
     const key_set_id = await keySet("boltcard")
     const uid = newUid()
     const [line] = await ordered(key_set_id, byUid(uid))
@@ -372,7 +372,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
   })
 
-  test("names every line whose UID cannot be taken, and registers nothing", async () => {
+  test("reports every line whose UID cannot be used, and registers nothing", async () => {
     const key_set_id = await keySet("sdm-backend")
     const [one, other] = [newUid(), newUid()]
     await ordered(key_set_id, byUid(one))
@@ -383,7 +383,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(await exported()).toHaveLength(before)
   })
 
-  test("is refused for a retired set, a set of another organization, and UIDs that its keys need", async () => {
+  test("is rejected for a retired key set, another organization's key set, and a scheme that needs UIDs if there are none", async () => {
     const retired = await keySet()
     await service.turn((turn) => retireKeySet(turn, retired))
     await expect(ordered(retired, { count: 1 })).rejects.toMatchObject({ code: "validation.failed" })
@@ -399,7 +399,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
-  test("of a master of zeros is refused outside dev", async () => {
+  test("with an all-zero master key is rejected outside dev", async () => {
     const zero = {
       organization_id: caller.organization_id,
       name: newId(),
@@ -413,7 +413,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   })
 
   test.each(["sdm-backend", "boltcard"])(
-    "of scheme %s gets no master again: a value from before would be a tap once more",
+    "of scheme %s cannot reuse a master key: an old value of e would be valid again",
     async (scheme) => {
       const master = randomBytes(16)
       const key_set_id = await keySet(scheme, master)
@@ -435,7 +435,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     },
   )
 
-  test("may have the same master in another version where its keys follow from that, too", async () => {
+  test("may reuse a master key in another version if the scheme derives keys from the version", async () => {
     const master = randomBytes(16)
     const key_set_id = await keySet("an10922", master)
     const [line] = await ordered(key_set_id, { count: 1 })
@@ -447,7 +447,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await expect(tapped(tag, 51)).rejects.toMatchObject({ code: "chip.invalid_e_value" })
   })
 
-  test("with a tamper wire shows what the wire says, and once opened is never sealed again", async () => {
+  test("with tamper detection shows the tamper status, and an opened chip is never sealed again", async () => {
     const [line] = await ordered(await keySet(), { count: 1 }, withTamper)
     const tag = played(line)
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
@@ -468,7 +468,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     ).rejects.toMatchObject({ code: "chip.invalid_e_value" })
   })
 
-  test("whose wire was opened before it is paired says so once, in an event", async () => {
+  test("whose wire was opened before pairing emits one event about it", async () => {
     const [line] = await ordered(await keySet(), { count: 1 }, withTamper)
     const tag = { ...played(line), tamper: "OO" as const }
     const unit = await unitOf()
@@ -479,13 +479,13 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(told.map(({ data }) => data)).toMatchObject([{ chip_id: line?.chip_id ?? "", tamper: "opened" }])
   })
 
-  /** The events that tell that a chip was opened. */
+  /** Returns the events that report a chip as opened. */
   async function tamperEvents(chipId: string | undefined) {
     const all = await service.context.db.read.select().from(events).where(eq(events.type, "chip.tampered"))
     return all.filter(({ data }) => data.chip_id === chipId)
   }
 
-  test("is diagnosed by its own organization, and unknown to every other one", async () => {
+  test("can be diagnosed by its own organization and is unknown to every other one", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const scanned = { url: readAddress(played(line), 1), file_settings: null }
     const mine = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
@@ -499,7 +499,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     ["mac_missing", withMac],
     ["enc_missing", withTamper],
   ] as const)(
-    "that gives e alone is told %s, and that its taps are taken once its UID is known",
+    "whose tag sends e alone is diagnosed as %s, while its taps are accepted once its UID is known",
     async (verdict, mirrors) => {
       const [line] = await ordered(await keySet(), { count: 1 }, mirrors)
       const tag = played(line)
@@ -523,7 +523,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     },
   )
 
-  test("without encrypted content is told so where an address has some, as a tap with it is refused", async () => {
+  test("without enc is diagnosed if a URL contains enc, which a tap rejects", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const tag = played(line)
     await pair(service, caller, { unit_id: (await unitOf()).id, ...messageOf(tag, 1) })
@@ -537,7 +537,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     )
   })
 
-  test("is found in its address beside other numbers of ten digits, the likelier of two first", async () => {
+  test("finds the chip ID in a URL next to other ten-digit numbers, the likelier of two first", async () => {
     const [line, other] = await ordered(await keySet(), { count: 2 })
     const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
     const [, values = ""] = readAddress(played(line), 1).split("?")
@@ -557,7 +557,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect((await asked("https://brand.example/p?sku=1234567890"))[0]).toBe("1234567890")
   })
 
-  test("is accepted before it is paired and after it was retired, where a tap finds no unit, and its text says so", async () => {
+  test("is diagnosed as accepted before pairing and after retirement, where a tap finds no unit, as the schema explains", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const chip_id = line?.chip_id ?? ""
     const judge = await diagnoserOf(service.context.db.read, service.secret, caller.organization_id)
@@ -572,7 +572,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect(tapDiagnosis.properties.verdict.description).toContain("`unit.not_found`")
   })
 
-  test("is diagnosed by its keys whatever other set has lost its secret, and not told to be unknown where it is its own", async () => {
+  test("can be diagnosed even if another key set cannot be decrypted, and a chip of that set is not reported as unknown", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const lost = await keySet()
     const [lostLine] = await ordered(lost, { count: 1 })
@@ -581,7 +581,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     const sealed_master = sealMaster({ current: "gone", previous: null }, lost, 1, randomBytes(16))
     const first = and(eq(keySetVersions.key_set_id, lost), eq(keySetVersions.version, 1))
     await service.turn(({ tx }) => tx.update(keySetVersions).set({ sealed_master }).where(first))
-    // As a process that was started after that: this one has opened it before.
+    // Acts like a process that started afterwards: this one has already decrypted the key.
     const secret = { ...service.secret }
     const judge = await diagnoserOf(service.context.db.read, secret, caller.organization_id)
     const verdict = async (tag: SoftwareTag) =>
@@ -590,7 +590,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     await expect(verdict(played(lostLine))).rejects.toThrow(SealBroken)
   })
 
-  test("that moved on is diagnosed by its new organization, which finds nothing else of the set it came with", async () => {
+  test("can be diagnosed by the organization that a chip moved to, which learns nothing else about its key set", async () => {
     const key_set_id = await keySet()
     const [line, other] = await ordered(key_set_id, { count: 2 })
     const chip_id = line?.chip_id ?? ""
@@ -615,7 +615,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     })
   })
 
-  test("anew is a fault at the station while its tag has the earlier keys, though it taps", async () => {
+  test("to re-encode a tag is diagnosed as not done while the tag has the earlier keys, although it still taps", async () => {
     const key_set_id = await keySet()
     const [line] = await ordered(key_set_id, { count: 1 })
     await rotate(key_set_id)
@@ -632,7 +632,7 @@ describe.each(engines)("an order of tags on $name", (engine) => {
     expect([after.verdict, faultsIn(after.checks)]).toEqual(["accepted", []])
   })
 
-  test("is exported without keys, retired chips told from free ones", async () => {
+  test("is exported without keys, with retired chips distinguished from available ones", async () => {
     const [line] = await ordered(await keySet(), { count: 1 })
     const chip_id = line?.chip_id ?? ""
     await service.turn((turn) => retireChip(turn, { organization_id: caller.organization_id, chip_id }))
@@ -708,8 +708,8 @@ describe.each(engines)("an order of tags on $name", (engine) => {
   }
 })
 
-describe("a file of tags", () => {
-  test("is a list of UIDs, or the column uid of a CSV, in either case, with colons or without", () => {
+describe("a tag file", () => {
+  test("is a list of UIDs or a CSV with a uid column, in either case, with or without colons", () => {
     const named = (...lines: number[]) => [
       { line: lines[0] ?? 0, uid: "04112233445566", chip_id: null },
       { line: lines[1] ?? 0, uid: "04AABBCCDDEEFF", chip_id: null },
@@ -718,14 +718,14 @@ describe("a file of tags", () => {
     expect(parseTags("number,uid\n1,04112233445566\r\n2,04aabbccddeeff\r\n")).toEqual(named(2, 3))
   })
 
-  test("names chips by the column chip_id of a CSV, beside UIDs or without", () => {
+  test("may name chips in a chip_id column, with or without UIDs", () => {
     expect(parseTags("chip_id,unit_id,uid\n04a0b1c2d3,,\n04A0B1C2D4,x,04112233445566\n")).toEqual([
       { line: 2, uid: null, chip_id: "04A0B1C2D3" },
       { line: 3, uid: "04112233445566", chip_id: "04A0B1C2D4" },
     ])
   })
 
-  test("is refused with every wrong line named", () => {
+  test("is rejected with every invalid line reported", () => {
     expect(() => parseTags("uid\n04112233445566\n0411\n04112233445566\n")).toThrow(
       "line 3: a UID has 14 hexadecimal digits\nline 4: the tag with UID 04112233445566 is that of line 2",
     )
@@ -749,7 +749,7 @@ function played(line: ManifestLine | undefined, { uid = newUid() } = {}): Softwa
   }
 }
 
-/** What a scan sends to the API. */
+/** The part of a read that is sent to the API. */
 function messageOf(tag: SoftwareTag, read: number) {
   const url = new URL(readAddress(tag, read))
   const { e = "", ...others } = Object.fromEntries(url.searchParams)

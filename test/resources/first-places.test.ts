@@ -6,11 +6,11 @@ const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
 const digits = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 56n - 1n }),
   fc.bigInt({ min: 0n, max: 40n }),
-  // Alike in their lower half, which has to bring no two of them to one place.
+  // Equal in their lower half, which must not make two of them collide.
   fc.bigInt({ min: 0n, max: 40n }).map((value) => value << 40n),
 )
 
-test(`with the seed ${seed}, the place of a value is the one where it stood first, as a map would have it`, () => {
+test(`with the seed ${seed}, the first position of each value is found as with a Map`, () => {
   fc.assert(
     fc.property(fc.array(digits, { maxLength: 2_000, size: "max" }), (values) => {
       const places = createFirstPlaces()
@@ -24,7 +24,7 @@ test(`with the seed ${seed}, the place of a value is the one where it stood firs
   )
 })
 
-test("each of fifty thousand ids that count up is found where it stood first, in either case", () => {
+test("each of fifty thousand consecutive IDs is found at its first position, in either case", () => {
   const places = createFirstPlaces()
   const ids = Array.from({ length: 50_000 }, (_, index) => (0x0400000000 + index * 0x100).toString(16))
   for (const [index, id] of ids.entries()) expect(places.note(id, index + 1)).toBeNull()

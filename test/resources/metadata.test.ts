@@ -19,7 +19,7 @@ import { activeCollection, createProduct, newUnit, pair, settle } from "../harne
 
 const hash = `0x${"ef".repeat(32)}`
 
-describe.each(engines)("on $name, a token's metadata", (engine) => {
+describe.each(engines)("on $name token metadata", (engine) => {
   let service: HttpService
   let customer: Customer
   beforeAll(async () => {
@@ -41,7 +41,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     fetch(`${service.base_url}${path}`, { headers })
   const base = () => service.context.config.metadata_base_url
 
-  test("is what its unit says in public, for everybody and of any origin", async () => {
+  test("is the public part of its unit, for everybody and from any origin", async () => {
     const { path } = await issued({
       name: "Jacket 1",
       description: "Waxed cotton.",
@@ -66,7 +66,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     })
   })
 
-  test("of a unit that says nothing names the collection and the serial, and has a picture drawn", async () => {
+  test("of a unit without public fields has the collection's name, the serial and a generated image", async () => {
     const { path } = await issued()
     const document = (await (await get(path)).json()) as { image: string }
     expect(document).toMatchObject({ name: "Autumn Winter #7", description: null, attributes: [] })
@@ -76,7 +76,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect(await picture.text()).toContain("Autumn Winter #7")
   })
 
-  test("of the contract is what its collection says", async () => {
+  test("of a contract is the public part of its collection", async () => {
     const { contract, collection } = await issued()
     const shown = {
       redirect_url: null,
@@ -93,7 +93,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect((await get(`${contract}/image.svg`)).status).toBe(200)
   })
 
-  test("has a page for people", async () => {
+  test("has an HTML page", async () => {
     const { path, contract } = await issued({ name: "<b>Jacket</b>", metadata: { Colour: "Moss" } })
     for (const address of [`${path}/page`, `${contract}/page`]) {
       const response = await get(address)
@@ -103,7 +103,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect(await (await get(`${path}/page`)).text()).toContain("<dt>Colour</dt><dd>Moss</dd>")
   })
 
-  test("is not sent again to whoever has it, until it changes", async () => {
+  test("is not sent again to a client that has it until it changes", async () => {
     const { unit, path } = await issued({ name: "Before" })
     for (const address of [path, `${path}/image.svg`]) {
       const etag = String((await get(address)).headers.get("etag"))
@@ -119,7 +119,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect((await get(path, { "if-none-match": etag })).status).toBe(200)
   })
 
-  test("is found by any spelling of the address, and HEAD is answered as GET without the body", async () => {
+  test("is found by the contract address in any case, and HEAD equals GET without the body", async () => {
     const { path, collection } = await issued()
     const checksummed = `/metadata/31337/${collection.address}/7`
     expect(await (await get(checksummed)).text()).toBe(await (await get(path)).text())
@@ -128,7 +128,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect(head.headers.get("etag")).toBe((await get(path)).headers.get("etag"))
   })
 
-  test("is not found of what was not issued, nor under an address that no contract would form", async () => {
+  test("is not found for an unissued token or at a URL that no contract returns", async () => {
     const { contract, collection } = await issued()
     const digits = contract.split("/").at(-1)
     for (const path of [
@@ -154,7 +154,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     expect((await get(contract)).status).toBe(404)
   })
 
-  test("is exported as files that say what the service answers where contracts lead, and with a base nothing that ends with the service", async () => {
+  test("can be exported as files that equal the service's responses, and with --base do not depend on the service", async () => {
     const { collection, contract, path } = await issued({ name: "Jacket 1" })
     await service.behind.turn(({ tx }) =>
       tx.update(collections).set({ next_serial: 8 }).where(eq(collections.id, collection.id)),
@@ -186,7 +186,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     }
   })
 
-  test("is refreshed once a minute, which no clock that was set back puts off for long", async () => {
+  test("can be refreshed once a minute, and a clock that was set back delays that only briefly", async () => {
     const { behind } = service
     const { id } = await activeCollection(behind, customer.caller)
     const refresh = () => behind.turn((turn) => createMetadataRefresh(turn, customer.caller, id))
@@ -197,7 +197,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     await refused()
     service.advance(1)
     await refresh()
-    // Clocks of several processes may be apart by so much.
+    // The clocks of several processes may differ by this much.
     service.advance(-60_000)
     await refused()
     service.advance(60_000 - anHour)
@@ -206,7 +206,7 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
     service.advance(anHour)
   })
 
-  test("shows nothing private, whatever a unit holds", async () => {
+  test("never shows private fields", async () => {
     const secret = fc.stringMatching(/^[A-Z]{12}$/).map((text) => `private-${text}`)
     const text = fc
       .string({ unit: "grapheme", minLength: 1, maxLength: 40 })
@@ -250,14 +250,14 @@ describe.each(engines)("on $name, a token's metadata", (engine) => {
   }, 60_000)
 })
 
-describe("a drawn picture", () => {
+describe("a generated image", () => {
   const collection = {
     ...{ name: "Autumn", symbol: "A", description: null, image_url: null },
     ...{ chain_id: 1, address: "0x5FbDB2315678afecb367f032d93F642f64180aa3" },
   }
   const token = { name: "Jacket", description: null, image_url: null, metadata: null, serial: 1, collection }
 
-  test("is the same each time, and another one for each token", () => {
+  test("is the same each time, and different for each token", () => {
     const drawn = Array.from({ length: 50 }, (_, index) => drawToken({ ...token, serial: index + 1 }))
     const [first] = drawn
     expect(drawToken(token)).toBe(String(first))
@@ -265,7 +265,7 @@ describe("a drawn picture", () => {
     expect(new Set(withoutWords).size).toBe(50)
   })
 
-  test("is well-formed whatever the unit is called, and no name is markup in it", () => {
+  test("is well-formed whatever the unit's name, and no name becomes markup", () => {
     const anything = fc.string({ unit: "binary", minLength: 1, maxLength: 300 })
     const hostile = fc.constantFrom(
       "</text><script>alert(1)</script>",
@@ -290,7 +290,7 @@ describe("a drawn picture", () => {
     )
   })
 
-  test("has room for every name: long ones are cut", () => {
+  test("has room for every name: long ones are truncated", () => {
     const svg = drawToken({ ...token, name: `${"Wintermantel ".repeat(30)}` })
     const titles = [...svg.matchAll(/class="title">([^<]*)</g)].map(([, title]) => title ?? "")
     expect(titles).toHaveLength(2)

@@ -43,7 +43,7 @@ describe.each(engines)("on $name", (engine) => {
   const ownershipOf = async (id: string) =>
     presentUnit(await getUnit(behind.read(), customer.caller, id)).ownership
 
-  test("a unit is unissued before its token, in custody with it, and its recipient's once it is claimed", async () => {
+  test("a unit is unissued without a token, then in custody, and belongs to the recipient once it is claimed", async () => {
     const unpaired = await unpairedUnit(behind)
     expect(await ownershipOf(unpaired.id)).toEqual({ status: "unissued", owner: null, updated_at: null })
     const { unit } = await issuedUnit(behind)
@@ -56,7 +56,7 @@ describe.each(engines)("on $name", (engine) => {
     behind.says.owner = null
   })
 
-  test("ownership stays as it is while a claim is on its way, and when one ends otherwise", async () => {
+  test("ownership does not change while a claim is open, nor if one fails", async () => {
     const { unit, session } = await issuedUnit(behind)
     const body = { recipient: alice, execution: "client_broadcast" } as const
     const { id } = await claim(behind, session, unit.id, body)
@@ -65,7 +65,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await ownershipOf(unit.id)).status).toBe("custody")
   })
 
-  test("a unit belongs to the recipient of a transfer once that is confirmed, and not before", async () => {
+  test("a unit belongs to the recipient of a transfer once it is confirmed, not before", async () => {
     const { unit, session } = await claimedUnit(behind)
     const { id } = await transfer(behind, session, unit.id, { recipient: bob })
     expect((await ownershipOf(unit.id)).owner).toBe(alice)
@@ -77,7 +77,7 @@ describe.each(engines)("on $name", (engine) => {
     behind.says.owner = null
   })
 
-  test("what an older block says of an owner changes nothing", async () => {
+  test("an owner read at an older block changes nothing", async () => {
     const { unit } = await claimedUnit(behind)
     const note = (owner: string, block_number: number) =>
       behind.turn(async (turn) => {
@@ -92,7 +92,7 @@ describe.each(engines)("on $name", (engine) => {
 
   const optional = <Value>(values: fc.Arbitrary<Value>) => fc.option(values, { nil: undefined })
 
-  test("the list of units shows those that all filters fit, once each, the newest first, in pages of any size", async () => {
+  test("the list of units returns exactly those that match all filters, newest first, in pages of any size", async () => {
     const owner = await createCustomer(service)
     const all = await makeUnits(service, owner)
     const filters = fc.record({
@@ -132,7 +132,7 @@ describe.each(engines)("on $name", (engine) => {
     )
   }, 60_000)
 
-  test("the list of units refuses a filter that has not its form, and shows nothing of another organization", async () => {
+  test("the list of units rejects a malformed filter, and shows no other organization's units", async () => {
     for (const [field, value] of [
       ["collection_id", "none"],
       ["chip_id", "04"],
@@ -151,7 +151,7 @@ describe.each(engines)("on $name", (engine) => {
     }
   })
 
-  test("what was done to a unit is listed newest first, each as its own address shows it", async () => {
+  test("a unit's history is listed newest first, each entry as its own URL returns it", async () => {
     const { token, unit_id } = await createVisitor(service, customer)
     const path = `/v1/units/${unit_id}/claims`
     const body = { recipient: alice, execution: "client_broadcast" }
@@ -172,7 +172,7 @@ describe.each(engines)("on $name", (engine) => {
     }
   })
 
-  test("what was done to a unit is for its own session and its organization's key", async () => {
+  test("a unit's history is available to its own session and its organization's API key only", async () => {
     const { token, unit_id } = await createVisitor(service, customer)
     const other = await createVisitor(service, customer)
     const stranger = await createCustomer(service)
@@ -188,7 +188,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 })
 
-describe("what a unit shows in public", () => {
+describe("a unit's public fields", () => {
   let service: HttpService
   let customer: Customer
   let collection_id: string
@@ -202,7 +202,7 @@ describe("what a unit shows in public", () => {
   const create = (body: object) =>
     ask(service, "POST /v1/units", { as: customer.key, body: { collection_id, ...body } })
 
-  test("is kept as it was given, and changed or cleared by a PATCH", async () => {
+  test("are stored as given, and changed or cleared by a PATCH", async () => {
     const shown = {
       description: "Waxed cotton.\nMade in Porto.",
       image_url: "https://shop.example/jacket.png",
@@ -232,17 +232,17 @@ describe("what a unit shows in public", () => {
     ["metadata", Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`name ${index}`, index]))],
     ["metadata", { long: "x".repeat(8 * 1_024) }],
     ["metadata", ["list"]],
-  ])("refuses a %s that is not as it is described", async (field, value) => {
+  ])("reject a %s that does not match its schema", async (field, value) => {
     const { status, fields } = await create({ [field]: value })
     expect([status, fields]).toEqual([400, [field as string]])
   })
 
-  test.each(["\n", "\r\n", "\r", "\t"])("keeps %j in a description", async (between) => {
+  test.each(["\n", "\r\n", "\r", "\t"])("keep %j in a description", async (between) => {
     const description = `Waxed cotton.${between}Made in Porto.`
     expect((await create({ description })).body).toMatchObject({ description })
   })
 
-  test("takes the most that is allowed", async () => {
+  test("accept the maximum size", async () => {
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`name ${index}`, index]))
     expect((await create({ description: "🧥".repeat(2_000), metadata })).status).toBe(201)
   })
@@ -257,7 +257,7 @@ type Listed = {
   ownership_status: string
 }
 
-/** Units of two collections in every state, some of one instant, oldest first. */
+/** Creates units of two collections in every state, some created at the same instant, oldest first. */
 async function makeUnits(service: HttpService, { caller }: Customer): Promise<Listed[]> {
   const { behind } = service
   const collections = [await activeCollection(behind, caller), await activeCollection(behind, caller)]

@@ -26,7 +26,7 @@ import { openService, pairedTestChip, type TestService } from "../harness/servic
 
 const joseOptions = { algorithms: ["ES256"], typ: "tap-receipt+jwt" }
 
-describe("the receipt of a tap", () => {
+describe("a tap receipt", () => {
   let service: HttpService
   let maker: Customer
   let visitor: Visitor
@@ -51,7 +51,7 @@ describe("the receipt of a tap", () => {
   const keysOf = async () =>
     (await ask(service, "GET /.well-known/jwks.json")).body as unknown as JSONWebKeySet
 
-  test("is answered with the tap when it is asked for, and says which unit, at which read, of which chip", async () => {
+  test("is returned with the tap if requested, and contains the token, the counter and a salted digest of the chip ID", async () => {
     const { status, body } = await tap({ receipt: true })
     expect(status).toBe(201)
     const receipt = String(body.receipt)
@@ -74,13 +74,13 @@ describe("the receipt of a tap", () => {
     expect(await verifyReceipt(receipt, (await keysOf()) as never)).toEqual(payload as never)
   })
 
-  test("is null where none is asked for, and of a dry run, which recorded nothing", async () => {
+  test("is null if none is requested, and for a dry run, which records nothing", async () => {
     expect((await tap()).body.receipt).toBeNull()
     expect((await tap({ receipt: false })).body.receipt).toBeNull()
     expect((await tap({ receipt: true, dry_run: true })).body.receipt).toBeNull()
   })
 
-  test("is for pages too, and is the same when the tap is asked for again with its Idempotency-Key", async () => {
+  test("is available to publishable keys, too, and is the same when the tap is replayed", async () => {
     const key = await publishableKeyOf(service, maker)
     const headers = { origin: "https://shop.test", "idempotency-key": "once" }
     const { e } = await service.behind.turn((turn) =>
@@ -94,7 +94,7 @@ describe("the receipt of a tap", () => {
     expect(verifiesWithNode(String(again.body.receipt), await keysOf())).toBe(true)
   })
 
-  test("can be had later by an API key of the same organization, and by nobody else", async () => {
+  test("can be created later with an API key of the same organization, and by no one else", async () => {
     const { body } = await tap()
     const address = `GET /v1/taps/${body.id}/receipt`
     const later = await ask(service, address, { as: maker.key })
@@ -113,7 +113,7 @@ describe("the receipt of a tap", () => {
     expect((await ask(service, address)).status).toBe(401)
   })
 
-  test("has no place on a chain before its unit is issued", async () => {
+  test("has no token before its unit is issued", async () => {
     const chip = await pairedTestChip(service.behind, maker.caller)
     const { chip_id } = chip
     const { e } = await service.behind.turn((turn) =>
@@ -127,7 +127,7 @@ describe("the receipt of a tap", () => {
     expect(claims).toMatchObject({ chain_id: null, contract: null, serial: null })
   })
 
-  test("names no owner, no customer and no chip", async () => {
+  test("names no owner, customer or chip", async () => {
     const { body } = await tap({ receipt: true })
     const [, payload = ""] = String(body.receipt).split(".")
     const text = Buffer.from(payload, "base64url").toString()
@@ -146,7 +146,7 @@ describe("the receipt of a tap", () => {
     ])
   })
 
-  test("stays good across rotations and while the service is stopped, with every bit flip of it refused", async () => {
+  test("stays valid across rotations and while the service is down, and any flipped bit invalidates it", async () => {
     const own = await startService()
     const customer = await createCustomer(own)
     const { chip_id } = await createVisitor(own, customer)
@@ -182,7 +182,7 @@ describe("the receipt of a tap", () => {
     }
   })
 
-  test("has keys that any page may read and keep for a minute, with nothing secret among them", async () => {
+  test("has public keys that any page may read and cache for a minute, and that contain nothing secret", async () => {
     const { status, headers, body } = await ask(service, "GET /.well-known/jwks.json", {
       headers: { origin: "https://anybody.test" },
     })
@@ -195,7 +195,7 @@ describe("the receipt of a tap", () => {
       expect(Object.keys(key).sort()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"])
   })
 
-  test("of the documentation verifies, and is about the chip of its story", async () => {
+  test("in the documentation is valid, and is about the chip of its story", async () => {
     const { receipt } = examples.getTapReceipt.response
     const claims = await verifyReceipt(receipt, examples.getReceiptKeys.response)
     expect(await isOfChip(claims, examples.getChip.response.chip_id)).toBe(true)
@@ -203,7 +203,7 @@ describe("the receipt of a tap", () => {
   })
 })
 
-describe.each(engines)("the keys of receipts on $name", (engine) => {
+describe.each(engines)("on $name the receipt keys", (engine) => {
   let service: TestService
   beforeAll(async () => {
     service = await openService(engine)
@@ -212,7 +212,7 @@ describe.each(engines)("the keys of receipts on $name", (engine) => {
 
   const keys = () => listReceiptKeys(service.context.db.read)
 
-  test("begin with one, however many ask for it at once", async () => {
+  test("start with one, however many requests need it at once", async () => {
     const asked = Array.from({ length: 8 }, (_, index) =>
       index % 2 === 0
         ? service.turn((turn) => signingKey(turn, service.secret)).then(({ public_jwk }) => public_jwk)
@@ -223,7 +223,7 @@ describe.each(engines)("the keys of receipts on $name", (engine) => {
     expect(new Set(first.map((jwk) => jwk?.kid)).size).toBe(1)
   })
 
-  test("are rotated once by any number that rotate the same one, and the others are told which it is", async () => {
+  test("are rotated once if several operators rotate the same key, and the others are told the new one", async () => {
     const before = await keys()
     const rotations = await Promise.all(Array.from({ length: 6 }, () => rotateKey(service)))
     const after = await keys()
@@ -233,7 +233,7 @@ describe.each(engines)("the keys of receipts on $name", (engine) => {
     expect(after.map(({ number }) => number)).toEqual(after.map((_, index) => after.length - index))
   })
 
-  test("sign by the newest, and forget the private half of the others", async () => {
+  test("sign with the newest, and lose the private half of the others", async () => {
     const { key } = await rotateKey(service)
     const all = await keys()
     expect(all.map(({ sealed_key }) => sealed_key !== null)).toEqual(all.map((_, index) => index === 0))
@@ -243,7 +243,7 @@ describe.each(engines)("the keys of receipts on $name", (engine) => {
   })
 })
 
-/** No library: the parts as RFC 7515 has them, and the signature as `node:crypto` checks it. */
+/** Uses no JWT library: parses the parts of RFC 7515 and verifies the signature with `node:crypto`. */
 function verifiesWithNode(receipt: string, { keys }: JSONWebKeySet): boolean {
   const [header = "", payload = "", signature = ""] = receipt.split(".")
   const { kid } = documentIn(header)

@@ -12,7 +12,7 @@ import {
 } from "../harness/api.ts"
 import { alice } from "../harness/ownership.ts"
 
-// The sign-ins of brands as they are: keys that nobody can use, keys without names, and addresses that are silent.
+// Real-world sign-ins: unusable keys, keys without an ID, and JWKS URLs that do not respond.
 
 const [issuer, audience] = ["https://sign-in.brand.test", "chips"]
 const closers: (() => unknown)[] = []
@@ -27,18 +27,18 @@ afterEach(() => {
 })
 afterAll(() => service.close())
 
-describe("a customer whose sign-in's key is known is let in", () => {
-  test("while that cannot be asked for the keys of others", async () => {
+describe("an identity token with a known key is accepted", () => {
+  test("while other keys cannot be fetched from the JWKS URL", async () => {
     const { maker, published, sign } = await brand()
     expect(await claim(maker, await sign("one"))).toEqual([201, null])
     published.keys = null
-    // Keys are asked for anew 30 seconds after they were at the earliest.
+    // Keys are fetched again after 30 seconds at the earliest.
     setSystemTime(Date.now() + 31_000)
     expect(await claim(maker, await sign("unknown"))).toEqual([503, "internal.error"])
     expect(await claim(maker, await sign("one"))).toEqual([201, null])
   })
 
-  test("after somebody has named a key of it that nobody can use", async () => {
+  test("after another token named an unusable key of the same sign-in", async () => {
     const { maker, sign } = await brand({ kty: "RSA", kid: "broken", alg: "RS256" })
     expect(await claim(maker, await sign("one"))).toEqual([201, null])
     const unusable = unsigned({ alg: "RS256", kid: "broken" })
@@ -47,7 +47,7 @@ describe("a customer whose sign-in's key is known is let in", () => {
   })
 })
 
-test("a token that names no key is held to each that its sign-in publishes, as while the key is changed", async () => {
+test("a token without a key ID is verified with each published key, as during a key rotation", async () => {
   const { maker, published, sign } = await brand()
   const next = await generateKeyPair("ES256", { extractable: true })
   published.keys?.push({ ...(await exportJWK(next.publicKey)), kid: "two", alg: "ES256" })
@@ -60,10 +60,10 @@ test("a token that names no key is held to each that its sign-in publishes, as w
 })
 
 test.each([
-  ["no name", undefined],
-  ["the same name", "one"],
+  ["no key ID", undefined],
+  ["the same key ID", "one"],
 ])(
-  "a key of %s that took the place of another is known once its sign-in may be asked again",
+  "a new key with %s that replaced another is accepted once the JWKS URL may be requested again",
   async (_name, kid) => {
     const { maker, published, sign } = await brand()
     expect(await claim(maker, await sign(kid))).toEqual([201, null])
@@ -77,7 +77,7 @@ test.each([
   },
 )
 
-test("a token of an RSA key that is too short is refused on its field", async () => {
+test("a token of an RSA key that is too short is rejected on its field", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 })
   const { maker } = await brand({ ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256" })
   const content = unsigned({ alg: "RS256", kid: "short" }).split(".").slice(0, 2).join(".")
@@ -85,7 +85,7 @@ test("a token of an RSA key that is too short is refused on its field", async ()
   expect(await claim(maker, `${content}.${signature}`)).toEqual([400, "validation.failed"])
 })
 
-test("a token of a key whose private half its sign-in publishes is refused on its field", async () => {
+test("a token of a key whose private half the sign-in publishes is rejected on its field", async () => {
   const { privateKey } = await generateKeyPair("ES256", { extractable: true })
   const leaked = { ...(await exportJWK(privateKey)), kid: "leaked", alg: "ES256" }
   const { maker, sign } = await brand(leaked)
@@ -96,7 +96,10 @@ test("a token of a key whose private half its sign-in publishes is refused on it
   expect(await claim(maker, await sign("one"))).toEqual([201, null])
 })
 
-/** A brand with a sign-in that publishes a key, and maybe another one; null: it does not answer. */
+/**
+ * Creates a brand whose sign-in publishes a key and optionally another. Once `published.keys` is null the JWKS URL
+ * returns 500.
+ */
 async function brand(other?: JWK) {
   const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true })
   const own: JWK = { ...(await exportJWK(publicKey)), kid: "one", alg: "ES256" }

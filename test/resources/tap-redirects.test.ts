@@ -24,8 +24,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-describe("a chip's address", () => {
-  test("leads to the most specific redirect: unit, product, collection, organization", async () => {
+describe("the tap URL of a chip", () => {
+  test("redirects to the most specific destination: unit, product, collection, organization", async () => {
     const { chip_id, unit_id, unit } = await tappable()
     const collection = (unit.collection as { id: string }).id
     const product_id = await createProduct(service.behind, maker.caller, "https://product.test/")
@@ -57,7 +57,7 @@ describe("a chip's address", () => {
     await setOrganization(service.behind, maker.caller, { default_redirect_url: null })
   })
 
-  test("carries what the destination needs to verify the tap, in place of what the stored address says", async () => {
+  test("adds what the destination needs to verify the tap, replacing such parameters of the stored URL", async () => {
     const { chip_id } = await tappable(
       "https://unit.test/a?x=1&service_e=old&service_e=older&service_c=old#part",
     )
@@ -67,7 +67,7 @@ describe("a chip's address", () => {
     )
   })
 
-  test("leaves what else the stored address asks as it is written", async () => {
+  test("leaves other parameters of the stored URL byte for byte as they are", async () => {
     const { chip_id } = await tappable(
       "https://unit.test/?path=/a/b&flag&&q=a%20b+c&=&constructor=1&service%5Fe=old",
     )
@@ -76,7 +76,7 @@ describe("a chip's address", () => {
     )
   })
 
-  test("takes no destination and nothing that no tag writes from the request", async () => {
+  test("takes no destination from the request, and no parameter that a tag cannot produce", async () => {
     const { chip_id } = await tappable("https://unit.test/?service_e=old")
     for (const query of [
       "",
@@ -90,7 +90,7 @@ describe("a chip's address", () => {
       )
   })
 
-  test("is a 302 that nobody keeps and that tells no referrer", async () => {
+  test("is a 302 with Cache-Control: no-store and no referrer", async () => {
     const { chip_id } = await tappable("https://unit.test/")
     const { status, headers } = await open(`/t/${chip_id}?e=${e}`)
     expect(status).toBe(302)
@@ -99,7 +99,7 @@ describe("a chip's address", () => {
     expect(headers.get("x-content-type-options")).toBe("nosniff")
   })
 
-  test("consumes nothing: the value it was opened with is a tap afterwards", async () => {
+  test("consumes nothing: its value of e can still be sent as a tap", async () => {
     const { chip_id } = await tappable("https://unit.test/")
     const { body } = await ask(service, "POST /v1/test-helpers/taps", { as: maker.key, body: { chip_id } })
     const state = async () => {
@@ -120,15 +120,15 @@ describe("a chip's address", () => {
     ).toBe(201)
   })
 
-  test("of a chip that is not paired leads to the organization's default", async () => {
+  test("of an unpaired chip redirects to the organization's default", async () => {
     const customer = await createCustomer(service, { default_redirect_url: "https://default.test/" })
     const { chip_id } = await importedChip(service.behind, customer.caller)
     expect((await open(`/t/${chip_id}`)).headers.get("location")).toStartWith("https://default.test/")
   })
 })
 
-describe("where there is no redirect", () => {
-  test("the page is the same for a chip that exists, one that does not, and what is no chip", async () => {
+describe("without a redirect", () => {
+  test("the page is the same for a known chip, an unknown one, and a malformed chip ID", async () => {
     const { chip_id } = await createVisitor(service, maker)
     const shown = async (path: string) => {
       const { status, headers, text } = await open(path)
@@ -144,7 +144,7 @@ describe("where there is no redirect", () => {
       expect(await shown(path)).toEqual(known)
   })
 
-  test("the page is HTML that runs nothing, loads nothing and is in nobody's frame", async () => {
+  test("the page is HTML that runs no script, loads nothing and cannot be framed", async () => {
     const { headers, text } = await open("/t/00000000AA")
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8")
     expect(headers.get("cache-control")).toBe("no-store")
@@ -156,7 +156,7 @@ describe("where there is no redirect", () => {
     expect(text).not.toMatch(/<script|<img|<link|style=|https?:/)
   })
 
-  test("another method is 405", async () => {
+  test("another method gets 405", async () => {
     const { status, headers } = await open("/t/00000000AA", "POST")
     expect([status, headers.get("allow")]).toEqual([405, "GET"])
   })

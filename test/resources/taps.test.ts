@@ -65,7 +65,7 @@ describe.each(engines)("on $name", (engine) => {
   }
   const tapsOf = (chip_id: string) => read().select().from(taps).where(eq(taps.chip_id, chip_id))
 
-  test("a tap is recorded and answers chip, unit and a session for both", async () => {
+  test("a tap is recorded and returns the chip, the unit and a session for both", async () => {
     const own = await pairedTestChip(service, caller)
     const { chip_id } = own
     const unit_id = own.unit?.id
@@ -96,7 +96,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await rowOf(chip_id)).toMatchObject({ counter: 1, scan_count: 1 })
   })
 
-  test("of a hundred taps with one value at once a single one is recorded", async () => {
+  test("of a hundred concurrent taps with one value of e one is recorded", async () => {
     const own = await pairedTestChip(service, caller)
     const { e } = await emit(own.chip_id)
     const answers = await Promise.all(
@@ -114,7 +114,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await read().select().from(sessionTokens).where(sessions)).toHaveLength(1)
   })
 
-  test("in whatever order values are presented, only a counter above all before is recorded", async () => {
+  test("in whatever order values arrive, only counters above all earlier ones are recorded", async () => {
     const unit = await newUnit(service, caller, await activeCollection(service, caller))
     const { chip_id, tag } = await importedChip(service, caller)
     await pair(service, caller, { unit_id: unit.id, chip_id, e: emitSun(tag, 1).e })
@@ -143,8 +143,8 @@ describe.each(engines)("on $name", (engine) => {
     )
   })
 
-  describe("nothing moves", () => {
-    test("for a value of another chip, or a wrong c", async () => {
+  describe("nothing is recorded", () => {
+    test("for a value of e from another chip, or an invalid c", async () => {
       const before = await rowOf(chip.chip_id)
       const other = await pairedTestChip(service, caller)
       const { e } = await emit(other.chip_id)
@@ -155,7 +155,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await rowOf(other.chip_id)).toMatchObject({ counter: 0, scan_count: 0 })
     })
 
-    test("for a chip of another organization, which is like none", async () => {
+    test("for another organization's chip, which is not found", async () => {
       const stranger = await createCaller(service)
       const { e } = await emit()
       expect(await refusal(tap({ chip_id: chip.chip_id, e }, stranger))).toBe("chip.not_found")
@@ -163,14 +163,14 @@ describe.each(engines)("on $name", (engine) => {
       await tap({ chip_id: chip.chip_id, e })
     })
 
-    test("for a genuine chip without a unit, and a forged value of it is still told from a genuine one", async () => {
+    test("for an authentic chip without a unit, where a forged value of e still gets another error", async () => {
       const { chip_id, tag } = await importedChip(service, caller)
       expect(await refusal(tap({ chip_id, e: emitSun(tag, 1).e }))).toBe("unit.not_found")
       expect(await refusal(tap({ chip_id, e: "0".repeat(32) }))).toBe("chip.invalid_e_value")
       expect(await rowOf(chip_id)).toMatchObject({ counter: 0, scan_count: 0 })
     })
 
-    test("beyond a quota, and nothing is written that would undo what others of its group did", async () => {
+    test("beyond a quota, and no statement is executed that would have to be rolled back with its group commit", async () => {
       const { organization_id: id } = await createCaller(service)
       const quotas = { quota_units: null, quota_collections: null, quota_chips: null }
       const written: string[] = []
@@ -187,7 +187,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(written).toEqual([])
     })
 
-    test("beyond the taps of a calendar month, which starts anew at midnight UTC", async () => {
+    test("beyond the quota of taps per calendar month, which starts at midnight UTC", async () => {
       const small = await createCaller(service, { quota_taps_per_month: 1 })
       const { chip_id } = await pairedTestChip(service, small)
       await freshTap(chip_id, small)
@@ -202,7 +202,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("a dry run", () => {
-    test("answers as the tap would, without an id and a session, and the value stays good", async () => {
+    test("returns what the tap would, without an ID and a session, and e stays usable", async () => {
       const { e } = await emit()
       const before = await rowOf(chip.chip_id)
       const dry = presentTap(await tap({ chip_id: chip.chip_id, e, dry_run: true }))
@@ -211,7 +211,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(dry).toEqual({ ...real, id: null, session_token: null })
     })
 
-    test("refuses what the tap would refuse", async () => {
+    test("rejects what the tap would reject", async () => {
       const { e } = await emit()
       await tap({ chip_id: chip.chip_id, e })
       const body = { chip_id: chip.chip_id, dry_run: true }
@@ -223,13 +223,13 @@ describe.each(engines)("on $name", (engine) => {
   describe("with a publishable key", () => {
     const browser = () => ({ ...caller, kind: "publishable_key" as const })
 
-    test("a session lasts 600 seconds whatever ttl says", async () => {
+    test("a session lasts 600 seconds, whatever ttl is requested", async () => {
       const { e } = await emit()
       const { session } = await tap({ chip_id: chip.chip_id, e, ttl: 60 }, browser())
       expect(session?.session.expires_at).toEqual(new Date(start.getTime() + 600_000))
     })
 
-    test("a dry run is forbidden and the value stays good", async () => {
+    test("a dry run is rejected and e stays usable", async () => {
       const { e } = await emit()
       expect(await refusal(tap({ chip_id: chip.chip_id, e, dry_run: true }, browser()))).toBe(
         "auth.forbidden",
@@ -238,7 +238,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("a tap leads to the most specific redirect there is", async () => {
+  test("a tap returns the most specific redirect", async () => {
     const owner = await createCaller(service)
     const collection = await activeCollection(service, owner)
     const unit = await newUnit(service, owner, collection)
@@ -261,7 +261,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("a test tap", () => {
-    test("never repeats a value, not even for many at once", async () => {
+    test("never repeats a value of e, even if many are requested at once", async () => {
       const own = await pairedTestChip(service, caller)
       const emitted = await Promise.all(Array.from({ length: 20 }, () => emit(own.chip_id)))
       expect(new Set(emitted.map(({ e }) => e)).size).toBe(20)
@@ -269,7 +269,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(counts).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
     })
 
-    test("goes on above a counter that was accepted otherwise", async () => {
+    test("continues above a counter that was accepted otherwise", async () => {
       const own = await pairedTestChip(service, caller)
       await service.turn(({ tx }) =>
         tx.update(chips).set({ counter: 41 }).where(eq(chips.chip_id, own.chip_id)),
@@ -277,7 +277,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await emit(own.chip_id)).count).toBe(42)
     })
 
-    test("works for test chips only, and until their counter ends", async () => {
+    test("works for test chips only, until their counter is exhausted", async () => {
       const { chip_id } = await importedChip(service, caller)
       expect(await refusal(emit(chip_id))).toBe("chip.not_a_test_chip")
       const own = await pairedTestChip(service, caller)
@@ -289,7 +289,7 @@ describe.each(engines)("on $name", (engine) => {
   })
 
   describe("a session", () => {
-    test("is found by the hash of its token, and lives until its time is over, to the millisecond", async () => {
+    test("is found by the hash of its token, and expires to the millisecond", async () => {
       const { e } = await emit()
       const { session } = await tap({ chip_id: chip.chip_id, e, ttl: 60 })
       const hash = hashOf(session?.token ?? "")
@@ -307,7 +307,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(isLive(found, new Date(start.getTime() + 60_000))).toBe(false)
     })
 
-    test("becomes expired when its end is looked after", async () => {
+    test("is marked expired by the timer", async () => {
       const { session } = await freshTap()
       const id = session?.session.id ?? ""
       const statusAfter = async (milliseconds: number) => {
@@ -321,7 +321,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await statusAfter(600_000)).toBe("expired")
     })
 
-    test("is revoked once", async () => {
+    test("can be revoked once", async () => {
       const { session } = await freshTap()
       const { id, chip_id, unit_id, expires_at } = session?.session ?? {}
       const holder = {
@@ -344,8 +344,8 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("the history", () => {
-    test("leaves test taps out unless asked, and keeps to one organization", async () => {
+  describe("the list of taps", () => {
+    test("excludes test taps unless requested, and other organizations' taps", async () => {
       const owner = await createCaller(service)
       const own = await pairedTestChip(service, owner)
       await freshTap(own.chip_id, owner)
@@ -363,7 +363,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await chipsIn(true, await createCaller(service))).toEqual([])
     })
 
-    test("is filtered by chip, unit and a window that includes its start only", async () => {
+    test("can be filtered by chip, unit and a time window that includes its start only", async () => {
       const own = await pairedTestChip(service, caller)
       const other = await pairedTestChip(service, caller)
       for (const second of [0, 1, 2]) {

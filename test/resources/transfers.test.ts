@@ -30,7 +30,7 @@ describe.each(engines)("on $name", (engine) => {
     refusal(prepareTransfer(service.context, session, unitId, { recipient }))
 
   describe("a transfer", () => {
-    test("is prepared for the owner that the chain names, for 30 minutes", async () => {
+    test("is prepared for the owner according to the chain, for 30 minutes", async () => {
       const { unit, session } = await claimedUnit(service)
       const row = await transfer(service, session, unit.id, { recipient: bob.toLowerCase() })
       expect(presentTransfer(row)).toEqual({
@@ -55,7 +55,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("is not handed out where its collection does not take the authorizer's word", async () => {
+    test("is not issued if the contract does not trust the authorizer's key", async () => {
       const { unit, session } = await claimedUnit(service)
       const text = "AUTHORIZER_KEY is that of somebody else"
       says.authorizer_end = { at: new Date(0), text }
@@ -80,7 +80,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("is confirmed when its authorization was used", async () => {
+    test("is confirmed when its authorization is used", async () => {
       const { unit, session } = await claimedUnit(service)
       const { id } = await transfer(service, session, unit.id, { recipient: bob })
       await settle(service, id, { outcome: "used", transaction_hash: "0x05" })
@@ -90,7 +90,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("fails when ownership changed otherwise, and says so", async () => {
+    test("fails with transfer.superseded if ownership changed another way", async () => {
       const { unit, session } = await claimedUnit(service)
       const { id } = await transfer(service, session, unit.id, { recipient: bob })
       await settle(service, id, { outcome: "superseded", transaction_hash: "0x06" })
@@ -100,7 +100,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("leaves the unit free for the next one once it has expired", async () => {
+    test("that has expired allows another one", async () => {
       const { unit, session } = await claimedUnit(service)
       const { id } = await transfer(service, session, unit.id, { recipient: bob })
       await settle(service, id, { outcome: "expired" })
@@ -108,7 +108,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await transfer(service, session, unit.id, { recipient: bob })).status).toBe("prepared")
     })
 
-    test("keeps the customer of an identity token that a JWK vouches for", async () => {
+    test("stores the customer of an identity token that is verified with a JWK", async () => {
       const { privateKey, publicKey } = await generateKeyPair("EdDSA", { extractable: true })
       const holder = await createCaller(service)
       const public_key = JSON.stringify(await exportJWK(publicKey))
@@ -123,13 +123,13 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("a transfer is refused", () => {
-    test("to whoever owns the unit already", async () => {
+  describe("a transfer is rejected", () => {
+    test("to the current owner", async () => {
       const { unit, session } = await claimedUnit(service)
       expect(await codeOf(session, unit.id, alice)).toBe("transfer.already_to_recipient")
     })
 
-    test("to the zero address, to the collection itself and to what is no address", async () => {
+    test("to the zero address, to the collection's contract and to a malformed address", async () => {
       const { unit, session } = await claimedUnit(service)
       for (const recipient of [`0x${"0".repeat(40)}`, unit.collection?.address ?? "", "bob.eth"])
         expect(await codeOf(session, unit.id, recipient)).toEqual({ fields: ["recipient"] })
@@ -140,7 +140,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await codeOf(session, unit.id)).toBe("transfer.owner_unknown")
     })
 
-    test("for a moment where the unit was claimed and the chain shows no owner, for good where it never was", async () => {
+    test("temporarily if the unit is claimed but the chain shows no owner, permanently if it was never claimed", async () => {
       const whyNot = async (session: Caller, unitId: string) =>
         await prepareTransfer(service.context, session, unitId, { recipient: bob }).catch((error) => error)
       const claimed = await claimedUnit(service)
@@ -152,13 +152,13 @@ describe.each(engines)("on $name", (engine) => {
       expect(await whyNot(issued.session, issued.unit.id)).toBeInstanceOf(LastingRefusal)
     })
 
-    test("when the chain does not answer", async () => {
+    test("if the chain does not respond", async () => {
       const { unit, session } = await claimedUnit(service)
       says.isReachable = false
       expect(await codeOf(session, unit.id)).toBe("transfer.owner_unknown")
     })
 
-    test("when the chain is silent for three seconds, with a word on the chain", async () => {
+    test("if the chain does not respond within three seconds, with a message about it", async () => {
       const { unit, session } = await claimedUnit(service)
       const chain = service.context.chains.get(31_337) as Chain
       const silent: Chain = { ...chain, ownershipOf: () => new Promise(() => {}) }
@@ -170,7 +170,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("before a chip is paired, and while the unit is being issued", async () => {
+    test("before a chip is paired, and during issuance", async () => {
       const unpaired = await unpairedUnit(service)
       expect(await codeOf(service.caller, unpaired.id)).toBe("unit.not_minted")
       const { chip_id, unit } = await pairedTestChip(service, service.caller)
@@ -178,14 +178,14 @@ describe.each(engines)("on $name", (engine) => {
       expect(await codeOf(sessionOf(service.caller, chip_id, unitId), unitId)).toBe("unit.issuance_pending")
     })
 
-    test("while the service sends a claim of the unit", async () => {
+    test("while the service is relaying a claim of the unit", async () => {
       const other = await issuedUnit(service)
       says.owner = null
       await claim(service, other.session, other.unit.id, { recipient: alice })
       expect(await codeOf(other.session, other.unit.id)).toBe("transfer.owner_unknown")
     })
 
-    test("with the session of another chip, and for a unit of another organization", async () => {
+    test("with a session of another chip, and for another organization's unit", async () => {
       const { unit, session } = await claimedUnit(service)
       const other = await issuedUnit(service)
       const stranger = await createCaller(service)
@@ -196,7 +196,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("reading a transfer is for the organization's key and the unit's session alone", async () => {
+  test("a transfer can be read with the organization's API key and the unit's session only", async () => {
     const { unit, session } = await claimedUnit(service)
     const { id } = await transfer(service, session, unit.id, { recipient: bob })
     says.owner = null

@@ -45,7 +45,7 @@ describe.each(engines)("on $name", (engine) => {
   const create = (owner: Caller, body: Parameters<typeof createCollection>[3]) =>
     service.turn((turn) => createCollection(turn, service.context.chains, owner, body))
 
-  test("a new collection is deploying at an address that is known at once", async () => {
+  test("a new collection is deploying, with its address already known", async () => {
     const collection = await create(caller, {
       name: "Autumn Winter",
       external_id: "aw",
@@ -70,13 +70,13 @@ describe.each(engines)("on $name", (engine) => {
     expect(await getCollection(read(), caller, collection.id.toUpperCase())).toEqual(collection)
   })
 
-  test("a collection becomes active when its deployment is done", async () => {
+  test("a collection becomes active when it is deployed", async () => {
     const collection = await create(caller, { name: "Deployed", symbol: "d!" })
     await settle(service, collection.id, { transaction_hash: "0x01" })
     expect(await getCollection(read(), caller, collection.id)).toEqual({ ...collection, status: "active" })
   })
 
-  test("a collection whose deployment failed says why until it is tried again", async () => {
+  test("a collection whose deployment failed has a failure until it is retried", async () => {
     const { id } = await create(caller, { name: "Failed" })
     const shown = async () => presentCollection(await getCollection(read(), caller, id))
     const error = failure("collection.deployment_reverted")
@@ -87,7 +87,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await shown()).toMatchObject({ contract: { status: "deploying" }, failure: null })
   })
 
-  test("two organizations use one external id, one organization only once", async () => {
+  test("an external ID is unique within an organization, not across organizations", async () => {
     await create(caller, { name: "One", external_id: "shared" })
     await create(stranger, { name: "One", external_id: "shared" })
     expect(await refusal(create(caller, { name: "Two", external_id: "shared" }))).toBe(
@@ -95,7 +95,7 @@ describe.each(engines)("on $name", (engine) => {
     )
   })
 
-  test("an external id that is asked for a hundred times at once is given once", async () => {
+  test("an external ID requested a hundred times at once is used once", async () => {
     const asked = Array.from({ length: 100 }, () =>
       create(caller, { name: "Race", external_id: "race" }).then(
         () => "created",
@@ -107,7 +107,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(new Set(answers)).toEqual(new Set(["created", "collection.already_exists"]))
   })
 
-  test("a network must be allowed, configured, and named when there is no default", async () => {
+  test("a chain must be allowed, configured, and named if there is no default", async () => {
     const bare = await createCaller(service, { default_chain_id: null, allowed_chain_ids: [chainId, 5] })
     expect(await refusal(create(bare, { name: "x" }))).toEqual({ fields: ["chain_id"] })
     expect(await refusal(create(bare, { name: "x", chain_id: 5 }))).toEqual({ fields: ["chain_id"] })
@@ -115,7 +115,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await create(bare, { name: "x", chain_id: chainId })).chain_id).toBe(chainId)
   })
 
-  test("a collection's redirect is replaced and cleared", async () => {
+  test("a collection's redirect can be replaced and cleared", async () => {
     const { id } = await create(caller, { name: "Moved" })
     const set = (redirect_url: string | null) =>
       service.turn((turn) => updateCollection(turn, caller, id, { redirect_url }))
@@ -124,7 +124,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await refusal(set("ftp://example.com"))).toEqual({ fields: ["redirect_url"] })
   })
 
-  test("another organization's collection is like none", async () => {
+  test("another organization's collection is not found", async () => {
     const { id } = await create(caller, { name: "Mine", external_id: "mine" })
     const change = (turn: Parameters<typeof updateCollection>[0]) =>
       updateCollection(turn, stranger, id, { redirect_url: null })
@@ -138,7 +138,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await listCollections(read(), stranger, { external_id: "mine", page })).rows).toEqual([])
   })
 
-  test("quotas of collections and units hold to the last one", async () => {
+  test("quotas of collections and units are exact", async () => {
     const small = await createCaller(service, { quota_collections: 1, quota_units: 2 })
     const collection = await create(small, { name: "Only" })
     expect(await refusal(create(small, { name: "Second" }))).toBe("quota.exceeded")
@@ -147,7 +147,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await refusal(newUnit(service, small, collection))).toBe("quota.exceeded")
   })
 
-  test("a new unit waits for a chip, with everything it was given", async () => {
+  test("a new unit waits for a chip, with all fields as given", async () => {
     const collection = await activeCollection(service, caller)
     const product_id = await createProduct(service, caller)
     const unit = await newUnit(service, caller, collection, {
@@ -184,7 +184,7 @@ describe.each(engines)("on $name", (engine) => {
     } as never)
   })
 
-  test("an issued unit shows its serial and chip", async () => {
+  test("an issued unit has its serial and chip", async () => {
     const unit = await newUnit(service, caller, await activeCollection(service, caller))
     const { chip_id } = await pair(service, caller, { unit_id: unit.id, is_test: true })
     await settle(service, unit.id, { serial: 7, transaction_hash: "0x02" })
@@ -193,7 +193,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(shown.chip_id).toBe(chip_id)
   })
 
-  test("a unit in a list carries four fields", async () => {
+  test("a unit in a list has four fields", async () => {
     await newUnit(service, caller, await activeCollection(service, caller), { external_id: "listed" })
     const { rows } = await listUnits(read(), caller, {
       external_id: "listed",
@@ -209,7 +209,7 @@ describe.each(engines)("on $name", (engine) => {
     ])
   })
 
-  test("a change touches only the fields that are given", async () => {
+  test("an update changes only the fields that are given", async () => {
     const { id } = await newUnit(service, caller, await activeCollection(service, caller), {
       external_id: "kept",
       name: "Before",
@@ -228,7 +228,7 @@ describe.each(engines)("on $name", (engine) => {
     expect(await refusal(change({}))).toEqual({ fields: [] })
   })
 
-  test("no change gives a unit the external id of another", async () => {
+  test("an update cannot give a unit another unit's external ID", async () => {
     const collection = await activeCollection(service, caller)
     await newUnit(service, caller, collection, { external_id: "held" })
     const unit = await newUnit(service, caller, collection, { external_id: "free" })
@@ -239,7 +239,7 @@ describe.each(engines)("on $name", (engine) => {
     )
   })
 
-  test("a product of nobody or of another organization is refused on product_id", async () => {
+  test("an unknown product, or one of another organization, is rejected on product_id", async () => {
     const collection = await activeCollection(service, caller)
     for (const product_id of [newId(), await createProduct(service, stranger)])
       expect(await refusal(newUnit(service, caller, collection, { product_id }))).toEqual({
@@ -247,7 +247,7 @@ describe.each(engines)("on $name", (engine) => {
       })
   })
 
-  test("another organization's unit is like none", async () => {
+  test("another organization's unit is not found", async () => {
     const { id } = await newUnit(service, caller, await activeCollection(service, caller), {
       external_id: "own",
     })
@@ -259,7 +259,7 @@ describe.each(engines)("on $name", (engine) => {
     expect((await listUnits(read(), stranger, { external_id: "own", page })).rows).toEqual([])
   })
 
-  test("pages of any size show every unit once, the newest first, also those of one instant", async () => {
+  test("pages of any size return every unit once, newest first, including units created at the same instant", async () => {
     const owner = await createCaller(service)
     const collection = await activeCollection(service, owner)
     const made: string[] = []

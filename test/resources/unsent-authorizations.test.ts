@@ -20,7 +20,7 @@ import {
 } from "../harness/ownership.ts"
 import { createCaller, refusal, settle } from "../harness/services.ts"
 
-// An authorization that nobody sent blocks nobody: whoever taps a thing gets no say over what others do with it.
+// An authorization that was never sent blocks nobody: a tap must not let a stranger delay what others do with the unit.
 
 const byWallet = "client_broadcast"
 const attempts = 12
@@ -29,11 +29,11 @@ const room = 5
 describe.each(engines)("on $name a stranger with a tap", (engine) => {
   const service = useOwnership(engine)
 
-  /** Another session of the chip. */
+  /** Another session of the same chip. */
   const anotherTap = ({ session }: Caller) =>
     sessionOf(service.caller, session?.chip_id ?? "", session?.unit_id ?? "")
 
-  /** Makes as many as are let through and answers how many those were, and the code of the first refusal. */
+  /** Creates as many as are accepted; returns their number and the code of the first error. */
   async function fill(make: () => Promise<unknown>): Promise<[number, unknown]> {
     for (let made = 0; made < attempts; made++) {
       const [outcome] = await Promise.allSettled([make()])
@@ -42,7 +42,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
     return [attempts, null]
   }
 
-  test("cannot delay a buyer's claim, sent by the service or by the buyer's wallet", async () => {
+  test("cannot delay a buyer's claim, whether relayed by the service or sent by the buyer's wallet", async () => {
     for (const execution of ["service_relay", byWallet] as const) {
       const { unit, session } = await issuedUnit(service)
       const stranger = anotherTap(session)
@@ -67,7 +67,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
     expect((await transfer(service, session, unit.id, { recipient: bob })).status).toBe("prepared")
   })
 
-  test("leaves no more than five transfers, however many are asked for at once", async () => {
+  test("gets no more than five transfers, even by requesting them at once", async () => {
     const { unit, session } = await claimedUnit(service)
     const body = { recipient: bob }
     const prepared = await Promise.all(
@@ -85,7 +85,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
     expect(rows).toHaveLength(room)
   })
 
-  test("finds a claim that the service sends in the way", async () => {
+  test("cannot claim while a relayed claim is open", async () => {
     const { unit, session } = await issuedUnit(service)
     await claim(service, session, unit.id, { recipient: alice })
     for (const execution of ["service_relay", byWallet] as const)
@@ -94,7 +94,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
       )
   })
 
-  test("ends as superseded where the contract let another claim through", async () => {
+  test("has a claim superseded if the contract accepted another one", async () => {
     const { unit, session } = await issuedUnit(service)
     const unsent = await claim(service, session, unit.id, { recipient: bob, execution: byWallet })
     const sent = await claim(service, session, unit.id, { recipient: alice, execution: byWallet })
@@ -107,7 +107,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
     )
   })
 
-  test("is another one than each before it, and lasts half an hour", async () => {
+  test("gets a different authorization each time, each valid for half an hour", async () => {
     const { unit, session } = await issuedUnit(service)
     const unsent = () => claim(service, session, unit.id, { recipient: bob, execution: byWallet })
     const made = [await unsent(), await unsent(), await unsent()]
@@ -116,7 +116,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
       expect((expires_at?.getTime() ?? 0) - created_at.getTime()).toBeGreaterThanOrEqual(1_800_000)
   })
 
-  test("has a room that is free again when an authorization has expired", async () => {
+  test("can get another authorization when an earlier one expires", async () => {
     const { unit, session } = await issuedUnit(service)
     const unsent = () => claim(service, session, unit.id, { recipient: bob, execution: byWallet })
     const first = await unsent()
@@ -129,7 +129,7 @@ describe.each(engines)("on $name a stranger with a tap", (engine) => {
 describe.each(engines)("on $name a chip replacement", (engine) => {
   const service = useOwnership(engine)
 
-  test("counts against the quota of chips, while it is open too", async () => {
+  test("counts toward the chip quota, even while it is open", async () => {
     const maker = await createCaller(service, { quota_chips: 3 })
     const [one, other] = [await issuedUnit(service, maker), await issuedUnit(service, maker)]
     const replace = ({ unit }: typeof one) => replaceChip(service, unit.id, { is_test: true }, maker)
@@ -140,7 +140,7 @@ describe.each(engines)("on $name a chip replacement", (engine) => {
     expect(await refusal(replace(other))).toBe("quota.exceeded")
   })
 
-  test("counts once against it, and no more where it has failed", async () => {
+  test("counts once, and not at all if it fails", async () => {
     const maker = await createCaller(service, { quota_chips: 4 })
     const [one, other] = [await issuedUnit(service, maker), await issuedUnit(service, maker)]
     const replace = ({ unit }: typeof one) => replaceChip(service, unit.id, { is_test: true }, maker)
