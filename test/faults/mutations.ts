@@ -474,7 +474,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/operator/operator.test.ts",
-      test: "webhook endpoints of an organization that does not exist are not told of as none",
+      test: "listing webhook endpoints of an unknown organization is an error, not an empty list",
     },
   },
   {
@@ -483,7 +483,7 @@ export const mutations: Mutation[] = [
     replace: [["answer, 8_000,", "answer, 80_000,"]],
     noticed_by: {
       file: "test/operator/metrics.test.ts",
-      test: "a database that fell silent is told of before whoever asks gives up",
+      test: "a silent database is reported before the scraper times out",
     },
   },
   {
@@ -497,7 +497,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/operator/deploy-factory.test.ts",
-      test: "when the chain falls silent in between, without saying the provider's address",
+      test: "if the chain stops responding midway, without printing the provider's URL",
     },
   },
   {
@@ -506,7 +506,7 @@ export const mutations: Mutation[] = [
     replace: [["if (parties.guardian && ", "if (!parties.guardian && "]],
     noticed_by: {
       file: "test/operator/deploy-factory.test.ts",
-      test: "when the factory is there with another guardian, or without one",
+      test: "if the factory exists with another guardian or without one",
     },
   },
   {
@@ -515,7 +515,7 @@ export const mutations: Mutation[] = [
     replace: [["const lagMilliseconds = 15_000", "const lagMilliseconds = 0"]],
     noticed_by: {
       file: "test/operator/deploy-factory.test.ts",
-      test: "waits for those nodes of a provider that lack a block which others of it have",
+      test: "waits for nodes of a provider that lag behind the others",
     },
   },
   {
@@ -530,7 +530,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/operator/compare-chain.test.ts",
-      test: "of a collection's units only those are read that have another chip than they were issued with",
+      test: "only those units of a collection are read whose chip has changed since issuance",
     },
   },
   {
@@ -544,7 +544,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/operator/secrets.test.ts",
-      test: "is rotated while an organization gives its webhook endpoint a new one of its own",
+      test: "can be rotated while an organization rotates a webhook secret",
     },
   },
   {
@@ -562,7 +562,7 @@ export const mutations: Mutation[] = [
     replace: [["(await countRegistered(db.read, id)) < size", "(await countRegistered(db.read, id)) === 0"]],
     noticed_by: {
       file: "test/operator/encode-chips.test.ts",
-      test: "that a restored back-up knows in part, as of a moment of its registering, leaves its manifest, too",
+      test: "that was partly lost in a restore, because the back-up was made during registration, keeps its manifest, too",
     },
   },
   {
@@ -571,7 +571,7 @@ export const mutations: Mutation[] = [
     replace: [["recent.length < mostActors ? late", "recent.length > 0 ? late"]],
     noticed_by: {
       file: "test/operator/inspect.test.ts",
-      test: "that connects later is told of those that changed last",
+      test: "that connects later receives the most recently changed actors, however many changed just before",
     },
   },
   {
@@ -580,7 +580,7 @@ export const mutations: Mutation[] = [
     replace: [["const lateMilliseconds = 10_000", "const lateMilliseconds = 0"]],
     noticed_by: {
       file: "test/operator/inspect.test.ts",
-      test: "is told what was begun before the last that it was told, and done after it, once",
+      test: "receives each event once, even if its transaction began before one that was already sent and committed after it",
     },
   },
   {
@@ -598,7 +598,7 @@ export const mutations: Mutation[] = [
     replace: [["rows.length === 0 || !organization", "rows.length === 0"]],
     noticed_by: {
       file: "test/operator/restored.test.ts",
-      test: "a database that nothing was ever sent with is not taken for a restored one",
+      test: "operator restored rejects a database that nothing was ever sent from",
     },
   },
   {
@@ -693,7 +693,7 @@ export const mutations: Mutation[] = [
     replace: [["    isNull(effects.transaction_id),\n", ""]],
     noticed_by: {
       file: "test/operator/operator.test.ts",
-      test: "whose transaction is not mined is not retried, and can be given up",
+      test: "with an unmined transaction cannot be retried but can be cancelled, which its reason then says",
     },
   },
   {
@@ -898,7 +898,7 @@ export const mutations: Mutation[] = [
     replace: [["new Map([...swapped, ...locked])", "swapped"]],
     noticed_by: {
       file: "test/operator/compare-chain.test.ts",
-      test: "is named by its unit once a claim has locked the chip before",
+      test: "a chip replacement undone by a reorganization is reported by unit once a claim has locked the previous chip",
     },
   },
   {
@@ -1122,7 +1122,7 @@ export const mutations: Mutation[] = [
     replace: [["return trouble === null ? ", "return trouble !== undefined ? "]],
     noticed_by: {
       file: "test/operator/operator.test.ts",
-      test: "says to people, too, what is wrong with a chain that answers",
+      test: "says in text output, too, what is wrong with a chain that responds",
     },
   },
   {
@@ -1140,7 +1140,7 @@ export const mutations: Mutation[] = [
     replace: [["BigInt(3_600 * mostOverlapHours)", "BigInt(7_200 * mostOverlapHours)"]],
     noticed_by: {
       file: "test/operator/chain-roles.test.ts",
-      test: "the longest overlap is one that the newest block takes",
+      test: "the newest block accepts the longest overlap, however far ahead this machine's clock is",
     },
   },
   {
@@ -1479,7 +1479,7 @@ export const mutations: Mutation[] = [
     replace: [["if (error instanceof ChainUnreachable) return error.message", ""]],
     noticed_by: {
       file: "test/operator/several-chains.test.ts",
-      test: "collections are compared with their chain while another one is silent",
+      test: "collections are compared with their chain while another does not respond, which still exits with 1",
     },
   },
   {
@@ -1564,7 +1564,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/operator/finding.test.ts",
-      test: "also where another chain that stands still has a thousand that is older",
+      test: "sees stuck work even if another stalled chain has a thousand older effects",
     },
   },
   {
@@ -1573,7 +1573,7 @@ export const mutations: Mutation[] = [
     replace: [["    if (!chains.has(chainId)) return Promise.resolve(notConfigured)\n", ""]],
     noticed_by: {
       file: "test/operator/several-chains.test.ts",
-      test: "what waits for a chain that is in CHAINS no more is said to wait for that",
+      test: "work for a chain that is no longer in CHAINS is reported as waiting for that",
     },
   },
   {
@@ -1617,7 +1617,10 @@ export const mutations: Mutation[] = [
         "",
       ],
     ],
-    noticed_by: { file: "test/resources/chip-signals.test.ts", test: "start at zero for a chip that moves to another organization" },
+    noticed_by: {
+      file: "test/resources/chip-signals.test.ts",
+      test: "start at zero for a chip that moves to another organization",
+    },
   },
 ]
 

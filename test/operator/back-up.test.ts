@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const [sqlite] = engines
 
-test("a copy of SQLite made while the service writes has everything accepted before, and the service goes on with it", async () => {
+test("a back-up of SQLite made during writes has everything committed before, and the service can run on it", async () => {
   if (!sqlite) throw new Error("there is no SQLite")
   const service = await openService(sqlite)
   closers.push(service.close)
@@ -57,7 +57,7 @@ test("a copy of SQLite made while the service writes has everything accepted bef
   expect(unit.token_status).toBe("pending")
 }, 60_000)
 
-test("a copy that fails leaves nothing under its name, and says so in one line", async () => {
+test("a back-up that fails leaves no file behind, and reports one line", async () => {
   const folder = newFolder()
   const path = join(folder, "service.db")
   writeFileSync(path, "this is no database".repeat(1_000))
@@ -70,7 +70,7 @@ test("a copy that fails leaves nothing under its name, and says so in one line",
   expect(readdirSync(folder)).toEqual(["service.db"])
 })
 
-test("a Postgres restored from a dump made under load serves again, and a lane that the chain has outrun halts and says why", async () => {
+test("a service runs again on a Postgres restored from a dump made under load, and a lane that is behind the chain halts with a reason", async () => {
   const cluster = await startCluster({ apis: 1, workers: 1 })
   closers.push(cluster.stop)
   const dump = join(newFolder(), "service.dump")

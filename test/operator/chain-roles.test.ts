@@ -31,7 +31,7 @@ async function operator(...words: string[]): Promise<Run> {
   return { code, document: code === 2 ? null : JSON.parse(said.printed), complaint: said.complaint }
 }
 
-/** Signs what was printed as an admin would whose key is elsewhere. */
+/** Signs a printed call, as an admin whose key is held elsewhere would. */
 async function sign({ document }: Run): Promise<void> {
   const { to, data } = document as { to: Address; data: Hex }
   const { client } = stage.anvil
@@ -45,7 +45,7 @@ function factory(functionName: "paused" | "baseURI" | "baseURIFrozen" | "release
   return stage.anvil.client.readContract({ address, abi: factoryAbi, functionName })
 }
 
-test("what the service needs is what the factory gives, and whatever is lacking is a call away", async () => {
+test("chain roles shows that each key has the roles that it needs, and prints a call for each missing role", async () => {
   const { document } = await operator("chain", "roles")
   expect(document).toMatchObject({ chain_id: 31_337, admin: admin.address, paused: false, calls: [] })
   const desk = stage.world.context.config.chains[0]?.desk_address
@@ -61,7 +61,7 @@ test("what the service needs is what the factory gives, and whatever is lacking 
   expect((await operator("chain", "roles")).document.calls).toEqual([])
 })
 
-test("roles are added to those there are, and taken away one or all", async () => {
+test("grant adds to the existing roles, and revoke removes one or all of them", async () => {
   const rolesNow = async () => {
     const { document } = await operator("chain", "roles")
     const found = document.keys.find(({ account }: { account: string }) => account === newcomer)
@@ -79,7 +79,7 @@ test("roles are added to those there are, and taken away one or all", async () =
   }
 })
 
-test("the other calls of the admin do what they say", async () => {
+test("the admin's other calls have the effect that they name", async () => {
   const call = async (...words: string[]) => await sign(await operator("chain", "call", ...words))
   await call("pause")
   expect(await factory("paused")).toBe(true)
@@ -101,7 +101,7 @@ test("the other calls of the admin do what they say", async () => {
   expect((await operator("chain", "roles")).document.previous_authorizer).toBeNull()
 })
 
-test("the authorizer is named again only to end the one before sooner, so that no leaked key holds again", async () => {
+test("set-authorizer accepts the current authorizer only to end the previous one sooner, so that a leaked key is never trusted longer", async () => {
   const name = (account: unknown, ...hours: string[]) =>
     operator("chain", "call", "set-authorizer", "--account", String(account), ...hours)
   const overlap = (hours: number) => ["--overlap-hours", String(hours)]
@@ -132,7 +132,7 @@ test("the authorizer is named again only to end the one before sooner, so that n
   expect(await previous()).toBeNull()
 })
 
-test("wrong words are answered with what is right", async () => {
+test("invalid arguments are rejected with the correct usage", async () => {
   for (const [words, complaint] of [
     [["grant"], "needs --account, an address"],
     [["grant", "--account", newcomer], "grant needs --roles"],
@@ -150,7 +150,7 @@ test("wrong words are answered with what is right", async () => {
   expect(JSON.stringify(document) + complaint).toContain("chain 5 is not in CHAINS, which has 31337")
 })
 
-test("the longest overlap is one that the newest block takes, however far this machine's clock is ahead of it", async () => {
+test("the newest block accepts the longest overlap, however far ahead this machine's clock is", async () => {
   const words = ["chain", "call", "set-authorizer", "--account", newcomer, "--overlap-hours", "168"]
   const { client } = stage.anvil
   await client.mine({ blocks: 1 })

@@ -19,7 +19,8 @@ import { asThief, foreignChip, thief } from "../harness/thief.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
-// A thief has a key with all roles for a while: `operator chain compare` must name what was done with it, and no more.
+// A thief has a key with all roles for a while: `operator chain compare` must report what was done with it, and nothing
+// else.
 
 let running: RunningWorkers
 
@@ -30,7 +31,7 @@ afterAll(async () => {
   await running.close()
 })
 
-test("what a thief did with a signer's key is named by unit, and a replacement of the brand's own is not", async () => {
+test("what a thief did with a signer's key is reported by unit, and the brand's own chip replacement is not", async () => {
   const { unit_id: rebound, collection_id, address } = await issuedUnit(running)
   const replaced = await anotherUnit(running, collection_id)
   const taken = await anotherUnit(running, collection_id)
@@ -70,7 +71,7 @@ test("what a thief did with a signer's key is named by unit, and a replacement o
 
 const openHand = openForEachTest()
 
-test("a replacement that a reorganization has undone is named by its unit once a claim has locked the chip before", async () => {
+test("a chip replacement undone by a reorganization is reported by unit once a claim has locked the previous chip", async () => {
   const hand = await openHand({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedByHand(hand)
   const { id, previous_chip_id, chip_id } = await replaceByHand(hand, unit_id)
@@ -86,7 +87,7 @@ test("a replacement that a reorganization has undone is named by its unit once a
   const { blockNumber } = await hand.stage.anvil.client.getTransactionReceipt({ hash: sent?.hash as Hex })
   const { number: newest } = await hand.stage.anvil.client.getBlock()
   await undoBlocks(hand, Number(newest - blockNumber) + 1)
-  // Its lane may still bring it back.
+  // Its lane may still repeat it.
   expect(await compareIn(hand.world)).toMatchObject({ collections: [] })
   await claimBeside(hand, address, outsider.address)
   await hand.tick()
@@ -96,7 +97,7 @@ test("a replacement that a reorganization has undone is named by its unit once a
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)
 
-test("what is issued while a collection is compared was asked for", async () => {
+test("a unit issued during the comparison is not reported", async () => {
   const { collection_id } = await issuedUnit(running)
   const { context, stage } = running
   const [before] = await comparableCollections(context.db.read, collection_id)
@@ -106,7 +107,7 @@ test("what is issued while a collection is compared was asked for", async () => 
   expect(await compareWithChain(context.db.read, chain, before)).toMatchObject({ unasked_serials: 0 })
 }, 60_000)
 
-test("of a collection's units only those are read that have another chip than they were issued with", async () => {
+test("only those units of a collection are read whose chip has changed since issuance", async () => {
   const { unit_id: rebound, collection_id } = await issuedUnit(running)
   const other = await anotherUnit(running, collection_id)
   await replaceChip(rebound)
@@ -121,7 +122,7 @@ test("of a collection's units only those are read that have another chip than th
   expect(read).not.toContain(other)
 }, 60_000)
 
-test("a collection is named in either case, and one that is not there is refused", async () => {
+test("a collection ID is accepted in either case, and an unknown one is rejected", async () => {
   const { collection_id } = await issuedUnit(running)
   expect(await compare(collection_id.toUpperCase())).toMatchObject({ compared: 1 })
   await expect(compare("nonsense")).rejects.toThrow("There is no active collection nonsense.")

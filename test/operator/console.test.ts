@@ -46,7 +46,7 @@ const sentHash = `0x${"ab".repeat(32)}`
 const walletHash = `0x${"cd".repeat(32)}`
 const requestId = "req_0b6c2f8e-6a51-4a5f-9a53-2f6b6c8f4f10"
 
-/** A service with somebody in many states. */
+/** A service with actors in many states. */
 type Scene = {
   service: TestService
   caller: Caller
@@ -159,7 +159,7 @@ async function sendTransaction(service: TestService, actorId: string): Promise<v
   })
 }
 
-/** An attribute of each of the elements, in their order. */
+/** Returns one attribute of each element, in document order. */
 async function attributeOfEach(page: Page, selector: string, name: string): Promise<(string | null)[]> {
   return await Promise.all((await page.locator(selector).all()).map((element) => element.getAttribute(name)))
 }
@@ -181,7 +181,7 @@ describe("the charts", () => {
       expect(await invisible(drawn)).toBe(0)
     })
 
-  test("have the numbers of those who are in each state, and follow them", async () => {
+  test("have the number of actors in each state, and update it", async () => {
     const { page, complaints } = await browser.newPage()
     await page.goto(`${scene.server.url}/console`)
     const unpaired = countOf(page, "unit-token", "pending.unpaired")
@@ -204,7 +204,7 @@ describe("the charts", () => {
     expect(complaints).toEqual([])
   })
 
-  test("keep quiet where nobody is, and say aloud where somebody is", async () => {
+  test("show zero counts muted and other counts prominently", async () => {
     const { page } = await browser.newPage()
     await page.goto(`${scene.server.url}/console`)
     const texts = await page.locator(".chart .count").allTextContents()
@@ -226,14 +226,14 @@ describe("the charts", () => {
   })
 })
 
-test("the state by which actors are counted is that of their snapshots", async () => {
+test("actors are counted by the state of their snapshots", async () => {
   const rows = await scene.service.context.db.read.select().from(actors)
   expect(rows.length).toBeGreaterThan(9)
   for (const { state, snapshot } of rows) expect(state).toBe(pathOf((snapshot as { value: unknown }).value))
 })
 
 describe("an actor's page", () => {
-  test("has a timeline that equals its journal", async () => {
+  test("has a timeline that equals the journal", async () => {
     const { page } = await browser.newPage()
     for (const id of [scene.failedClaim, scene.stopped, scene.claimed]) {
       await page.goto(`${scene.server.url}/console/actors/${id}`)
@@ -263,7 +263,7 @@ describe("an actor's page", () => {
     }
   })
 
-  test("names the request, the transaction and its attempts, and what it waits for", async () => {
+  test("names the request, the transaction and its attempts, and what the actor waits for", async () => {
     const { page } = await browser.newPage()
     await page.goto(`${scene.server.url}/console/actors/${scene.failedClaim}`)
     expect(await page.locator(".timeline").textContent()).toContain(requestId)
@@ -275,7 +275,7 @@ describe("an actor's page", () => {
     expect(await page.content()).not.toContain("0xsecret")
   })
 
-  test("draws the way it took into its chart, with how long it was where", async () => {
+  test("draws the actor's path into the chart, with the time spent in each state", async () => {
     const { service, caller } = scene
     const unit = await newUnit(service, caller, await activeCollection(service, caller))
     await pair(service, caller, { unit_id: unit.id, is_test: true })
@@ -298,7 +298,7 @@ describe("an actor's page", () => {
     expect(await page.locator(".timeline > li").last().textContent()).toContain("after 90 s")
   })
 
-  test("shows text from outside as text", async () => {
+  test("escapes text from outside", async () => {
     const { page, complaints } = await browser.newPage()
     await page.goto(`${scene.server.url}/console/actors/${scene.stopped}`)
     expect(await page.locator("main").textContent()).toContain("<script>alert(1)</script> SerialGap")
@@ -309,7 +309,7 @@ describe("an actor's page", () => {
     expect(complaints).toEqual([])
   })
 
-  test("retries what the operator CLI can retry, and follows what comes of it", async () => {
+  test("retries what the operator CLI can retry, and shows the outcome", async () => {
     const { service, caller } = scene
     const { page } = await browser.newPage()
     const unit = await newUnit(service, caller, await activeCollection(service, caller))
@@ -324,7 +324,7 @@ describe("an actor's page", () => {
     expect(await page.locator("#entry-2[open] summary:focus").count()).toBe(1)
   })
 
-  test("reopens the halted lane that it waits for", async () => {
+  test("reopens the halted lane that the actor waits for", async () => {
     const { service, server } = scene
     const { page } = await browser.newPage()
     const halted = { status: "halted", reason: "somebody else uses the key" } as const
@@ -336,7 +336,7 @@ describe("an actor's page", () => {
     expect(lane?.status).toBe("open")
   })
 
-  test("says that the chain does not answer when something waits for it", async () => {
+  test("says that the chain does not respond if the actor waits for it", async () => {
     const { service } = scene
     const config = { ...service.context.config, operator_port: 0, chains: [chainSettings] }
     const context = { ...service.context, config }
@@ -359,7 +359,7 @@ describe("all pages", () => {
     login: "/login",
   })
 
-  test("fit phones and desks and are accessible in light and dark", async () => {
+  test("fit phone and desktop screens and are accessible in light and dark mode", async () => {
     const visited = await browser.newPage()
     for (const [name, path] of Object.entries({ ...paths(), missing: "/nothing" })) {
       await visited.page.goto(scene.server.url + path)
@@ -367,7 +367,7 @@ describe("all pages", () => {
     }
   })
 
-  test("ask nobody but this service, and obey their own content policy", async () => {
+  test("load nothing from other hosts, and comply with their own content security policy", async () => {
     const { page, requested, complaints } = await browser.newPage()
     for (const path of Object.values(paths())) {
       await page.goto(scene.server.url + path)
@@ -395,14 +395,14 @@ for (const engine of engines)
       ["chip", () => found.chip_id.toLowerCase(), () => found.sending],
       ["serial", () => "41", () => found.claimed],
       [
-        "hash of a transaction that a lane sent",
+        "hash of a transaction sent by a lane",
         () => sentHash.toUpperCase().replace("X", "x"),
         () => found.sending,
       ],
-      ["hash of a transaction that a wallet sent", () => walletHash, () => found.walletClaim],
+      ["hash of a transaction sent by a wallet", () => walletHash, () => found.walletClaim],
     ]
     for (const [by, text, id] of cases)
-      test(`by ${by} leads to the actor`, async () => {
+      test(`by ${by} finds the actor`, async () => {
         const response = await fetch(
           `${found.server.url}/console/search?q=${encodeURIComponent(` ${text()} `)}`,
           { redirect: "manual" },
@@ -410,7 +410,7 @@ for (const engine of engines)
         expect(response.headers.get("location")).toBe(`/console/actors/${id()}`)
       })
 
-    test("by the UID of a chip finds its unit, and by nonsense nothing", async () => {
+    test("by the UID of a chip finds its unit, and by an unknown text nothing", async () => {
       const { read } = found.service.context.db
       const [chip] = await read.select().from(chips).where(eq(chips.chip_id, found.chip_id))
       expect((await search(read, String(chip?.uid))).map(({ id }) => id)).toEqual([found.sending])
@@ -418,7 +418,7 @@ for (const engine of engines)
         expect(await search(read, text)).toEqual([])
     })
 
-    test("and a list show the oldest first, page by page, each actor once", async () => {
+    test("and a list show the oldest actors first, page by page, each once", async () => {
       const seen: string[] = []
       let address = `${found.server.url}/console/machines/unit-token/states/active`
       for (let at = 1; at <= 60; at++)
@@ -451,8 +451,8 @@ for (const engine of engines)
     })
   })
 
-describe("beside a demo", () => {
-  test("the charts end with what the database says of everybody", async () => {
+describe("while a demo runs", () => {
+  test("the charts end up with the counts of the database", async () => {
     const folder = newFolder()
     const dev = await startDev(folder)
     const { page, requested } = await browser.newPage()
@@ -484,7 +484,7 @@ describe("beside a demo", () => {
 describe("the operator port", () => {
   const token = "f3a9c1d7e5b80246f3a9c1d7e5b80246"
 
-  test("asks for the token where one is configured, but not for probes", async () => {
+  test("requires the token if one is configured, except for probes", async () => {
     const server = startServer(scene.service, { operator_token: token })
     const statusOf = async (path: string, headers: Record<string, string>) =>
       (await fetch(server.url + path, { headers, redirect: "manual" })).status
@@ -498,7 +498,7 @@ describe("the operator port", () => {
     await server.stop()
   })
 
-  test("answers probes that name no host, as load balancers ask by HTTP/1.0, and no page", async () => {
+  test("answers probes without a Host header, as load balancers send with HTTP/1.0, but shows them no page", async () => {
     const server = startServer(scene.service, { operator_token: token })
     const statusOf = async (path: string) => {
       const answer = Promise.withResolvers<string>()
@@ -517,7 +517,7 @@ describe("the operator port", () => {
     await server.stop()
   })
 
-  test("shows the login page and what it loads to whoever is not from another site, and nothing else", async () => {
+  test("shows the login page and its assets to same-site requests without the token, and nothing else", async () => {
     const server = startServer(scene.service, { operator_token: token })
     const statusOf = async (path: string, init: RequestInit = {}) =>
       (await fetch(server.url + path, { ...init, redirect: "manual" })).status
@@ -535,7 +535,7 @@ describe("the operator port", () => {
     await server.stop()
   })
 
-  test("says which methods a path takes, and sends its headers with every answer", async () => {
+  test("lists the methods of a path in Allow, and sends its security headers with every response", async () => {
     const { url } = scene.server
     for (const [path, allow] of [
       ["/livez", "GET, HEAD"],
@@ -569,7 +569,7 @@ describe("the operator port", () => {
     }
   })
 
-  test("lets a browser in with the token, once and for a while, by a cookie that scripts cannot read", async () => {
+  test("exchanges the token for an HttpOnly cookie that expires", async () => {
     const server = startServer(scene.service, { operator_token: token })
     const logIn = (text: string) =>
       fetch(`${server.url}/login`, {
@@ -590,7 +590,7 @@ describe("the operator port", () => {
     await server.stop()
   })
 
-  test("without a token answers this machine only, and no page of another site", async () => {
+  test("without a configured token serves only this machine, and no page of another site", async () => {
     const { url } = scene.server
     const statusOf = async (path: string, init: RequestInit) => (await fetch(url + path, init)).status
     expect(await statusOf("/console", { headers: { host: "evil.example" } })).toBe(403)
@@ -603,7 +603,7 @@ describe("the operator port", () => {
     expect(await statusOf("/console/actors/%zz", {})).toBe(404)
   })
 
-  test("does nothing upon a webhook event whose words look like a form's", async () => {
+  test("ignores a webhook event whose body looks like a form", async () => {
     const { service, server, caller } = scene
     const { organization_id } = caller
     const suspend = `${server.url}/console/suspend`
@@ -643,7 +643,7 @@ function nodesOf(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(nodesOf)]
 }
 
-/** Each as source, event and target, as the machine itself counts them. */
+/** Each transition as source, event and target, as counted from the machine definition. */
 function transitionsOf(node: AnyStateNode): string[] {
   const always = (node.always ?? []).map((transition) => ["always", transition] as const)
   const named = [...node.transitions].flatMap(([event, all]) => all.map((each) => [event, each] as const))
@@ -652,7 +652,7 @@ function transitionsOf(node: AnyStateNode): string[] {
   )
 }
 
-/** What is drawn, each as its attributes and whether it takes up room. */
+/** The drawn elements, each as its attributes and whether it is visible. */
 async function attributes(drawn: Locator, selector: string, names: string[]): Promise<string[]> {
   const texts = await drawn.locator(selector).evaluateAll((parts: DrawnPart[], wanted) => {
     return parts.map((part) => wanted.map((name) => part.getAttribute(name)).join(" | "))
@@ -669,7 +669,7 @@ async function invisible(drawn: Locator): Promise<number> {
     })
 }
 
-/** As much of the browser's elements as these tests need. */
+/** The part of the DOM element interface that these tests need. */
 type DrawnPart = {
   getAttribute(name: string): string | null
   getBoundingClientRect(): { width: number; height: number }

@@ -35,8 +35,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-describe("the deployment of the factory", () => {
-  test("prints a file that CHAINS takes as it is, of a factory with the admin, authorizer and operators that were named", async () => {
+describe("deploy-factory", () => {
+  test("prints an entry for CHAINS, with the given admin, authorizer and operators", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const { exitCode, printed } = await deploy(deployer)
     expect(exitCode).toBe(0)
@@ -45,13 +45,13 @@ describe("the deployment of the factory", () => {
       reader().readContract({ address: factory_address, abi: factoryAbi, functionName })
     expect(await read("admin")).toBe(deployer.address)
     expect(await read("authorizer")).toBe(authorizer)
-    // Of two, the first claims and replaces chips, the second issues and deploys.
+    // Of two operators, the first claims and replaces chips, and the second issues and deploys.
     const [first, second] = operators
     expect(await rolesAt(factory_address, first as Address)).toBe(6n)
     expect(await rolesAt(factory_address, second as Address)).toBe(9n)
   }, 20_000)
 
-  test("is done once, however often it is asked for", async () => {
+  test("deploys once, however often it is run", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const first = await deploy(deployer)
     const balance = await reader().getBalance(deployer)
@@ -61,14 +61,14 @@ describe("the deployment of the factory", () => {
     expect(await reader().getBalance(deployer)).toBe(balance)
   }, 20_000)
 
-  test("is done once when it is asked for twice at the same time", async () => {
+  test("deploys once if it is run twice at the same time", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await Promise.all([deploy(deployer), deploy(deployer)])
     expect((await deploy(deployer)).exitCode).toBe(0)
     expect(await reader().getTransactionCount(deployer)).toBe(2)
   }, 20_000)
 
-  test("takes a node that counts no transactions of its pool", async () => {
+  test("works with a node that does not support the pending block", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const node = startLesserNode(chain.rpc_url, withoutPending)
     const { exitCode } = await deploy(deployer, { "rpc-url": node.url })
@@ -76,7 +76,7 @@ describe("the deployment of the factory", () => {
     expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
   }, 20_000)
 
-  test("waits for those nodes of a provider that lack a block which others of it have", async () => {
+  test("waits for nodes of a provider that lag behind the others", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const node = startLesserNode(chain.rpc_url, codeComesLater(3_000))
     const { exitCode, complaint } = await deploy(deployer, { "rpc-url": node.url })
@@ -85,7 +85,7 @@ describe("the deployment of the factory", () => {
     expect([exitCode, await reader().getTransactionCount(deployer)]).toEqual([0, 2])
   }, 30_000)
 
-  test("has the same address on every chain, the one of the key's first contract", async () => {
+  test("deploys to the same address on every chain, that of the key's first contract", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const { printed } = await deploy(deployer)
     const first = getContractAddress({ from: deployer.address, nonce: 0n })
@@ -93,7 +93,7 @@ describe("the deployment of the factory", () => {
   }, 20_000)
 })
 
-test("a factory that has other metadata than is asked for is left as it is, and that is said", async () => {
+test("a factory with another metadata URL than the given one is left unchanged, and the difference is reported", async () => {
   const deployer = await newDeployer({ ether: "10" })
   await deploy(deployer, { "metadata-base-url": "https://api.test/metadata" })
   const again = await deploy(deployer, { "metadata-base-url": "https://tokens.test" })
@@ -104,7 +104,7 @@ test("a factory that has other metadata than is asked for is left as it is, and 
   expect(same.complaint).not.toMatch("metadata")
 }, 20_000)
 
-test("a factory of the first generation, which names no metadata, is left as it is", async () => {
+test("a factory of the first generation, which has no metadata URL, is left unchanged", async () => {
   const deployer = await newDeployer({ ether: "10" })
   const args = [deployer.address, authorizer, operators] as const
   const data = encodeDeployData({ abi: firstFactoryAbi, bytecode: firstFactoryBytecode, args })
@@ -119,7 +119,7 @@ test("a factory of the first generation, which names no metadata, is left as it 
   expect(chainIn(printed).desk_address).toBeNull()
 }, 20_000)
 
-test("where nobody said where the metadata of a public chain's tokens is, that it is on this machine is said", async () => {
+test("on a public chain without a configured metadata URL, the default on this machine is pointed out", async () => {
   const deployer = await newDeployer({ ether: "10" })
   const node = startLesserNode(chain.rpc_url, ofAnotherChain)
   const { exitCode, complaint } = await deploy(deployer, { "rpc-url": node.url })
@@ -131,8 +131,8 @@ test("where nobody said where the metadata of a public chain's tokens is, that i
   await node.stop()
 }, 20_000)
 
-describe("the deployment ends with one line", () => {
-  test("when the chain does not answer, without saying the provider's address", async () => {
+describe("deploy-factory fails with one line", () => {
+  test("if the chain does not respond, without printing the provider's URL", async () => {
     const deployer = await newDeployer({ ether: "10" })
     const url = `http://127.0.0.1:${await freePort()}/with-a-key`
     const line = await failure(deployer, { "rpc-url": url })
@@ -140,7 +140,7 @@ describe("the deployment ends with one line", () => {
     expect(line).not.toMatch("with-a-key")
   }, 20_000)
 
-  test("when the chain falls silent in between, without saying the provider's address", async () => {
+  test("if the chain stops responding midway, without printing the provider's URL", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await deploy(deployer)
     const node = startLesserNode(chain.rpc_url, failsToCall)
@@ -150,23 +150,23 @@ describe("the deployment ends with one line", () => {
     expect(line).not.toMatch("with-a-key")
   }, 20_000)
 
-  test("when the account has no money, with what it needs", async () => {
+  test("if the account has no ether, and says how much it needs", async () => {
     const deployer = await newDeployer({ ether: "0" })
     const line = await failure(deployer)
     expect(line).toMatch(new RegExp(`^${deployer.address} has 0 ether and needs 0\\.\\d+ for gas`))
   })
 
-  test("when the account has too little money", async () => {
+  test("if the account has too little ether", async () => {
     expect(await failure(await newDeployer({ ether: "0.000001" }))).toMatch(" has 0.000001 ether and needs ")
   })
 
-  test("when the key has sent something else before", async () => {
+  test("if the key has already sent another transaction", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await sendSomething(deployer)
     expect(await failure(deployer)).toMatch("use a key that has not sent any")
   }, 40_000)
 
-  test("when the factory is there with another authorizer", async () => {
+  test("if the factory exists with another authorizer", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await deploy(deployer)
     const line = await failure(deployer, { authorizer: deployer.address })
@@ -174,7 +174,7 @@ describe("the deployment ends with one line", () => {
     expect(line).toMatch(`operator chain call set-authorizer --account ${deployer.address} prints`)
   }, 20_000)
 
-  test("when the factory is there with another guardian, or without one", async () => {
+  test("if the factory exists with another guardian or without one", async () => {
     const [deployer, guardian] = [
       await newDeployer({ ether: "10" }),
       privateKeyToAddress(generatePrivateKey()),
@@ -190,7 +190,7 @@ describe("the deployment ends with one line", () => {
     expect((await deploy(guarded)).exitCode).toBe(0)
   }, 20_000)
 
-  test("when the factory is there without one of the operators", async () => {
+  test("if the factory exists without one of the operators", async () => {
     const deployer = await newDeployer({ ether: "10" })
     await deploy(deployer)
     const line = await failure(deployer, { operators: `${operators[0]},${deployer.address}` })
@@ -203,14 +203,14 @@ describe("the deployment ends with one line", () => {
   test.each([
     ["no key", "not a key"],
     ["zero", `0x${"0".repeat(64)}`],
-    ["a number that is too high", `0x${"f".repeat(64)}`],
-  ])("when the file holds %s, which it does not repeat", async (_name, text) => {
+    ["a number above the curve order", `0x${"f".repeat(64)}`],
+  ])("if the key file contains %s, which it does not print", async (_name, text) => {
     const line = await failure({ file: keyFile(text) })
     expect(line).toMatch("does not hold a private key, 0x and 64 hexadecimal digits")
     expect(line).not.toMatch(text)
   })
 
-  test("when there is no key file", async () => {
+  test("if there is no key file", async () => {
     const file = join(folder, "nothing")
     expect(await failure({ file })).toMatch(`--key-file names ${file}, which cannot be read`)
   })
@@ -220,12 +220,12 @@ describe("the deployment ends with one line", () => {
     ["operators", "", "--operators is missing"],
     ["rpc-url", "chain", "--rpc-url takes an http or https URL"],
     ["wrong", "1", "--wrong"],
-  ])("when --%s is %s", async (name, value, complaint) => {
+  ])("if --%s is %s", async (name, value, complaint) => {
     expect(await failure({ file: keyFile(generatePrivateKey()) }, { [name]: value })).toMatch(complaint)
   })
 })
 
-test("a deployment that was cut short is what the next runs find, of which one with other roles fails", async () => {
+test("a run after an interrupted deployment finds its factory, and fails if other roles are given", async () => {
   const deployer = await newDeployer({ ether: "10" })
   const interrupted = start(deployer)
   await untilSent(deployer.address)
@@ -247,7 +247,7 @@ async function newDeployer({ ether }: { ether: string }): Promise<Deployer> {
   return { file: keyFile(private_key), address, private_key }
 }
 
-/** Says that it is of a public chain. */
+/** Makes a node pretend to be of a public chain. */
 function ofAnotherChain({ method }: Call): Said | null {
   return method === "eth_chainId" ? { result: "0x2105" } : null
 }
@@ -256,7 +256,7 @@ function failsToCall({ method }: Call): Said | null {
   return method === "eth_call" ? { error: { code: -32_000, message: "the node is tired" } } : null
 }
 
-/** Knows of no code for so long after each transaction. */
+/** Makes a node return no code for this long after each transaction. */
 function codeComesLater(milliseconds: number) {
   let sent = Number.NEGATIVE_INFINITY
   return ({ method }: Call): Said | null => {
@@ -311,7 +311,7 @@ async function failure(deployer: { file: string }, others: Options = {}): Promis
   return lines[0] ?? ""
 }
 
-/** The chain as the configuration reads it from what was printed, as it is. */
+/** Parses the printed entry as the configuration does. */
 function chainIn(printed: string) {
   const path = join(folder, "chains.json")
   writeFileSync(path, printed)

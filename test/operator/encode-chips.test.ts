@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe("an order of tags", () => {
-  test("is written once, however often the same is asked for", async () => {
+  test("is written once, however often the same order is placed", async () => {
     const lines = await orderOf("once", "--count", "3")
     expect(lines).toHaveLength(3)
     expect(await orderOf("once", "--count", "3")).toEqual(lines)
@@ -41,7 +41,7 @@ describe("an order of tags", () => {
     ])
   })
 
-  test("that two place at once is registered once, and nobody is told that nothing was, or of a file", async () => {
+  test("placed by two processes at once is registered once, and neither reports a wrong outcome or an internal file", async () => {
     const order = encode("beside", "--count", "1500")
     const both = await Promise.all([operator(...order), operator(...order)])
     const outrun =
@@ -51,7 +51,7 @@ describe("an order of tags", () => {
     expect(await orderOf("beside", "--count", "1500")).toHaveLength(1_500)
   })
 
-  test("that is refused leaves its folder to the next one", async () => {
+  test("that is rejected leaves its folder usable for the next one", async () => {
     const refused = await operator(...encode("again", "--uids", file("uids.csv", "chip_id\n00000000FF\n")))
     expect([refused.code, refused.complaint]).toEqual([
       1,
@@ -60,7 +60,7 @@ describe("an order of tags", () => {
     expect(await orderOf("again", "--count", "1")).toHaveLength(1)
   })
 
-  test("that a restored back-up has forgotten leaves the manifest of the tags that were made", async () => {
+  test("that was lost in a restore keeps the manifest of the tags that were made", async () => {
     const backUp = join(folder, "back-up.db")
     const live = new Database(join(folder, "service.db"))
     live.exec(`vacuum into '${backUp}'`)
@@ -87,7 +87,7 @@ describe("an order of tags", () => {
     expect(verified.printed).toContain("2 of 2 tags are right")
   })
 
-  test("that a restored back-up knows in part, as of a moment of its registering, leaves its manifest, too", async () => {
+  test("that was partly lost in a restore, because the back-up was made during registration, keeps its manifest, too", async () => {
     const lines = await orderOf("half", "--count", "2")
     const backUp = join(folder, "half.db")
     const live = new Database(join(folder, "service.db"))
@@ -107,7 +107,7 @@ describe("an order of tags", () => {
     expect(await orderOf("half", "--count", "2")).toEqual(lines)
   })
 
-  test("is sealed to a public key, and opens with the private one alone", async () => {
+  test("is encrypted to a public key, and can only be decrypted with the private key", async () => {
     const identity = await generateIdentity()
     const key = file("station.pub", `${await identityToRecipient(identity)}\n`)
     const { manifest } = await document(...encode("sealed", "--count", "2", "--seal-to", key))
@@ -118,7 +118,7 @@ describe("an order of tags", () => {
     expect(manifest).toEndWith("manifest.jsonl.age")
   })
 
-  test("is checked: 0 when all tags are as they should be, 1 and each verdict when one is not", async () => {
+  test("can be checked: exit code 0 if all tags are good, 1 with each verdict if one is not", async () => {
     const [line, other] = await orderOf("checked", "--count", "2")
     const [good, bad] = [encodeTag(null, line as ManifestLine), encodeTag(null, other as ManifestLine)]
     const unlocked = { ...bad, keys: bad.keys.map((key, slot) => (slot === 1 ? "0".repeat(32) : key)) }
@@ -128,7 +128,7 @@ describe("an order of tags", () => {
     expect(both.results.map(({ verdict }) => verdict)).toEqual(["accepted", "factory_key"])
   })
 
-  test("is checked with the settings that its tags answered, with or without spaces between the bytes", async () => {
+  test("can be checked with the file settings read from its tags, with or without spaces between the bytes", async () => {
     const [line] = await orderOf("settings", "--count", "1")
     const tag = encodeTag(null, line as ManifestLine)
     const address = readAddress(tag, 1)
@@ -140,7 +140,7 @@ describe("an order of tags", () => {
     expect(results).toMatchObject([{ verdict: "not_file_settings", is_good: false }])
   })
 
-  test("says of a line what an earlier one contradicts: an address, a chip, a tag", async () => {
+  test("reports lines that contradict an earlier one by URL, chip or tag", async () => {
     const [line, other] = (await orderOf("twice", "--count", "2")) as [ManifestLine, ManifestLine]
     const first = encodeTag(null, line)
     const address = readAddress(first, 1)
@@ -156,7 +156,7 @@ describe("an order of tags", () => {
     expect(twice.results[1]?.why).toContain(`the same tag as chip ${line.chip_id} in line 1`)
   })
 
-  test("is checked with what the wires of its tags say, of good ones too", async () => {
+  test("can be checked with the tamper status of its tags, including good ones", async () => {
     const [line] = await orderOf("wires", "--count", "1", "--tamper")
     const tag = encodeTag(null, line as ManifestLine)
     const said = async (tamper: BoxedTag["tamper"]) => {
@@ -168,12 +168,12 @@ describe("an order of tags", () => {
     expect(await said("II")).toEqual([false, "the tag says II of its wire: it is not switched on"])
   })
 
-  test("is not checked by a file without addresses", async () => {
+  test("cannot be checked with a file that contains no URLs", async () => {
     expect(await verified("", " ")).toMatchObject({ code: 1, results: [] })
   })
 })
 
-test("which key opens an address is told, and 1 where none does", async () => {
+test("the command prints which key decrypts a URL, and fails if none does", async () => {
   const [line] = await orderOf("opened", "--count", "1")
   const tag = encodeTag(null, line as ManifestLine)
   const ofUrl = (address: string) =>

@@ -20,7 +20,7 @@ describe.each(engines)("on $name an operator", (engine) => {
   const service = useOwnership(engine)
   const found = async (text: string) => (await search(service.read(), text)).map(({ id }) => id)
 
-  /** A unit whose issuance waits for its lane. */
+  /** A unit whose issuance is queued in its lane. */
   async function unitInLine() {
     const collection = await activeCollection(service, service.caller)
     const unit = await newUnit(service, service.caller, collection)
@@ -30,11 +30,11 @@ describe.each(engines)("on $name an operator", (engine) => {
     return unit
   }
 
-  test("finds nothing by a text that no database takes", async () => {
+  test("finds nothing for a text that the databases do not accept", async () => {
     expect(await found("Jacket\u0000")).toEqual([])
   })
 
-  test("finds what a request has set off by its id, and is told when it set off nothing", async () => {
+  test("finds what a request started by its request ID, and is told if it started nothing", async () => {
     const collection = await activeCollection(service, service.caller)
     const { id } = await newUnit(service, service.caller, collection)
     const request = `req_${crypto.randomUUID()}`
@@ -47,7 +47,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     await expect(refused).rejects.toThrow("has started nothing: if it was refused, its line in the log")
   })
 
-  test("finds claims and transfers by a wallet, in either case of its letters", async () => {
+  test("finds claims and transfers by a wallet address, in either case", async () => {
     const maker = await createCaller(service)
     const { unit, session, id } = await claimedUnit(service, maker)
     const handed = await transfer(service, session, unit.id, { recipient: bob })
@@ -57,7 +57,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     expect(await found("0x000000000000000000000000000000000000dEaD")).toEqual([])
   })
 
-  test("finds units and collections by their whole name, and an organization's by its id and name", async () => {
+  test("finds units and collections by their full name, and an organization's by its ID and name", async () => {
     const name = `Maker ${newId()}`
     const maker = await createCaller(service, { name })
     const collection = await activeCollection(service, maker)
@@ -70,7 +70,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     expect(several).toHaveLength(2)
   })
 
-  test("is told of work that is open for too long also where another chain that stands still has a thousand that is older", async () => {
+  test("sees stuck work even if another stalled chain has a thousand older effects", async () => {
     const { id } = await unitInLine()
     const later = new Date(service.context.clock().getTime() + 6 * 60_000)
     const other = { id: `31338:${newId()}`, chain_id: 31_338, address: bob, purpose: "all" as const }
@@ -96,7 +96,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     }
   })
 
-  test("is told of work that is open for too long also behind a thousand authorizations that wait for wallets", async () => {
+  test("sees stuck work even behind a thousand authorizations that wait for wallets", async () => {
     const { id } = await unitInLine()
     const later = new Date(service.context.clock().getTime() + 6 * 60_000)
     const offered = Array.from({ length: 1_000 }, () => ({
@@ -112,7 +112,7 @@ describe.each(engines)("on $name an operator", (engine) => {
     }
   })
 
-  test("is told at once what a paused lane holds up, and not of work that is on its way", async () => {
+  test("sees work of a paused lane as stuck at once, and work in progress not", async () => {
     const { id } = await unitInLine()
     const now = service.context.clock()
     const held = { lease_owner: "a worker", leased_until: new Date(now.getTime() + 60_000) }
@@ -145,7 +145,7 @@ describe.each(engines)("on $name the console", (engine) => {
   afterAll(() => server.stop())
   const page = async (path: string) => await (await fetch(server.url + path)).text()
 
-  test("begins with what is wrong, which a paused lane is, with its reason", async () => {
+  test("shows problems first, such as a paused lane with its reason", async () => {
     await service.turn(({ tx }) => tx.update(lanes).set({ status: "paused", reason: "it has no money" }))
     const text = await page("/console")
     expect(text).toContain('<li class="wrong"><b>!</b> lane issuance is paused: it has no money')
@@ -153,7 +153,7 @@ describe.each(engines)("on $name the console", (engine) => {
     expect(text.indexOf('class="signs"')).toBeLessThan(text.indexOf("<h1>Lifecycles"))
   })
 
-  test("lists actors with the names of what they are about", async () => {
+  test("lists actors with the names of their resources", async () => {
     const maker = await createCaller(service, { name: "Maker & Daughters" })
     const collection = await activeCollection(service, maker)
     await newUnit(service, maker, collection, { name: "Jacket <1>", external_id: "J-1" })
@@ -171,7 +171,7 @@ describe.each(engines)("on $name the console", (engine) => {
   })
 })
 
-describe.each(engines)("on $name what an operator does", (engine) => {
+describe.each(engines)("on $name an operator's act", (engine) => {
   const service = useOwnership(engine)
   let server: ReturnType<typeof startOperatorServer>
   beforeAll(() => {
@@ -186,7 +186,7 @@ describe.each(engines)("on $name what an operator does", (engine) => {
       redirect: "manual",
     })
 
-  test("is noted with who it was and when, and what is refused is not", async () => {
+  test("is recorded with the operator and the time, and a rejected one is not", async () => {
     const { organization_id } = await createCaller(service, { name: "Maker & Daughters" })
     const setLane = (change: object) =>
       service.turn(({ tx }) => tx.update(lanes).set(change).where(eq(lanes.id, "issuance")))
@@ -216,7 +216,7 @@ describe.each(engines)("on $name what an operator does", (engine) => {
     expect(await actsOn(service.read(), [organization_id])).toHaveLength(2)
   })
 
-  test("leaves no note where the work itself is undone", async () => {
+  test("is not recorded if its transaction is rolled back", async () => {
     const before = await actsOn(service.read(), null)
     const broken = inAct(service.context, { act: "retry", subject: "x" }, async () => {
       throw new Error("it broke")
@@ -238,7 +238,7 @@ describe("the operator port", () => {
   })
   afterAll(() => server.stop())
 
-  test("refuses a Host that is none, before anything else and without an error in the log", async () => {
+  test("rejects an invalid Host before anything else, without logging an error", async () => {
     const { port } = new URL(server.url)
     for (const host of ["127.0.0.1@x", "127.0.0.1:99999", "127.999.0.1", "a b", "[::1", "x/y"])
       expect([host, await statusOf(Number(port), host)]).toEqual([host, 400])
@@ -246,7 +246,7 @@ describe("the operator port", () => {
       expect([host, await statusOf(Number(port), host)]).toEqual([host, 200])
   })
 
-  test("lets a client try ten wrong tokens a minute, and then for six seconds not even the right one", async () => {
+  test("lets a client IP address try ten wrong tokens a minute, and then for six seconds not even the right one", async () => {
     const logIn = (text: string) =>
       fetch(`${server.url}/login`, {
         method: "POST",
@@ -270,7 +270,7 @@ describe("the operator port", () => {
   })
 })
 
-/** The status that the port answers to `GET /livez` with this Host. */
+/** Returns the status of `GET /livez` on the port with this Host header. */
 async function statusOf(port: number, host: string): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const socket = await Bun.connect({

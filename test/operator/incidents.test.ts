@@ -23,9 +23,9 @@ beforeAll(async () => {
 afterAll(() => scene.close())
 
 type Incident = {
-  /** Makes it happen, as the rows are that the service itself writes then, or as the chain answers. */
+  /** Creates the incident: writes the rows that the service itself would write, or changes what the node returns. */
   happen(world: World): Promise<unknown>
-  /** Who is asked about. */
+  /** The resource that the operator asks about. */
   of: keyof Ids
   /** The words that name the cause. */
   cause: string
@@ -34,7 +34,7 @@ type Incident = {
 const signer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 const factory = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 
-/** What the service writes into the row of a lane that holds everything up. */
+/** Reasons that the service stores with a lane that is blocked. */
 const stops: Incident[] = [
   ["paused", `${signer} lacks 0.2 ETH for its next transaction: send it at least that`],
   ["paused", `${signer} is not an operator of factory ${factory}`],
@@ -54,7 +54,7 @@ const stops: Incident[] = [
   happen: (world) => setLane(world, { status: status as "paused" | "halted", reason: cause }),
 }))
 
-/** What the service writes into the row of a lane that goes on, with something to say. */
+/** Notices that the service stores with a lane that continues. */
 const notices: Incident[] = [
   "not all providers of chain 31337 say the same of block 990: nothing is confirmed until they do",
   "provider number 2 in rpc_urls of chain 31337 has not answered for an hour",
@@ -64,7 +64,7 @@ const notices: Incident[] = [
   "nonce 7 (issueUnit) had succeeded and has no effect after a reorganization",
 ].map((cause) => ({ of: "sending", cause, happen: (world) => setLane(world, { reason: cause }) }))
 
-/** What nodes answer to the bytes of a transaction. */
+/** Errors that nodes return for a raw transaction. */
 const words: Incident[] = [
   "replacement transaction underpriced",
   "insufficient funds for gas * price + value",
@@ -88,7 +88,7 @@ const words: Incident[] = [
     ),
 }))
 
-/** What becomes of a call that is tried before it is sent, and of one that cannot be planned. */
+/** Results of a call that is simulated before it is sent, and of one that cannot be planned. */
 const plans: Incident[] = (
   [
     ["issuing", "the call reverts with SerialGap"],
@@ -247,8 +247,8 @@ const others: Incident[] = [
 
 const incidents = [...stops, ...notices, ...words, ...plans, ...others]
 
-describe("while all is well", () => {
-  test("the strip has nothing to say, nothing is stuck, and no story names a cause", async () => {
+describe("without any incident", () => {
+  test("the health strip reports no problem, nothing is stuck, and no story names a cause", async () => {
     const world = scene.open()
     expect((await signsOf(world)).filter(({ is_wrong }) => is_wrong)).toEqual([])
     expect(await findStuck(world.context.db.read, world.context.clock())).toEqual([])
@@ -258,11 +258,11 @@ describe("while all is well", () => {
   })
 })
 
-describe("more than fifty incidents", () => {
-  test("are as many", () => expect(incidents.length).toBeGreaterThan(50))
+describe("the incidents of this test", () => {
+  test("are more than fifty", () => expect(incidents.length).toBeGreaterThan(50))
 
   test.each(incidents.map((incident, index) => [index + 1, incident.of, incident.cause, incident] as const))(
-    "%d, asked about what is %s: %s",
+    "%d, asked about %s: %s",
     async (_number, of, cause, { happen }) => {
       const world = scene.open()
       try {
@@ -277,7 +277,7 @@ describe("more than fifty incidents", () => {
     },
   )
 
-  test("leave the strip quiet where somebody meant it: a suspended organization, which its stories name", async () => {
+  test("do not include what an operator did on purpose: a suspended organization is no problem, but stories name it", async () => {
     const world = scene.open()
     const suspended_at = world.context.clock()
     await write(world, (tx) =>
@@ -322,7 +322,7 @@ async function fail({ context, ids }: World, of: keyof Ids, error: { code: strin
   await inTurn(context, null, (turn) => settleEffect(turn, String(effect?.id), { error }))
 }
 
-/** Three events wait for the endpoint, which refused the first of them if it said anything. */
+/** Queues three events for the endpoint; the first delivery failed with the given error, if any. */
 async function backlog({ context, ids }: World, said: string | null): Promise<void> {
   const at = context.clock()
   const [endpoint_id, event_id] = [ids.endpoint, newId()]
@@ -340,7 +340,7 @@ async function backlog({ context, ids }: World, said: string | null): Promise<vo
   })
 }
 
-test("what a chain said is asked for again after two seconds, though the clock was set back meanwhile", async () => {
+test("a chain's state is cached for two seconds, even if the clock was set back meanwhile", async () => {
   const world = scene.open()
   let passed = 0
   const askChain = createAskChain({ ...world.context, steadyClock: () => passed })
@@ -354,7 +354,7 @@ test("what a chain said is asked for again after two seconds, though the clock w
   await world.close()
 })
 
-test("the address of a webhook endpoint is said with what is wrong with it", async () => {
+test("a problem of a webhook endpoint is reported with the endpoint's URL", async () => {
   const world = scene.open()
   await backlog(world, "connection refused")
   const said = (await signsOf(world)).find(({ text }) => text.includes(hook))

@@ -46,7 +46,7 @@ function startFeed(ids: string[] = [], port = 0): InspectionFeed {
   return feed
 }
 
-/** Listens with the inspector package's own receiver. */
+/** Connects with the inspector package's own receiver. */
 function receive(feed: InspectionFeed) {
   const received: StatelyInspectionEvent[] = []
   createWebSocketReceiver({ server: feed.feed_url }).subscribe((event) => received.push(event))
@@ -91,7 +91,7 @@ async function startRelayedClaim(unit_id: string): Promise<{ id: string; recipie
 }
 
 describe("the inspector's receiver", () => {
-  test("is told an actor's journal and then what happens live, in order", async () => {
+  test("receives an actor's journal and then live events, in order", async () => {
     const id = await pairedUnit()
     const { received, until } = receive(startFeed([id]))
     await until(stateIs(id, { pending: "issuing" }))
@@ -112,7 +112,7 @@ describe("the inspector's receiver", () => {
     expect(new Set(received.map(({ id }) => id)).size).toBe(received.length)
   })
 
-  test("is told what was begun before the last that it was told, and done after it, once", async () => {
+  test("receives each event once, even if its transaction began before one that was already sent and committed after it", async () => {
     const [slow, quick] = [await pairedUnit(), await pairedUnit()]
     const { received, until } = receive(startFeed())
     await until(stateIs(slow, { pending: "issuing" }))
@@ -125,7 +125,7 @@ describe("the inspector's receiver", () => {
     expect(new Set(received.map(({ id }) => id)).size).toBe(received.length)
   }, 5_000)
 
-  test("that connects later is told of those that changed last, however many changed just before", async () => {
+  test("that connects later receives the most recently changed actors, however many changed just before", async () => {
     for (let made = 0; made < 140; made++) {
       service.setTime(new Date(service.context.clock().getTime() + 10))
       await startRelayedClaim(await pairedUnit())
@@ -141,7 +141,7 @@ describe("the inspector's receiver", () => {
     expect(received.some(({ sessionId }) => sessionId === last)).toBe(true)
   })
 
-  test("ends with the snapshot that is stored", async () => {
+  test("ends up with the stored snapshot", async () => {
     const id = await pairedUnit()
     await settle(service, id, { serial: 2, transaction_hash: "0x02" })
     const { until } = receive(startFeed([id]))
@@ -151,7 +151,7 @@ describe("the inspector's receiver", () => {
     expect(last).toMatchObject({ snapshot: { status: stored.status, value: stored.value } })
   })
 
-  test("knows each actor as a root, and each effect as the child of who asked for it", async () => {
+  test("sees each actor as a root, and each effect as a child of its actor", async () => {
     const id = await pairedUnit()
     const isOpen = and(eq(effects.actor_id, id), eq(effects.status, "open"))
     const [effect] = await service.context.db.read.select().from(effects).where(isOpen)
@@ -168,7 +168,7 @@ describe("the inspector's receiver", () => {
     expect(result).toMatchObject({ sourceId: effect?.id, sessionId: id, rootId: id })
   })
 
-  test("sees the states and events of the machine in the definition", async () => {
+  test("sees the states and events of the machine definition", async () => {
     const ids = [await pairedUnit()]
     ids.push((await startRelayedClaim(String(ids[0]))).id)
     const { until } = receive(startFeed(ids))
@@ -183,7 +183,7 @@ describe("the inspector's receiver", () => {
     }
   })
 
-  test("is not told wallets, whatever carries them", async () => {
+  test("receives no wallet address in any field", async () => {
     const unitId = await pairedUnit()
     const { id, recipient } = await startRelayedClaim(unitId)
     const { received, until } = receive(startFeed([id]))
@@ -196,7 +196,7 @@ describe("the inspector's receiver", () => {
     expect(text).not.toContain('"authorization"')
   })
 
-  test("is told everything again when it or the feed was away", async () => {
+  test("receives everything again after it or the feed was disconnected", async () => {
     const id = await pairedUnit()
     const first = startFeed()
     const before = receive(first)
@@ -215,7 +215,7 @@ describe("the inspector's receiver", () => {
 })
 
 describe("the feed", () => {
-  test("is for this machine's own pages only", async () => {
+  test("accepts connections from pages on this machine only", async () => {
     const { url } = startFeed()
     const statusOf = async (headers: Record<string, string>) =>
       (await fetch(`${url}/feed`, { headers })).status
@@ -227,8 +227,8 @@ describe("the feed", () => {
   })
 })
 
-describe("the command", () => {
-  test("says how it is used and ends with 0, and with 1 where it is used otherwise", async () => {
+describe("the inspect command", () => {
+  test("prints its usage with exit code 0, or 1 after a wrong argument", async () => {
     const inspect = async (...words: string[]) => {
       const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/inspect.ts"), ...words], {
         stdio: ["ignore", "pipe", "pipe"],
@@ -246,7 +246,7 @@ describe("the command", () => {
 describe("the feed's page", () => {
   const browser = useBrowser()
 
-  test("listens again after the feed was away, and asks nobody else before its button is pressed", async () => {
+  test("reconnects after the feed was down, and contacts no other host until its button is pressed", async () => {
     await pairedUnit()
     const first = startFeed()
     const visited = await browser.newPage()

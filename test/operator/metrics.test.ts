@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-test("a request is counted by operation and status, a tap by what came of it", async () => {
+test("requests are counted by operation and status, and taps by outcome", async () => {
   countRequest({ operation: "createTap", status: 409, code: "chip.already_scanned", milliseconds: 12 })
   countRequest({ operation: null, status: 404, code: "not_found.resource", milliseconds: 1 })
   const told = await (await ask(await open({ withRedis: false }), "/metrics")).text()
@@ -33,17 +33,17 @@ test("a request is counted by operation and status, a tap by what came of it", a
   expect(told).toMatch(/service_taps_total\{outcome="chip.already_scanned"\} \d/)
 })
 
-test("the state of database and Redis is told, and Redis is left out where there is none", async () => {
+test("the state of the database and Redis is exported, and Redis is left out if none is configured", async () => {
   const withRedis = await (await ask(await open({ withRedis: true }), "/metrics")).text()
   expect(withRedis).toMatch(/^service_database_up 1$/m)
   expect(withRedis).toMatch(/^service_redis_up [01]$/m)
   const without = await (await ask(await open({ withRedis: false }), "/metrics")).text()
   expect(without).not.toMatch("service_redis_up")
-  // On SQLite it is the clock of this process.
+  // With SQLite the database's clock is this process's own.
   expect(without).not.toMatch("service_clock_offset_seconds")
 })
 
-test("a Redis that is full, or was demoted, is as good as away until it takes writes again", async () => {
+test("a Redis that is full or was demoted counts as down until it accepts writes again", async () => {
   const redis = await startRedis()
   closers.push(redis.stop)
   const url = await open({ withRedis: false, REDIS_URL: redis.url })
@@ -63,7 +63,7 @@ test("a Redis that is full, or was demoted, is as good as away until it takes wr
   }
 }, 30_000)
 
-test("a key that the chain does not know in its role is said by /readyz and counted", async () => {
+test("a key without its role on the chain is reported by /readyz and counted", async () => {
   const { CHAINS } = silentChain()
   const text = "AUTHORIZER_KEY is that of somebody whom the factory does not name"
   const keyFaults = () => [{ chain_id: 31337, variable: "AUTHORIZER_KEY" as const, text }]
@@ -75,7 +75,7 @@ test("a key that the chain does not know in its role is said by /readyz and coun
   expect(told).toContain('service_key_faults{chain="31337",variable="SIGNER_KEYS"} 0')
 })
 
-test("a lane is told of as held or not while its key is there, and not at all when its chain is gone", async () => {
+test("a lane is exported as held or not while its key is configured, and not at all once its chain is removed", async () => {
   const { folder, CHAINS } = silentChain()
   const DATABASE_URL = `sqlite:${join(folder, "service.db")}`
   const told = async (environment: object) =>
@@ -89,7 +89,7 @@ test("a lane is told of as held or not while its key is there, and not at all wh
   expect(await told({})).not.toContain(lane)
 })
 
-test("no alert that looks for change fires on a process's first samples", () => {
+test("no alert on a rate of change fires on a process's first samples", () => {
   const rules = readFileSync(alerts, "utf8").split("- alert: ")
   const looking = rules.filter((rule) => rule.includes("changes("))
   expect(looking.length).toBeGreaterThan(0)
@@ -99,7 +99,7 @@ test("no alert that looks for change fires on a process's first samples", () => 
 describe("on Postgres", () => {
   const databases = useEngine(engines[1] as Engine)
 
-  test("every metric that an alert asks for is there, or is there once there is something to tell of", async () => {
+  test("every metric used in an alert exists, or appears with its first value", async () => {
     const rules = readFileSync(alerts, "utf8")
     const asked = new Set(rules.match(/\bservice_\w+/g))
     const DATABASE_URL = await databases.newDatabase()
@@ -108,7 +108,7 @@ describe("on Postgres", () => {
     expect([...asked].filter((name) => !told.includes(`# HELP ${name.replace(/_bucket$/, "")} `))).toEqual([])
   })
 
-  test("how far the process's clock is from the database's is told", async () => {
+  test("the offset between the process's clock and the database's is exported", async () => {
     const DATABASE_URL = await databases.newDatabase()
     const hourMilliseconds = 3_600_000
     const offsetOf = async (wrong: number) => {
@@ -122,7 +122,7 @@ describe("on Postgres", () => {
       expect(await offsetOf(hours * hourMilliseconds)).toBeCloseTo(hours * 3_600, 0)
   })
 
-  test("a clock is told of only while the database answers", async () => {
+  test("the clock offset is exported only while the database responds", async () => {
     const DATABASE_URL = await databases.newDatabase()
     const db = databases.open(DATABASE_URL)
     const url = await open({ withRedis: false, DATABASE_URL }, { db })
@@ -132,7 +132,7 @@ describe("on Postgres", () => {
     expect(told).not.toMatch("service_clock_offset_seconds")
   })
 
-  test("a database that fell silent is told of before whoever asks gives up", async () => {
+  test("a silent database is reported before the scraper times out", async () => {
     const DATABASE_URL = await databases.newDatabase()
     const throughLine = new URL(DATABASE_URL)
     const line = await startLine(Number(throughLine.port))
@@ -145,13 +145,13 @@ describe("on Postgres", () => {
     const told = await (await ask(url, "/metrics")).text()
     const waited = performance.now() - begin
     line.stop()
-    // Prometheus waits for ten seconds unless told otherwise, and would say that the process is gone.
+    // Prometheus's default scrape timeout is ten seconds, after which it would report the process as down.
     expect(waited).toBeLessThan(10_000)
     expect(told).toMatch(/^service_database_up 0$/m)
     expect(told).not.toMatch("service_clock_offset_seconds")
   }, 60_000)
 
-  test("a process is not ready while the database takes no writes, and /readyz says why", async () => {
+  test("a process is not ready while the database accepts no writes, and /readyz says why", async () => {
     const DATABASE_URL = await databases.newDatabase()
     const url = await open({ withRedis: false, DATABASE_URL }, { db: databases.open(DATABASE_URL) })
     const { read } = databases.open(DATABASE_URL)
@@ -166,7 +166,7 @@ describe("on Postgres", () => {
   })
 })
 
-test("the board of wake-ups answers under /queues, with the policy its page needs, and changes nothing", async () => {
+test("the queue board is served under /queues with the content security policy it needs, and is read-only", async () => {
   const url = await open({ withRedis: true })
   let page = await ask(url, "/queues")
   while (page.status === 503) page = await ask(url, "/queues")
@@ -183,20 +183,20 @@ test("the board of wake-ups answers under /queues, with the policy its page need
   expect(queues).toMatchObject([{ name: "wake-ups", readOnlyMode: true }])
 })
 
-describe("the board of wake-ups in a browser", () => {
+describe("the queue board in a browser", () => {
   const { newPage } = useBrowser()
 
-  test("is drawn in the fonts and colours of this service, fits phones and desks, and asks nobody else", async () => {
+  test("uses the fonts and colours of this service, fits phone and desktop screens, and contacts no other host", async () => {
     const url = await open({ withRedis: true })
     let status = 503
     while (status === 503) status = (await ask(url, "/queues")).status
     const visited = await newPage()
     await visited.page.goto(`${url}/queues`)
     await visited.page.locator('main a[title="wake-ups"]').waitFor()
-    // It glides from one look to the next, which the pictures would show half-way.
+    // Transitions between pages would be captured halfway in the screenshots.
     await visited.page.addStyleTag({ content: "* { transition: none !important }" })
     const flaws = await flawsOf(visited, "queues")
-    // What axe says of its elements is for those who make the board.
+    // Accessibility of the board's own elements is its authors' concern.
     expect(flaws.filter((flaw) => /too wide|is broken|is drawn in/.test(flaw))).toEqual([])
     expect(visited.requested).toContainEqual(expect.stringMatching(/\/fonts\/ibm-plex-sans-latin-.*\.woff2$/))
     expect(visited.requested.filter((address) => !address.startsWith(url))).toEqual([])
@@ -208,7 +208,7 @@ describe("the board of wake-ups in a browser", () => {
   }, 60_000)
 })
 
-test("what is not there is a page for a browser and a line for a program", async () => {
+test("an unknown path is an HTML page for a browser and a line of text for other clients", async () => {
   const url = await open({ withRedis: false })
   const accept = "text/html,application/xhtml+xml"
   for (const path of ["/queues", "/nothing"]) {
@@ -219,7 +219,7 @@ test("what is not there is a page for a browser and a line for a program", async
   }
 })
 
-test("metrics and the board ask for the operator's token where there is one", async () => {
+test("metrics and the queue board require the operator token if one is configured", async () => {
   const url = await open({ withRedis: false, OPERATOR_TOKEN: "0123456789abcdef0123456789abcdef" })
   expect((await ask(url, "/metrics")).status).toBe(401)
   expect((await ask(url, "/queues")).status).toBe(401)
@@ -259,7 +259,7 @@ function ask(url: string, path: string): Promise<Response> {
   return fetch(`${url}${path}`)
 }
 
-/** A chain whose only provider nobody runs. */
+/** A chain whose only provider does not exist. */
 function silentChain(): { folder: string; CHAINS: string } {
   const folder = mkdtempSync(join(tmpdir(), "chains-"))
   closers.push(() => rmSync(folder, { recursive: true }))

@@ -29,7 +29,7 @@ import { alice, bob, contextWithChain, sessionOf, transfer } from "../harness/ow
 import { neverRotated } from "../harness/secret.ts"
 import { activeCollection, newUnit, pair, settle, type TestService } from "../harness/services.ts"
 
-// The commands as the command line runs them, beside a folder like the one a dev service leaves.
+// The commands as the CLI runs them, next to a folder like the one that a dev service leaves.
 
 const secret = "a secret of tests that is long enough"
 const signerKey = `0x${"11".repeat(32)}`
@@ -41,7 +41,7 @@ let organizationId: string
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "operator-"))
-  // Nobody listens on port 9, which is set aside for discarding.
+  // Nothing listens on port 9, which is reserved for the discard protocol.
   writeChains("http://127.0.0.1:9")
   writeDevEnvironment(folder, {
     SERVICE_SECRET: secret,
@@ -93,7 +93,7 @@ async function runPlain(environment: Environment, ...words: string[]): Promise<O
   return { code: await runOperator(readEnvironment, terminal, words), ...said }
 }
 
-/** The same as a process of its own, as a person runs it. */
+/** Runs the command in a process of its own, as a person would. */
 async function runAsProcess(environment: Environment, ...words: string[]): Promise<Omit<Run, "document">> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/operator.ts"), ...words], {
     env: { PATH: process.env.PATH, DATA_DIR: folder, ...environment },
@@ -116,7 +116,7 @@ function writeFile(name: string, content: string): string {
 }
 
 let drawn = 0
-/** A chip that no other call has given. */
+/** A chip that no other call has returned. */
 function chipForFile() {
   drawn += 1
   const number = drawn.toString(16).padStart(10, "0")
@@ -129,7 +129,7 @@ async function storedChips(): Promise<string[]> {
 }
 
 describe("the command line", () => {
-  test("prints what a command answers, and ends with its exit code", async () => {
+  test("prints a command's result and exits with its code", async () => {
     expect(await runAsProcess({}, "quotas", "set", ...of(), "--json")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("operator: quotas set needs --units"),
@@ -144,13 +144,13 @@ describe("the command line", () => {
     })
   }, 30_000)
 
-  test("says nothing but its answer while Redis is away", async () => {
-    // Nobody listens on port 9, which is set aside for discarding.
+  test("prints nothing but the result while Redis is down", async () => {
+    // Nothing listens on port 9, which is reserved for the discard protocol.
     const { code, stderr } = await runAsProcess({ REDIS_URL: "redis://127.0.0.1:9" }, "organizations", "list")
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   }, 30_000)
 
-  test("ends without a stack where its answer cannot be written, or nobody reads it any more", async () => {
+  test("exits without a stack trace if its output cannot be written or is no longer read", async () => {
     const run = async (to: string) => {
       const program = join(import.meta.dir, "../../src/operator.ts")
       const line = `"${process.execPath}" "${program}" organizations list ${to}`
@@ -164,7 +164,7 @@ describe("the command line", () => {
     expect(await run("| true")).toEqual([1, ""])
   })
 
-  test("as a script is told without a word of the runner's, also where it fails", async () => {
+  test("as a package script prints nothing of bun's own, even if it fails", async () => {
     const project = join(folder, "project")
     mkdirSync(project)
     copyFileSync(join(import.meta.dir, "../../bunfig.toml"), join(project, "bunfig.toml"))
@@ -180,20 +180,20 @@ describe("the command line", () => {
   })
 })
 
-test("a file that is not there is told of as what it is", async () => {
+test("a missing file is reported as a file error", async () => {
   const { code, stdout } = await runPlain({}, "chips", "import", ...of(), "--file", "nowhere.csv", "--json")
   expect(code).toBe(1)
   expect(JSON.parse(stdout).error.code).toBe("file")
 })
 
 describe("usage", () => {
-  test("is not asked for by whoever reads JSON and names no command", async () => {
+  test("is not printed for --json without a command, which is an error", async () => {
     const { code, stdout } = await runPlain({}, "--json")
     expect(code).toBe(2)
     expect(JSON.parse(stdout).error).toEqual({ code: "usage", message: "a command is needed" })
   })
 
-  test("is printed for no command and for --help: every command, and what it does", async () => {
+  test("is printed for no command and for --help, with a summary of every command", async () => {
     for (const words of [[], ["--help"]]) {
       const { code, stdout, stderr } = await runPlain({}, ...words)
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
@@ -202,7 +202,7 @@ describe("usage", () => {
     }
   })
 
-  test("is one document for whoever reads JSON and asks for it, of all commands or of one", async () => {
+  test("is one JSON document for --json with --help, for all commands or one", async () => {
     for (const words of [["--help"], ["chips", "import", "-h"]]) {
       const { code, stderr, document } = await operator(...words)
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
@@ -210,7 +210,7 @@ describe("usage", () => {
     }
   })
 
-  test("of a topic says what its commands take, also where nothing follows it", async () => {
+  test("of a topic lists its commands with their options, also if no command follows", async () => {
     const asked = await runPlain({}, "chips", "--help")
     expect(asked).toMatchObject({ code: 0, stderr: "" })
     expect(asked.stdout).toContain(
@@ -223,7 +223,7 @@ describe("usage", () => {
     expect(alone.stderr).toEndWith(asked.stdout)
   })
 
-  test("of a command says what else there is to know of it", async () => {
+  test("of a command includes its details", async () => {
     const { stdout } = await runPlain({}, "chips", "import", "--help")
     expect(stdout).toContain("run the same command again: it continues where it stopped")
     expect((await runPlain({}, "--help")).stdout).not.toContain("run the same command again")
@@ -239,7 +239,7 @@ describe("usage", () => {
       says: "keys list takes --organization once",
     },
     "one word too many": { words: ["stuck", "now"], says: 'stuck does not take "now"' },
-    "a number that is none": {
+    "a malformed number": {
       words: ["organizations", "create", "--name", "N", "--default-chain", "0x1"],
       says: '--default-chain takes a whole number of at least 1, not "0x1"',
     },
@@ -259,7 +259,7 @@ describe("usage", () => {
     },
   }
   for (const [what, { words, says }] of Object.entries(wrong))
-    test(`that is wrong by ${what} ends with 2 and says so`, async () => {
+    test(`error: ${what} exits with 2 and says what is wrong`, async () => {
       const { code, stdout, stderr } = await runPlain({}, ...words)
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
       expect(stderr).toContain(says)
@@ -267,12 +267,12 @@ describe("usage", () => {
     })
 })
 
-describe("what a dev service leaves", () => {
-  test("is for its owner's eyes only", () => {
+describe("a dev service's environment file", () => {
+  test("is readable by its owner only", () => {
     expect(statSync(join(folder, "environment.json")).mode & 0o777).toBe(0o600)
   })
 
-  test("is asked for where there is none, in one line", async () => {
+  test("is reported as missing in one line", async () => {
     const empty = join(folder, "empty")
     expect(await runPlain({ DATA_DIR: empty }, "stuck")).toEqual({
       code: 1,
@@ -282,7 +282,7 @@ describe("what a dev service leaves", () => {
     expect(existsSync(empty)).toBe(false)
   })
 
-  test("yields to a variable of the real environment", async () => {
+  test("is overridden by variables of the real environment", async () => {
     const { code, stderr } = await runPlain({ SERVICE_SECRET: "short" }, "stuck")
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -297,7 +297,7 @@ describe("what a dev service leaves", () => {
     expect(readDevEnvironment(other)).toEqual({ A: "3" })
   })
 
-  test("stops the command in one line when it is damaged", async () => {
+  test("fails the command with one line if it is damaged", async () => {
     const other = join(folder, "damaged")
     mkdirSync(other)
     writeFileSync(join(other, "environment.json"), "{")
@@ -306,7 +306,7 @@ describe("what a dev service leaves", () => {
     expect(stderr).toMatch(/^operator: .*environment\.json cannot be read as JSON.*\n$/)
   })
 
-  test("may name a database that cannot be opened, which is said in one line", async () => {
+  test("may name a database that cannot be opened, which is reported in one line", async () => {
     const { code, stderr } = await runPlain({ DATABASE_URL: `sqlite:${folder}/chains.json/x.db` }, "stuck")
     expect(code).toBe(1)
     expect(stderr).toMatch(/^operator: cannot make the folder .*\n$/)
@@ -314,7 +314,7 @@ describe("what a dev service leaves", () => {
 })
 
 describe("organizations", () => {
-  test("have their default network among the allowed ones", async () => {
+  test("have their default chain among the allowed ones", async () => {
     const words = ["--name", "Second", "--default-chain", `${chainId}`, "--allowed-chains", `7,${chainId}`]
     const { code, document } = await operator("organizations", "create", ...words)
     expect(code).toBe(0)
@@ -325,7 +325,7 @@ describe("organizations", () => {
     })
   })
 
-  test("are refused with a default network that CHAINS does not have", async () => {
+  test("are rejected with a default chain that CHAINS does not have", async () => {
     for (const words of [
       ["create", "--name", "N"],
       ["update", organizationId],
@@ -338,7 +338,7 @@ describe("organizations", () => {
     }
   })
 
-  test("are updated, suspended and resumed", async () => {
+  test("can be updated, suspended and resumed", async () => {
     const { document } = await operator("organizations", "create", "--name", "Fourth")
     const changed = await operator(
       "organizations",
@@ -357,12 +357,12 @@ describe("organizations", () => {
     expect((await operator("organizations", "resume", document.id)).document.suspended_at).toBeNull()
   })
 
-  test("need no network", async () => {
+  test("need no chain", async () => {
     const { document } = await operator("organizations", "create", "--name", "Third")
     expect(document).toMatchObject({ default_chain_id: null, allowed_chain_ids: [] })
   })
 
-  test("are refused with a name that has control characters", async () => {
+  test("are rejected with a name that contains control characters", async () => {
     const { code, document, stderr } = await operator("organizations", "create", "--name", "a\u0007b")
     expect(code).toBe(1)
     expect(document.error).toMatchObject({
@@ -372,26 +372,26 @@ describe("organizations", () => {
     expect(stderr).toBe("operator: name: must have 1 to 256 characters, without control characters\n")
   })
 
-  test("are listed, the oldest first", async () => {
+  test("are listed, oldest first", async () => {
     const { document } = await operator("organizations", "list")
     expect(document.organizations[0]).toMatchObject({ id: organizationId, name: "Maker" })
   })
 
-  test("that do not exist are refused in one line, without a stack", async () => {
+  test("that do not exist are rejected in one line, without a stack trace", async () => {
     const { code, stdout, stderr } = await runPlain({}, "keys", "list", "--organization", newId())
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
     expect(stderr).toMatch(/^operator: There is no organization [^\n]+\n$/)
   })
 })
 
-test("webhook endpoints of an organization that does not exist are not told of as none", async () => {
+test("listing webhook endpoints of an unknown organization is an error, not an empty list", async () => {
   expect(await operator("webhooks", ...of())).toMatchObject({ code: 0, document: { webhook_endpoints: [] } })
   const { code, document } = await operator("webhooks", "--organization", newId())
   expect([code, document.error?.code]).toEqual([1, "not_found.resource"])
 })
 
 describe("publishable keys", () => {
-  test("are issued, listed, rotated with an overlap, and revoked", async () => {
+  test("can be issued, listed, rotated with an overlap, and revoked", async () => {
     const { document: old } = await operator("publishable-keys", "issue", ...of(), "--name", "web")
     expect(isWellFormed(old.key)).toBe(true)
     const { document: issued } = await operator("publishable-keys", "rotate", old.id, "--overlap", "2h")
@@ -405,13 +405,13 @@ describe("publishable keys", () => {
   })
 })
 
-test("a key set is printed for people with its id and version, when it is made and when it is rotated", async () => {
+test("creating or rotating a key set prints its id and version", async () => {
   const made = await runPlain({}, "key-sets", "create", ...of(), "--name", "plain", "--scheme", "an10922")
   const id = /^id {7}([0-9a-f-]{36})\nversion {2}1\n$/.exec(made.stdout)?.[1] ?? ""
   expect((await runPlain({}, "key-sets", "rotate", id)).stdout).toBe(`id       ${id}\nversion  2\n`)
 })
 
-test("who rotated keys of tags, of receipts and of pages is in the list of acts", async () => {
+test("rotations of tag keys, receipt keys and publishable keys are in the list of acts", async () => {
   const made = ["key-sets", "create", ...of(), "--name", "rotated", "--scheme", "an10922"]
   const [set, page] = [await operator(...made), await operator("publishable-keys", "issue", ...of())]
   await operator("key-sets", "rotate", set.document.id)
@@ -425,13 +425,13 @@ test("who rotated keys of tags, of receipts and of pages is in the list of acts"
   ])
 })
 
-test("an act of whoever has no name here, as in a container, is noted with the number of the user", async () => {
+test("an act by a user without a name, as in a container, is recorded with the user ID", async () => {
   await runAsProcess({}, "organizations", "resume", organizationId)
   const { document } = await operator("acts", "--subject", organizationId)
   expect(document.acts[0].actor).toStartWith(`user ${process.getuid?.()} on `)
 })
 
-test("publishable keys have names as everything has: so many code points, and no control characters", async () => {
+test("names of publishable keys follow the usual rules: a limit in code points, and no control characters", async () => {
   const issue = (name: string) => operator("publishable-keys", "issue", ...of(), "--name", name)
   expect((await issue("👟".repeat(256))).document.name).toBe("👟".repeat(256))
   for (const name of ["", "a\u001b[31mb", "👟".repeat(257)])
@@ -439,7 +439,7 @@ test("publishable keys have names as everything has: so many code points, and no
 })
 
 describe("API keys", () => {
-  test("take an end", async () => {
+  test("can have an expiry", async () => {
     const { document } = await operator("keys", "issue", ...of(), "--expires", "2999-01-31")
     expect(document.expires_at).toBe("2999-01-31T00:00:00.000Z")
     for (const end of ["2999-02-31", "2999-02-31T00:00:00.000Z", "2999-01-31T00:00:00.0000Z"])
@@ -467,12 +467,12 @@ describe("API keys", () => {
     expect(stdout).not.toContain(document.key)
   })
 
-  test("are printed for people as well", async () => {
+  test("are printed in text output as well", async () => {
     const { stdout } = await runPlain({}, "keys", "issue", ...of())
     expect(stdout).toMatch(/^id {3}[0-9a-f-]{36}\nkey {2}end_sk_[0-9A-Za-z]{39}\n/)
   })
 
-  test("are listed in no more columns than something stands in", async () => {
+  test("are listed without empty columns", async () => {
     const { document } = await operator("organizations", "create", "--name", "Fifth")
     const own = ["--organization", document.id]
     await operator("keys", "issue", ...own)
@@ -483,7 +483,7 @@ describe("API keys", () => {
     expect(await columns()).toEqual(["ID", "NAME", "KEY", "CREATED", "EXPIRES"])
   })
 
-  test("are revoked once and for all", async () => {
+  test("stay revoked", async () => {
     const { document: issued } = await operator("keys", "issue", ...of())
     const first = await operator("keys", "revoke", issued.id)
     const second = await operator("keys", "revoke", issued.id)
@@ -498,7 +498,7 @@ describe("API keys", () => {
 })
 
 describe("products", () => {
-  test("are made with their redirect in canonical form, and listed", async () => {
+  test("are created with their redirect in canonical form, and listed", async () => {
     const words = [
       ...of(),
       "--name",
@@ -521,13 +521,13 @@ describe("products", () => {
     })
   })
 
-  test("are refused with a redirect that is not https", async () => {
+  test("are rejected with a redirect that is not https", async () => {
     const words = [...of(), "--name", "Jacket", "--redirect-url", "javascript:alert(1)"]
     expect(await operator("products", "create", ...words)).toMatchObject({ code: 1 })
   })
 })
 
-test("quotas that are not named stay, and unlimited takes one away", async () => {
+test("quotas that are not named stay unchanged, and unlimited removes one", async () => {
   await operator("quotas", "set", ...of(), "--units", "5", "--taps-per-month", "0")
   const { document } = await operator("quotas", "set", ...of(), "--units", "unlimited", "--chips", "9")
   expect(document).toEqual({
@@ -548,7 +548,7 @@ describe("identity", () => {
     return rows[0]?.identity
   }
 
-  test("is set with a JWKS address", async () => {
+  test("can be set with a JWKS URL", async () => {
     expect((await set("--jwks-url", "https://i.example/jwks")).code).toBe(0)
     expect(await stored()).toEqual({
       issuer: "https://i.example",
@@ -557,7 +557,7 @@ describe("identity", () => {
     })
   })
 
-  test("is set with a public key, and a private or secret one is refused", async () => {
+  test("can be set with a public key, and a private or secret one is rejected", async () => {
     const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true })
     const pem = await exportSPKI(publicKey)
     expect((await set("--public-key-file", writeFile("public.pem", pem))).code).toBe(0)
@@ -576,7 +576,7 @@ describe("identity", () => {
 })
 
 describe("chips", () => {
-  test("are imported from JSON with their keys wrapped", async () => {
+  test("can be imported from JSON, with their keys encrypted", async () => {
     const chip = chipForFile()
     const file = writeFile("chips.json", JSON.stringify([{ ...chip, counter: 7 }]))
     expect(await operator("chips", "import", ...of(), "--file", file)).toMatchObject({
@@ -595,7 +595,7 @@ describe("chips", () => {
     expect(Buffer.from(opened?.fileKey ?? []).toString("hex")).toBe(chip.file_key)
   })
 
-  test("are imported from CSV, more than one statement holds", async () => {
+  test("can be imported from CSV, even more than fit into one statement", async () => {
     const rows = Array.from({ length: 600 }, () => Object.values(chipForFile()).join(","))
     const file = writeFile("chips.CSV", ["chip_id,uid,meta_key,file_key", ...rows].join("\n"))
     expect((await operator("chips", "import", ...of(), "--file", file)).document.imported).toBe(600)
@@ -604,7 +604,7 @@ describe("chips", () => {
     expect(Object.keys(document.chips[0])).not.toContain("wrapped_keys")
   })
 
-  test("of a file with wrong lines are not imported at all, and every line is named", async () => {
+  test("of a file with invalid lines are not imported at all, and every such line is reported", async () => {
     const before = await storedChips()
     const entries = [
       chipForFile(),
@@ -623,7 +623,7 @@ describe("chips", () => {
     expect(await storedChips()).toEqual(before)
   })
 
-  test("that are stored with other values or for another organization are refused alike, and the rest with them", async () => {
+  test("that are stored with other values or for another organization are rejected with the same error, and so is the whole file", async () => {
     const [own, foreign, alike] = [chipForFile(), chipForFile(), chipForFile()]
     const { document: other } = await operator("organizations", "create", "--name", "Other")
     const known = [
@@ -654,7 +654,7 @@ describe("chips", () => {
     expect(await storedChips()).toEqual(before)
   })
 
-  test("that are stored alike are left as they are, also when their counters have moved on", async () => {
+  test("that are stored with the same values stay unchanged, even if their counters have moved on", async () => {
     const [used, fresh] = [chipForFile(), chipForFile()]
     await operator("chips", "import", ...of(), "--file", writeFile("first.json", JSON.stringify([used])))
     const ofUsed = eq(chips.chip_id, used.chip_id.toUpperCase())
@@ -668,7 +668,7 @@ describe("chips", () => {
     expect(await world.context.db.read.select().from(chips).where(ofUsed)).toEqual(before ? [before] : [])
   })
 
-  test("of a long file that is cut short are stored in part, and the same file again goes on there", async () => {
+  test("of a long file are stored in part after an interruption, and importing the file again stores the rest", async () => {
     const entries = Array.from({ length: 5_300 }, chipForFile)
     const file = writeFile("long.json", JSON.stringify(entries))
     const last = entries.at(-1)?.chip_id.toUpperCase()
@@ -696,7 +696,7 @@ describe("chips", () => {
     expect((await storedChips()).length - before).toBe(5_300)
   }, 60_000)
 
-  test("are moved to another organization while they are free, all of them or none", async () => {
+  test("can be moved to another organization while they are unused, all of them or none", async () => {
     const chips = [chipForFile(), chipForFile(), chipForFile()]
     const ids = chips.map(({ chip_id }) => chip_id.toUpperCase())
     await operator("chips", "import", ...of(), "--file", writeFile("moving.json", JSON.stringify(chips)))
@@ -723,7 +723,7 @@ describe("chips", () => {
     expect(await ownersOf()).toEqual(free.sort())
   })
 
-  test("are retired when nobody uses them, and only by their own organization", async () => {
+  test("can be retired while they are unused, by their own organization only", async () => {
     const chip = chipForFile()
     const file = writeFile("retired.json", JSON.stringify([chip]))
     await operator("chips", "import", ...of(), "--file", file)
@@ -737,7 +737,7 @@ describe("chips", () => {
   })
 })
 
-/** The service as it was ten minutes ago. */
+/** The service with a clock that is ten minutes behind. */
 const earlier = (): TestService => {
   const clock = () => new Date(Date.now() - 10 * 60_000)
   const context = { ...world.context, clock }
@@ -767,7 +767,7 @@ describe("work", () => {
     const rows = await world.context.db.read.select().from(effects).where(eq(effects.actor_id, actorId))
     return rows.find(({ status }) => status === "open")
   }
-  /** As the lane leaves it between storing and sending. */
+  /** The state between storing and sending a transaction. */
   const signedTransaction = async (actorId: string) => {
     const effect = await openEffect(actorId)
     const fees = { max_fee_per_gas: 2n, max_priority_fee_per_gas: 1n }
@@ -795,7 +795,7 @@ describe("work", () => {
     return document.stuck.find((each: { id: string }) => each.id === id)
   }
 
-  test("that is open for more than five minutes is stuck, with the reason", async () => {
+  test("open for more than five minutes is stuck, with a reason", async () => {
     const id = await pairedUnit()
     expect(await stuckEntry(id)).toMatchObject({
       machine: "unit-token",
@@ -808,7 +808,7 @@ describe("work", () => {
     expect(await stuckEntry(id)).toBeUndefined()
   })
 
-  test("that waits for its lane is counted there, long before it is stuck", async () => {
+  test("queued in its lane is counted there long before it is stuck", async () => {
     const waiting = async () => (await operator("chain", "status")).document.lanes[0].waiting_effects
     const before = await waiting()
     const id = await pairedUnit()
@@ -817,7 +817,7 @@ describe("work", () => {
     expect(await waiting()).toBe(before)
   })
 
-  test("whose database is a back-up that was restored says so of every lane, and reopens those that halted", async () => {
+  test("can continue on a restored back-up after operator restored, which marks every lane and reopens halted ones", async () => {
     const halted = { status: "halted", reason: "the chain has more", next_nonce: 3 } as const
     await earlier().turn(({ tx }) => tx.update(lanes).set(halted))
     const { code, document } = await operator("restored")
@@ -830,7 +830,7 @@ describe("work", () => {
     await earlier().turn(({ tx }) => tx.update(lanes).set({ restored_at: null }))
   })
 
-  test("whose lane is halted says why, and the lane can be opened again", async () => {
+  test("of a halted lane is stuck with the lane's reason, and the lane can be reopened", async () => {
     const id = await pairedUnit()
     const reason = "somebody else uses the key"
     await earlier().turn(({ tx }) => tx.update(lanes).set({ status: "halted", reason, next_nonce: 3 }))
@@ -849,7 +849,7 @@ describe("work", () => {
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })
 
-  test("whose lane has no key is given up once that is back, as whoever gives it up is told", async () => {
+  test("of a lane without a key can be cancelled, which the command says takes effect once the key is back", async () => {
     const id = await pairedUnit()
     const transactionId = await signedTransaction(id)
     const [lane] = await world.context.db.read.select().from(lanes)
@@ -881,7 +881,7 @@ describe("work", () => {
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })
 
-  test("whose transaction is not mined is not retried, and can be given up, which its reason says from then on", async () => {
+  test("with an unmined transaction cannot be retried but can be cancelled, which its reason then says", async () => {
     const id = await pairedUnit()
     expect((await operator("cancel", id)).document.error.message).toContain("has a transaction in progress")
     const transactionId = await signedTransaction(id)
@@ -908,7 +908,7 @@ describe("work", () => {
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
   })
 
-  test("that failed for good is stuck until it is retried", async () => {
+  test("that failed permanently is stuck until it is retried", async () => {
     const id = await pairedUnit()
     await fail(id)
     expect(await stuckEntry(id)).toMatchObject({
@@ -931,7 +931,7 @@ describe("work", () => {
     expect(await stuckEntry(id)).toBeUndefined()
   })
 
-  test("of a wallet that may still submit its transaction is not stuck", async () => {
+  test("that waits for a wallet to submit a transaction is not stuck", async () => {
     const id = await pairedUnit()
     await settle(earlier(), id, { serial: 1, transaction_hash: "0x01" })
     const [chip] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, id))
@@ -944,7 +944,7 @@ describe("work", () => {
     )
   })
 
-  test("that was put off is due at once when it is retried, by its own id or its unit's", async () => {
+  test("that was postponed is due at once after a retry by its own ID or its unit's", async () => {
     const id = await pairedUnit()
     const effect = await openEffect(id)
     for (const retried of [id, effect?.id ?? ""]) {
@@ -963,7 +963,7 @@ describe("work", () => {
       expect((await operator("retry", unknown)).document.error.code).toBe("not_found.resource")
   })
 
-  test("is explained by its journal, its effects and what it waits for", async () => {
+  test("is explained with its journal, its effects and what it waits for", async () => {
     const id = await pairedUnit()
     await fail(id)
     const { code, document } = await operator("explain", id)
@@ -983,7 +983,7 @@ describe("work", () => {
     })
   })
 
-  test("is explained by the id of an effect or of the paired chip as well", async () => {
+  test("can be explained by the ID of an effect or of the paired chip, too", async () => {
     const id = await pairedUnit()
     const effect = await openEffect(id)
     const [chip] = await world.context.db.read.select().from(chips).where(eq(chips.unit_id, id))
@@ -996,7 +996,7 @@ describe("work", () => {
 })
 
 describe("chain status", () => {
-  test("shows the lanes of a chain that does not answer", async () => {
+  test("shows the lanes of a chain that does not respond", async () => {
     const { code, document, stdout } = await operator("chain", "status")
     expect(code).toBe(0)
     expect(document.chains).toMatchObject([{ chain_id: chainId, name: "local", reachable: false }])
@@ -1006,7 +1006,7 @@ describe("chain status", () => {
     expect(stdout).not.toContain(signerKey.slice(2))
   })
 
-  test("is what a question that such a chain does not answer leads to, in one line", async () => {
+  test("is what other commands point to, in one line, if the chain does not respond", async () => {
     const { code, stderr } = await runPlain({}, "chain", "roles")
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -1016,7 +1016,7 @@ describe("chain status", () => {
     })
   })
 
-  test("says of a lane whose key it cannot have why that is", async () => {
+  test("says why a lane has no key", async () => {
     const [lane] = await world.context.db.read.select().from(lanes)
     if (!lane) throw new Error("there is no lane")
     const others = [
@@ -1037,7 +1037,7 @@ describe("chain status", () => {
     expect(stdout).toMatch(/^31337:0x02 .+ no, its key is not in SIGNER_KEYS /m)
   })
 
-  test("counts the serials that only the chain has, until units take them", async () => {
+  test("counts serials that exist only on the chain until units take them", async () => {
     const unit = await newUnit(earlier(), caller(), await activeCollection(earlier(), caller()))
     const collection_id = unit.collection_id ?? ""
     const found_at = new Date()
@@ -1054,7 +1054,7 @@ describe("chain status", () => {
     expect(await unasked()).toEqual([{ collection_id, serials: 1 }])
   })
 
-  test("names each serial of a chip that has another one, and who has it on chain", async () => {
+  test("lists each serial whose chip also has another serial, with its owner on the chain", async () => {
     const unit = await newUnit(earlier(), caller(), await activeCollection(earlier(), caller()))
     const collection_id = unit.collection_id ?? ""
     const body = { unit_id: unit.id, is_test: true } as const
@@ -1083,7 +1083,7 @@ describe("chain status", () => {
     await settle(earlier(), unit.id, { serial: 1, transaction_hash: "0x01" })
   })
 
-  test("shows the nonces and balances of a chain that does", async () => {
+  test("shows the nonces and balances of a chain that responds", async () => {
     const chain = await startChain()
     try {
       writeChains(chain.client.transport.url as string)
@@ -1095,7 +1095,7 @@ describe("chain status", () => {
     }
   })
 
-  test("says to people, too, what is wrong with a chain that answers", async () => {
+  test("says in text output, too, what is wrong with a chain that responds", async () => {
     const chain = await startChain()
     const isOther = ({ method }: Call) => (method === "eth_chainId" ? { result: "0x2105" } : null)
     const other = startLesserNode(chain.client.transport.url as string, isOther)
@@ -1112,7 +1112,7 @@ describe("chain status", () => {
     }
   })
 
-  test("shows what else it says where its node counts no transactions of its pool", async () => {
+  test("shows everything else if the node does not support the pending block", async () => {
     const chain = await startChain()
     const node = startLesserNode(chain.client.transport.url as string, withoutPending)
     try {

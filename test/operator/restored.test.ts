@@ -23,7 +23,7 @@ const chains = {
   },
 }
 
-/** A new database, opened by a command that has the keys and chains of the processes, or none. */
+/** Runs the work on a new database, opened like by a command with the processes' keys and chains, or with none. */
 async function withNewDatabase(keys: string, work: (world: World) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "restored-"))
   const CHAINS = join(folder, "chains.json")
@@ -43,7 +43,7 @@ const run = (world: World) => restored.plan(parseValues(restored, []))(world)
 const marksOf = async ({ context }: World) =>
   (await context.db.read.select({ at: lanes.restored_at }).from(lanes)).map(({ at }) => at)
 
-test("a database that nothing was ever sent with is not taken for a restored one", async () => {
+test("operator restored rejects a database that nothing was ever sent from", async () => {
   await withNewDatabase("", async (world) => {
     await expect(run(world)).rejects.toThrow("DATABASE_URL")
   })
@@ -53,7 +53,7 @@ test("a database that nothing was ever sent with is not taken for a restored one
   })
 })
 
-test("one that had an organization is, with the lanes of keys that came since", async () => {
+test("operator restored accepts a database with an organization, and marks lanes of keys added since, too", async () => {
   await withNewDatabase(twoKeys, async (world) => {
     const organization = { name: "Acme", default_chain_id: null, allowed_chain_ids: [] }
     await inTurn(world.context, null, (turn) => createOrganization(turn, organization))

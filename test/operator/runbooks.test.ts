@@ -16,13 +16,13 @@ import { createOrganization } from "../../src/resources/organizations/service.ts
 import { startWorkers } from "../../workers/start.ts"
 import { accountAt, openStage, type Stage } from "../faults/stage.ts"
 
-// Each page is followed from top to bottom on one service, with the settings that the page before has left. Operators'
-// commands run in this process, which saves the start of a hundred others; everything else runs in a shell as it stands.
+// Each page is followed from top to bottom on one service, with the settings that the previous page left. Operator
+// commands run in this process, which saves starting a hundred others; everything else runs in a shell as printed.
 
 setDefaultTimeout(60_000)
 const root = join(import.meta.dir, "../..")
 
-/** The processes of a service, started with the settings that the shell has at that moment. */
+/** The processes of a service, started with the shell's current settings. */
 type Running = { world: World; stop(): Promise<void> }
 
 let stage: Stage
@@ -65,7 +65,7 @@ afterAll(async () => {
   await stage.close()
 })
 
-/** What a page leaves behind, besides that each of its commands ended well. */
+/** What a page achieves, besides that each of its commands succeeds. */
 const outcomes: Record<string, (printed: string, before: Environment) => Promise<unknown>> = {
   runbooks: async (printed) => expect(printed).toContain("NEWEST BLOCK"),
   "rotate-service-secret": async (printed, before) => {
@@ -91,7 +91,7 @@ const outcomes: Record<string, (printed: string, before: Environment) => Promise
   "rotate-webhook-secrets": async (printed) => expect(printed).toContain('"secret":"whsec_'),
   "rotate-receipt-key": async (printed) => expect(printed).toContain('"keys":[{'),
   "leaked-keys": async (printed) => {
-    // A process believes for five seconds what it knows of a key; one that has just started knows nothing.
+    // A process caches a key's validity for five seconds; a new process has nothing cached.
     await stopAll()
     await startAll()
     expect(await statusWith(key)).toBe(401)
@@ -118,17 +118,17 @@ const outcomes: Record<string, (printed: string, before: Environment) => Promise
 }
 
 describe("the runbooks", () => {
-  test("are all followed", () => expect(runbooks().map(({ name }) => name)).toEqual(Object.keys(outcomes)))
+  test("are all covered", () => expect(runbooks().map(({ name }) => name)).toEqual(Object.keys(outcomes)))
 
   for (const { name, markdown } of runbooks())
-    test(`${name} does what it says`, async () => {
+    test(`${name} works as printed`, async () => {
       const before = settings
       const printed = await follow(markdown)
       await outcomes[name]?.(printed, before)
     })
 })
 
-/** Runs the commands of a page; lines that are for people's hands are done in their place. */
+/** Runs the commands of a page, and does in their place what its manual steps say. */
 async function follow(markdown: string): Promise<string> {
   const blocks = [...markdown.matchAll(/^( *)```sh\n([\s\S]*?)^ *```$/gm)]
   const lines = blocks.flatMap(([, indent = "", text = ""]) =>
@@ -180,7 +180,7 @@ const hands: Record<string, () => Promise<unknown>> = {
     asAdmin("setAuthorizer", [newAddress(), inAnHour()]),
 }
 
-/** Of a key that is meant, or the only one. */
+/** Returns the key that is meant, or the only one. */
 async function rowOf(table: typeof apiKeys | typeof publishableKeys, which?: SQL): Promise<{ id: string }> {
   const [row] = await (api as Running).world.context.db.read.select({ id: table.id }).from(table).where(which)
   if (!row) throw new Error("there is no such key")
@@ -243,7 +243,7 @@ async function stopAll(): Promise<void> {
   api = undefined
 }
 
-/** Runs commands with the settings, and takes over what they export. */
+/** Runs commands with the settings, and keeps what they export. */
 async function inShell(script: string): Promise<string> {
   if (script.trim() === "") return ""
   const child = Bun.spawn(["bash", "-eu", "-o", "pipefail"], {
@@ -268,7 +268,7 @@ async function inShell(script: string): Promise<string> {
   return printed
 }
 
-/** `bun run operator` is handed, with the environment that it has, to this process. */
+/** A shell function that passes `bun run operator` and its environment to this process. */
 const operatorInShell = `
 bun() {
   case "\${1-} \${2-}" in

@@ -37,7 +37,7 @@ const first = "the first secret of these tests, long enough"
 const second = "the second secret of these tests, long enough"
 const third = "the third secret of these tests, long enough"
 
-describe.each(engines)("a secret on $name", (engine) => {
+describe.each(engines)("a service secret on $name", (engine) => {
   const databases = useEngine(engine)
   let folder: string
   beforeAll(() => {
@@ -54,7 +54,7 @@ describe.each(engines)("a secret on $name", (engine) => {
       ...(previous !== undefined && { SERVICE_SECRET_PREVIOUS: previous }),
     })
 
-  /** A process that starts with these secrets, asks and ends. */
+  /** A process that starts with these secrets, does one thing and ends. */
   async function inProcess<T>(
     url: string,
     [current, previous]: [current: string, previous?: string],
@@ -71,7 +71,7 @@ describe.each(engines)("a secret on $name", (engine) => {
   const start = (url: string, current: string, previous?: string) =>
     inProcess(url, previous === undefined ? [current] : [current, previous], async () => "started")
 
-  test("that is wrong stops the start in one line, however often", async () => {
+  test("that is wrong makes every start fail with one line", async () => {
     const url = await databases.newDatabase()
     expect(await start(url, first)).toBe("started")
     for (let attempt = 1; attempt <= 2; attempt++) {
@@ -83,7 +83,7 @@ describe.each(engines)("a secret on $name", (engine) => {
     expect(await start(url, first)).toBe("started")
   })
 
-  test("wins alone where several processes bring different ones to a new database", async () => {
+  test("is chosen once if several processes start with different ones on a new database", async () => {
     const url = await databases.newDatabase()
     await databases.open(url).close()
     const world = await openUncheckedWorld(configOf(url, first), tell)
@@ -96,7 +96,7 @@ describe.each(engines)("a secret on $name", (engine) => {
     expect(await start(url, String(winners[0]))).toBe("started")
   })
 
-  test("is rotated without losing a chip key, a kept answer or a cursor", async () => {
+  test("can be rotated without losing a chip key, a stored response or a cursor", async () => {
     const url = await databases.newDatabase()
     const asked = { scope: "organization:x", key: "key", operation: "createUnit", fingerprint: "print" }
     const scope = { operation: "listUnits", organization_id: "x", filters: "{}" }
@@ -168,7 +168,7 @@ describe.each(engines)("a secret on $name", (engine) => {
     })
   })
 
-  test("goes on being rotated where it was cut short", async () => {
+  test("rotation can be resumed after an interruption", async () => {
     const url = await databases.newDatabase()
     await inProcess(url, [first], async ({ context }) => {
       await importChips(context, await organizationOf({ context }), drawLines(1_100))
@@ -187,7 +187,7 @@ describe.each(engines)("a secret on $name", (engine) => {
     expect(await start(url, second)).toBe("started")
   })
 
-  test("is rotated while an organization gives its webhook endpoint a new one of its own", async () => {
+  test("can be rotated while an organization rotates a webhook secret", async () => {
     const url = await databases.newDatabase()
     const { caller, id } = await inProcess(url, [first], async ({ context }) =>
       endpointOf(context, await organizationOf({ context })),
@@ -200,7 +200,7 @@ describe.each(engines)("a secret on $name", (engine) => {
       const db = watchedDatabase(context.db, async ({ text, rows }) => {
         if (!text.includes('from "webhook_endpoints"') || rows.length === 0 || rotated) return
         rotated = outside(rotate)
-        // Where there is one writer, it is next; where there are many, it comes first.
+        // With a single writer the rotation comes next; with several it comes first.
         if (engine.name === "postgres") await rotated
       })
       await rewrapAll({ ...context, db })
@@ -209,7 +209,7 @@ describe.each(engines)("a secret on $name", (engine) => {
     await inProcess(url, [second], async (world) => expect(await signersOf(world, id)).toBe(2))
   })
 
-  test("is rotated while answers are kept all the time", async () => {
+  test("rotation ends even while responses are being stored all the time", async () => {
     const url = await databases.newDatabase()
     const keep = ({ context }: World) => {
       const asked = { scope: "organization:x", key: newId(), operation: "createUnit", fingerprint: "print" }
@@ -237,7 +237,7 @@ describe.each(engines)("a secret on $name", (engine) => {
           isOver = true
         })
         await kept
-        // Nothing but the last batch is small: what is added meanwhile is not run after.
+        // Only the last batch is small: rows that are added meanwhile are not chased.
         expect(progress.slice(0, -1).filter((count) => count % 500 > 0)).toEqual([])
         expect(done.kept_answers).toMatchObject({ rewrapped: 1_200, unreadable: [] })
       }),
@@ -245,7 +245,7 @@ describe.each(engines)("a secret on $name", (engine) => {
     expect(await start(url, second)).toBe("started")
   }, 30_000)
 
-  test("that is lost is given up by adopting the present one, and the same file brings the keys back", async () => {
+  test("that is lost can be replaced by the current one, and importing the same file restores the chip keys", async () => {
     const url = await databases.newDatabase()
     const lines = drawLines(5)
     let endpoint: Awaited<ReturnType<typeof endpointOf>> | undefined
@@ -311,7 +311,7 @@ describe.each(engines)("a secret on $name", (engine) => {
   })
 })
 
-test("a secret that is lost takes no webhook secret with it that another one sealed", () => {
+test("a lost service secret does not invalidate webhook secrets that another one encrypted", () => {
   const [id, at] = [newId(), new Date()]
   const sealedUnder = (current: string, added: string) =>
     withNewSecret({ current, previous: null }, id, { before: [], added, at })
@@ -320,7 +320,7 @@ test("a secret that is lost takes no webhook secret with it that another one sea
   expect(signingSecrets({ current: third, previous: null }, id, { secrets: anew, at })).toEqual(["whsec_b"])
 })
 
-test("secrets that are lost leave room for as many new ones", () => {
+test("webhook secrets that cannot be decrypted do not count toward the limit", () => {
   const [id, at] = [newId(), new Date()]
   const rotate = (current: string, before: SealedSecret[]) =>
     withNewSecret({ current, previous: null }, id, { before, added: "whsec_a", at })
@@ -350,7 +350,7 @@ async function rewrapByCommand(world: World) {
   return { document: output.document, lines: output.text.split("\n") }
 }
 
-/** How many secrets sign for an endpoint. */
+/** Returns how many secrets sign for an endpoint. */
 async function signersOf({ context }: World, endpointId: string): Promise<number> {
   const [{ secrets } = { secrets: [] }] = await context.db.read
     .select()

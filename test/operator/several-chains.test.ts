@@ -8,7 +8,7 @@ import { createUnit } from "../../src/resources/units/service.ts"
 import { activeCollection, anotherUnit } from "../harness/engine.ts"
 import { first, openTwoChains, second, type TwoChains } from "../harness/two-chains.ts"
 
-// What operators are told of one chain does not hang on another one.
+// What operators learn about one chain does not depend on another.
 
 setDefaultTimeout(60_000)
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => both.close())
 
-test("collections are compared with their chain while another one is silent, which ends with 1 all the same", async () => {
+test("collections are compared with their chain while another does not respond, which still exits with 1", async () => {
   const { running, anvil } = both
   const there = [await activeCollection(running, second.id), await activeCollection(running, second.id)]
   const here = await activeCollection(running, first.id)
@@ -36,7 +36,7 @@ test("collections are compared with their chain while another one is silent, whi
   })
 })
 
-test("what waits for a chain that is in CHAINS no more is said to wait for that", async () => {
+test("work for a chain that is no longer in CHAINS is reported as waiting for that", async () => {
   const { running } = both
   const { context, caller, turn, workers } = running
   const { id: collection_id, lane_id } = await activeCollection(running, second.id)

@@ -6,12 +6,15 @@ import { cycloneDx, licenceLines, shippedPackages } from "../../src/operator/shi
 const root = join(import.meta.dir, "../..")
 const shipped = shippedPackages(root)
 
-/** Licences that ask for nothing but their own text; what is not changed, elkjs and the fonts, has one that asks more. */
+/**
+ * Licences that require only that their text is included. elkjs and the fonts, which are shipped unmodified, require
+ * more.
+ */
 const permissive = ["MIT", "Apache-2.0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "Unlicense"]
 const known = [...permissive, "EPL-2.0 OR GPL-3.0-or-later", "OFL-1.1"]
 
-describe("what is shipped", () => {
-  test("has every package that the project asks for in production, and none of development alone", () => {
+describe("the shipped software", () => {
+  test("includes every production dependency and no development dependency", () => {
     const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
     const names = new Set(shipped.map(({ name }) => name))
     expect(Object.keys(dependencies).filter((name) => !names.has(name))).toEqual([])
@@ -21,7 +24,7 @@ describe("what is shipped", () => {
     }
   })
 
-  test("has the very versions and hashes of bun.lock, packages inside others included", () => {
+  test("has exactly the versions and hashes of bun.lock, nested packages included", () => {
     const lock = readFileSync(join(root, "bun.lock"), "utf8")
     for (const { name, version, integrity } of shipped) {
       expect(lock).toContain(`["${name}@${version}"`)
@@ -29,13 +32,13 @@ describe("what is shipped", () => {
     }
   })
 
-  test("is under licences that may be shipped", () => {
+  test("has only licences that permit distribution", () => {
     expect(shipped.filter(({ licence }) => !known.includes(licence))).toEqual([])
     expect(licenceLines(shipped)).toStartWith("MIT: ")
   })
 })
 
-test("its CycloneDX document names each package once, and needs nothing that it does not name", () => {
+test("the CycloneDX document lists each package once, and refers only to packages that it lists", () => {
   const { components, dependencies, ...head } = cycloneDx(root, shipped) as {
     components: { "bom-ref": string; purl: string }[]
     dependencies: { ref: string; dependsOn: string[] }[]

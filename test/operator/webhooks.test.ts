@@ -40,7 +40,7 @@ async function makeEndpoint(of: TestService, caller: Caller, name: string): Prom
   return made.endpoint.id
 }
 
-/** An event has waited for the endpoint for so long, and was refused once. */
+/** An event has been waiting for the endpoint for this long, and one attempt failed. */
 async function keepWaiting(of: TestService, endpoint_id: string, seconds: number): Promise<void> {
   const at = new Date(of.context.clock().getTime() - seconds * 1_000)
   const event_id = newId()
@@ -61,7 +61,7 @@ async function keepWaiting(of: TestService, endpoint_id: string, seconds: number
   })
 }
 
-test("the console's page of webhook endpoints tells who paused which and what waits, in light and dark, on a phone", async () => {
+test("the console's webhook page shows who paused which endpoint and what is waiting, in light and dark mode, on a phone", async () => {
   const [calm, waiting, givenUp, resting] = [
     await makeEndpoint(service, caller, "calm"),
     await makeEndpoint(service, caller, "waiting"),
@@ -103,7 +103,7 @@ test("the console's page of webhook endpoints tells who paused which and what wa
   })
 })
 
-test("among more endpoints than are shown, those that wait the longest are there, on both engines", async () => {
+test("if there are more endpoints than are shown, those that wait longest are shown, on both engines", async () => {
   for (const engine of [sqlite, postgres]) {
     const own = await openService(engine as (typeof engines)[number])
     const { organization_id } = await createCaller(own)

@@ -31,15 +31,15 @@ import {
   pair,
 } from "../../harness/services.ts"
 
-/** Everything that an organization can have under way at once, and nothing wrong with it. */
+/** Everything that an organization can have in progress at once, without a problem. */
 export type Scene = {
-  /** A world of its own for one incident, as it was when all was well. */
+  /** Opens a separate copy of the scene for one incident. */
   open(): World
   ids: Ids
   close(): Promise<void>
 }
 
-/** What is told apart by what it waits for. */
+/** The resources, by what each of them waits for. */
 export type Ids = Record<
   | "organization"
   | "deploying"
@@ -56,7 +56,7 @@ export type Ids = Record<
 
 export type World = {
   context: Context
-  /** What the chain answers; changed by incidents. */
+  /** The node that the chain is read from; incidents change its responses. */
   node: Node
   keyFaults: KeyFault[]
   setTime(minutesLater: number): void
@@ -146,7 +146,7 @@ async function fill(service: OwnershipService, now: Date): Promise<Ids> {
 export const hook = "https://hooks.maker.example/in"
 const headNumber = 1_000
 
-/** The first transaction of a unit's issuance, which the pool has. */
+/** The first transaction of a unit's issuance, which is in the pool. */
 async function sendTransaction(service: OwnershipService, actorId: string): Promise<string> {
   const id = newId()
   const fees = { max_fee_per_gas: "1", max_priority_fee_per_gas: "1" }
@@ -187,13 +187,13 @@ function openWorldOver(base: Context, ids: Ids, path: string, begin: Date): Worl
   }
 }
 
-/** A node that knows what an operator's pages ask for. */
+/** A node that supports what the operator pages request. */
 export type Node = {
   url: string
   chain_id: number
-  /** Seconds since its newest block. */
+  /** Age of its newest block in seconds. */
   age: number
-  /** Answers everything with this status and text instead. */
+  /** Response to every request, if set. */
   refusal: { status: number; text: string } | null
   stop(): void
 }
