@@ -55,7 +55,9 @@ import {
   unitRow,
 } from "../harness/scene.ts"
 
-/** What the six machines do not do together: timers beside an effect, a state left while its effect is open. */
+/**
+ * What none of the six machines combines: timers next to an effect, and a state that is left while its effect is open.
+ */
 const errandMachine = setup({
   types: {
     context: {} as { label: string; heard: string[] },
@@ -80,7 +82,7 @@ const errandMachine = setup({
         onError: "lost",
       },
       after: {
-        // In the order of their names the second would come first.
+        // In alphabetical order the second would come first.
         2000: { actions: assign({ heard: ({ context }) => [...context.heard, "2 s"] }) },
         10000: { actions: assign({ heard: ({ context }) => [...context.heard, "10 s"] }) },
         60000: "late",
@@ -121,7 +123,7 @@ const authorization = {
   deadline_at: "2030-01-01T00:30:00.000Z",
 }
 
-/** For each journalled machine: how one is begun, its own events, and what its effect can answer. */
+/** For each journalled machine: how an actor is started, its own events, and the possible results of its effect. */
 const journalled: Record<
   string,
   {
@@ -183,7 +185,7 @@ for (const engine of engines)
   describe(engine.name, () => {
     const databases = useEngine(engine)
 
-    /** A scene and a clock of its own; every turn belongs to the request `req_1`. */
+    /** A new scene with a clock of its own; every turn belongs to the request `req_1`. */
     async function open() {
       const db = await databases.openShared()
       const context = createTestContext(db)
@@ -228,7 +230,7 @@ for (const engine of engines)
         ])
       })
 
-      test("shows its status in the row it governs", async () => {
+      test("writes its status to the row that it governs", async () => {
         const { db, turn, scene } = await open()
         const { collection_id, lane_id, organization_id } = scene
         const answer = await turn((turn) =>
@@ -243,7 +245,7 @@ for (const engine of engines)
         expect(await statusIn(db, collections, collection_id)).toBe("deploying")
       })
 
-      test("in a database transaction that is rolled back leaves nothing and wakes nobody", async () => {
+      test("in a transaction that is rolled back leaves no rows and wakes no queue", async () => {
         const { db, context, turn, scene } = await open()
         const id = newId()
         const started = turn(async (turn) => {
@@ -260,7 +262,7 @@ for (const engine of engines)
         expect(context.woken).toEqual([])
       })
 
-      test("wakes its effect's queue once its rows are committed, not before", async () => {
+      test("wakes its effect's queue after the commit, not before", async () => {
         const { db, context, turn, scene } = await open()
         const seen: Promise<unknown[]>[] = []
         const id = newId()
@@ -273,7 +275,7 @@ for (const engine of engines)
         expect(rows?.length).toBe(1)
       })
 
-      test("puts work for a lane into the lane's queue and watching into the chain's", async () => {
+      test("puts work for a lane into the lane's queue, and a watch into the chain's", async () => {
         const { db, turn, scene } = await open()
         const relayed = await turn((turn) => startClaim(turn, scene, relayedClaim(scene)))
         const other = { ...scene, unit_id: await turn((turn) => startUnit(turn, scene)) }
@@ -302,7 +304,7 @@ for (const engine of engines)
         expect(await everythingOf(db, id)).toEqual(before)
       })
 
-      test("for an actor that is not there says so", async () => {
+      test("for an unknown actor is an error", async () => {
         const { turn } = await open()
         const id = newId()
         await expect(turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))).rejects.toThrow(
@@ -310,7 +312,7 @@ for (const engine of engines)
         )
       })
 
-      test("sent by twenty at the same time is applied twenty times, numbered without gaps", async () => {
+      test("sent twenty times concurrently is applied twenty times, numbered without gaps", async () => {
         const { db, turn, id } = await openWithErrand()
         await Promise.all(
           Array.from({ length: 20 }, (_, index) =>
@@ -323,7 +325,7 @@ for (const engine of engines)
         )
       })
 
-      test("of which the state allows one, sent by two at the same time, is accepted from one", async () => {
+      test("that the state allows only once is accepted once if it is sent twice concurrently", async () => {
         const { turn, id } = await openWithErrand()
         const answers = await Promise.all(
           [1, 2].map(() => turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))),
@@ -331,7 +333,7 @@ for (const engine of engines)
         expect(answers.map(({ accepted }) => accepted).sort()).toEqual([false, true])
       })
 
-      test("whose machine asks for what the runtime does not know fails and leaves nothing", async () => {
+      test("whose machine requests an unsupported action fails and leaves no rows", async () => {
         const { db, turn, id } = await openWithErrand()
         const before = await everythingOf(db, id)
         await expect(turn((turn) => sendEvent(turn, id, { type: "SHOUT" }))).rejects.toThrow(
@@ -340,7 +342,7 @@ for (const engine of engines)
         expect(await everythingOf(db, id)).toEqual(before)
       })
 
-      test("that is an error nobody waits for fails and leaves nothing", async () => {
+      test("that is an unhandled error fails and leaves no rows", async () => {
         const { db, turn, id } = await openWithErrand()
         await turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))
         const before = await everythingOf(db, id)
@@ -351,7 +353,7 @@ for (const engine of engines)
     })
 
     describe("an effect", () => {
-      test("that is done closes and moves its actor", async () => {
+      test("that is done is closed and advances its actor", async () => {
         const { db, context, turn, id } = await openWithErrand()
         context.advance(500)
         const effectId = await openEffectOf(db, id)
@@ -362,7 +364,7 @@ for (const engine of engines)
         expect(effect?.closed_at).toEqual(later(500))
       })
 
-      test("that failed closes with its reason and moves its actor", async () => {
+      test("that failed is closed with its reason and advances its actor", async () => {
         const { db, turn, id } = await openWithErrand()
         const effectId = await openEffectOf(db, id)
         expect(await turn((turn) => settleEffect(turn, effectId, reverted))).toBe(true)
@@ -372,7 +374,7 @@ for (const engine of engines)
         expect(effect?.closed_at).toEqual(startOfTime)
       })
 
-      test("settled twice at the same time is applied once", async () => {
+      test("settled twice concurrently is applied once", async () => {
         const { db, turn, id } = await openWithErrand()
         const effectId = await openEffectOf(db, id)
         const answers = await Promise.all([
@@ -396,7 +398,7 @@ for (const engine of engines)
         expect(await everythingOf(db, id)).toEqual(before)
       })
 
-      test("whose result comes after its actor's time is over is dropped, be it an error", async () => {
+      test("whose result arrives after its actor timed out is dropped, even if it is an error", async () => {
         const { db, context, turn, id } = await openWithErrand()
         const effectId = await openEffectOf(db, id)
         context.advance(60_000)
@@ -405,12 +407,12 @@ for (const engine of engines)
         expect(await effectsIn(db, id)).toMatchObject([{ status: "cancelled" }])
       })
 
-      test("that does not exist is not settled", async () => {
+      test("that does not exist cannot be settled", async () => {
         const { turn } = await open()
         expect(await turn((turn) => settleEffect(turn, newId(), reverted))).toBe(false)
       })
 
-      test("is asked for anew when its state is entered again", async () => {
+      test("is requested again when its state is entered again", async () => {
         const { db, turn, scene } = await open()
         const { collection_id, lane_id, organization_id } = scene
         const input = { collection_id, lane_id }
@@ -430,14 +432,14 @@ for (const engine of engines)
     })
 
     describe("a timer", () => {
-      test("does nothing before its time", async () => {
+      test("does nothing before it is due", async () => {
         const { db, context, turn, id } = await openWithErrand()
         context.advance(1_999)
         expect(await turn((turn) => fireDueTimers(turn, id))).toBe(0)
         expect((await actorIn(db, id))?.version).toBe(1)
       })
 
-      test("fires once its time has come, and is gone", async () => {
+      test("fires once when it is due, and is deleted", async () => {
         const { db, context, turn, id } = await openWithErrand()
         context.advance(2_000)
         expect(await turn((turn) => fireDueTimers(turn, id))).toBe(1)
@@ -445,20 +447,20 @@ for (const engine of engines)
         expect(await heardBy(db, id)).toEqual(["2 s"])
       })
 
-      test("fires after those due earlier and before any other event", async () => {
+      test("fires after earlier ones and before any other event", async () => {
         const { db, context, turn, id } = await openWithErrand()
         context.advance(15_000)
         await turn((turn) => sendEvent(turn, id, { type: "NOTE", text: "after 15 s" }))
         expect(await heardBy(db, id)).toEqual(["2 s", "10 s", "after 15 s"])
       })
 
-      test("is removed when its state is left", async () => {
+      test("is deleted when its state is left", async () => {
         const { db, turn, id } = await openWithErrand()
         await turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))
         expect(await timersIn(db, id)).toEqual([])
       })
 
-      test("that is due is heard by the event that comes too late for it", async () => {
+      test("that is due is applied before an event that arrives later", async () => {
         const { context, turn, id } = await openWithErrand()
         context.advance(60_000)
         expect(await turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))).toEqual({
@@ -468,7 +470,7 @@ for (const engine of engines)
         })
       })
 
-      test("fires without anybody asking for its actor", async () => {
+      test("fires even if nothing reads its actor", async () => {
         const { db, context, turn, scene, id } = await openWithErrand()
         const other = newId()
         await turn((turn) => startErrand(turn, scene, other))
@@ -479,7 +481,7 @@ for (const engine of engines)
         expect([await timersIn(db, id), await timersIn(db, other)]).toEqual([[], []])
       })
 
-      test("of a session ends it at the very millisecond, though nothing of its actor was stored", async () => {
+      test("of a session expires it to the millisecond, even if the actor was never stored", async () => {
         const { db, context, turn, scene } = await open()
         const id = await turn((turn) => insertSession(turn, scene))
         context.advance(599_999)
@@ -498,7 +500,7 @@ for (const engine of engines)
         expect([await timersIn(db, id), await timersIn(db, other)]).toEqual([[], []])
       })
 
-      test("ends a session at the very millisecond", async () => {
+      test("expires a session to the millisecond", async () => {
         const { db, context, turn, scene } = await open()
         const id = await turn((turn) => startSession(turn, scene))
         context.advance(599_999)
@@ -511,8 +513,8 @@ for (const engine of engines)
       })
     })
 
-    describe("an actor that nothing has happened to yet", () => {
-      test("is found as it would be stored, and stored by its first event", async () => {
+    describe("an actor without any event", () => {
+      test("is loaded as it would be stored, and stored with its first event", async () => {
         const { db, turn, scene } = await open()
         const [implied, started] = [
           await turn((turn) => insertSession(turn, scene)),
@@ -536,7 +538,7 @@ for (const engine of engines)
         expect(await statusIn(db, sessionTokens, implied)).toBe("revoked")
       })
 
-      test("takes one of two events that exclude each other and come at the same time", async () => {
+      test("accepts one of two mutually exclusive concurrent events", async () => {
         const { db, turn, scene } = await open()
         const id = await turn((turn) => insertSession(turn, scene))
         const answers = await Promise.all(
@@ -546,14 +548,14 @@ for (const engine of engines)
         expect((await actorIn(db, id))?.version).toBe(2)
       })
 
-      test("is not there where no row tells of it", async () => {
+      test("does not exist without its row", async () => {
         const { db } = await open()
         expect(await findActor(db.read, newId())).toBeNull()
       })
     })
 
-    describe("an actor that has ended", () => {
-      test("takes no event, not even one its machine listens to in every state", async () => {
+    describe("an actor in a final state", () => {
+      test("accepts no event, not even one that its machine handles in every state", async () => {
         const { db, turn, scene } = await open()
         const { id } = await turn((turn) => startReplacement(turn, scene))
         const effectId = await openEffectOf(db, id)
@@ -570,8 +572,8 @@ for (const engine of engines)
       })
     })
 
-    describe("what an actor becomes is shown", () => {
-      test("by a unit that is issued: active, with its serial", async () => {
+    describe("the row shows", () => {
+      test("an issued unit as active, with its serial", async () => {
         const { db, context, turn, scene } = await open()
         const id = await turn((turn) => startUnit(turn, scene))
         await turn((turn) =>
@@ -585,7 +587,7 @@ for (const engine of engines)
         expect(unit?.ownership_updated_at).toEqual(later(1_000))
       })
 
-      test("by a claim that the chain confirmed: claimed, and so is its unit", async () => {
+      test("a claim that the chain confirmed as claimed, and its unit, too", async () => {
         const { db, turn, scene } = await open()
         const unit_id = await issueUnit(db, turn, scene)
         const id = await turn((turn) =>
@@ -598,7 +600,7 @@ for (const engine of engines)
         expect(await unitIn(db, unit_id)).toMatchObject({ claimed: true })
       })
 
-      test("by a claim that failed: why, and its unit stays unclaimed", async () => {
+      test("a failed claim with its reason, and its unit as unclaimed", async () => {
         const { db, turn, scene } = await open()
         const unit_id = await issueUnit(db, turn, scene)
         const id = await turn((turn) =>
@@ -611,7 +613,7 @@ for (const engine of engines)
         expect(await unitIn(db, unit_id)).toMatchObject({ claimed: false })
       })
 
-      test("by a chip replacement that the chain confirmed: the new chip takes over, and counts as before", async () => {
+      test("a confirmed chip replacement: the new chip is paired, with its counter unchanged", async () => {
         const { db, context, turn, scene } = await open()
         const { organization_id } = scene
         const counted = { organization_id, quota: "chips", since: startOfTime } as const
@@ -631,7 +633,7 @@ for (const engine of engines)
         expect(await db.read.select().from(usageCounts)).toEqual([{ ...counted, used: 1 }])
       })
 
-      test("by a chip replacement that failed: the reserved chip is free again", async () => {
+      test("a failed chip replacement: the reserved chip is available again", async () => {
         const { db, turn, scene } = await open()
         const unit_id = await issueUnit(db, turn, scene)
         const { id, previous, next } = await turn((turn) => startReplacement(turn, { ...scene, unit_id }))
@@ -644,7 +646,7 @@ for (const engine of engines)
     })
 
     describe("the journal", () => {
-      test("tells each step: its number, its event, from where to where, when and for which request", async () => {
+      test("records each step: number, event, from and to state, time and request", async () => {
         const { db, context, turn, id } = await openWithErrand()
         context.advance(10)
         await turn((turn) => sendEvent(turn, id, { type: "CANCEL" }))
@@ -670,7 +672,7 @@ for (const engine of engines)
         ])
       })
 
-      test("and the effect name the request, also where its result comes back without one", async () => {
+      test("and the effect name the request, even if the result arrives outside any request", async () => {
         const { db, context, id } = await openWithErrand()
         const [effect] = await effectsIn(db, id)
         expect(effect?.request_id).toBe("req_1")
@@ -679,14 +681,14 @@ for (const engine of engines)
         expect((await journalIn(db, id)).at(-1)).toMatchObject({ to_state: "found", request_id: "req_1" })
       })
 
-      test("of sessions is not kept", async () => {
+      test("is not kept for sessions", async () => {
         const { db, turn, scene } = await open()
         const id = await turn((turn) => startSession(turn, scene))
         await turn((turn) => sendEvent(turn, id, { type: "REVOKE" }))
         expect(await journalIn(db, id)).toEqual([])
       })
 
-      test("that does not begin at the beginning is not replayed", () => {
+      test("that does not start at the beginning is not replayed", () => {
         expect(() => replay(errand, [{ type: "CANCEL" }])).toThrow("a journal begins with xstate.init")
       })
 
@@ -714,7 +716,7 @@ function stepsOf(
   events: fc.Arbitrary<JournalEvent>,
   output: fc.Arbitrary<Record<string, unknown>>,
 ): fc.Arbitrary<Step[]> {
-  // NUL and half surrogate pairs never get this far, and Postgres keeps none.
+  // NUL and lone surrogates never get this far, and Postgres cannot store them.
   const canBeKept = (step: Step) => !/\\u0000|\\ud[89a-f]/.test(JSON.stringify(step))
   const asJson = (step: Step): Step => JSON.parse(JSON.stringify(step))
   const step: fc.Arbitrary<Step> = fc.oneof(
@@ -735,7 +737,7 @@ async function take(db: Database, context: TestContext, id: string, step: Step):
     await inTurn(context, null, (turn) => sendEvent(turn, id, step.event))
     return
   }
-  // The newest effect, open or closed: a result that comes twice or too late is part of the game.
+  // The newest effect, open or closed: duplicate and late results are part of the test.
   const newest = (await effectsIn(db, id)).at(-1)
   if (newest) await inTurn(context, null, (turn) => settleEffect(turn, newest.id, step.result))
 }
@@ -761,7 +763,7 @@ async function startErrand(turn: Turn, { organization_id }: Scene, id: string): 
   await startActor(turn, { id, machine: errand, organization_id, input: { label: "milk" } })
 }
 
-/** Inserts and starts a unit of its own, without a collection, so that any serial is free. */
+/** Inserts and starts a separate unit without a collection, so that any serial is available. */
 async function startUnit(turn: Turn, scene: Scene): Promise<string> {
   const { collection_id, lane_id, organization_id } = scene
   const row = unitRow(scene)
@@ -807,7 +809,7 @@ async function startTransfer(turn: Turn, scene: Scene): Promise<string> {
   return row.id
 }
 
-/** A replacement of the chip that the scene's unit has by one that is reserved for it. */
+/** Inserts a replacement of the scene's chip by one that is reserved for it. */
 async function startReplacement(turn: Turn, scene: Scene) {
   const { lane_id, organization_id, unit_id } = scene
   const previous = chipRow(scene, { unit_id, paired_at: startOfTime })

@@ -15,7 +15,7 @@ import { accountAt, keyAt, signers } from "../faults/stage.ts"
 import { type ByHand, issuedUnit, openForEachTest } from "../harness/by-hand.ts"
 import { until } from "../harness/engine.ts"
 
-// What a wallet is handed out, it can use until the deadline: the chain is asked when the wallet asks.
+// A wallet can use an authorization until its deadline: the chain is checked when it is requested.
 
 setDefaultTimeout(30_000)
 const open = openForEachTest()
@@ -27,8 +27,8 @@ const [admin, person, friend] = [accountAt(0), accountAt(6), accountAt(7)]
 const [ours, another] = [accountAt(3).address, accountAt(4).address]
 const lastsSeconds = 1_800
 
-describe("an authorization is handed out", () => {
-  test("neither for a claim nor for a transfer while the factory is paused, and at once when it goes on", async () => {
+describe("an authorization is issued", () => {
+  test("neither for a claim nor for a transfer while the factory is paused, and again once it is resumed", async () => {
     const hand = await open()
     const { unit_id, address } = await issuedUnit(hand)
     const claim = () => claimFrom(hand.world.context, hand, unit_id)
@@ -47,7 +47,7 @@ describe("an authorization is handed out", () => {
     expect((await transfer()).authorization.transaction.from).toBe(person.address)
   })
 
-  test("no more once the factory names another authorizer without an overlap", async () => {
+  test("no longer once the factory names another authorizer without an overlap", async () => {
     const hand = await open()
     const { unit_id } = await issuedUnit(hand)
     await asAdmin(hand, "setAuthorizer", [another, 0n])
@@ -59,7 +59,7 @@ describe("an authorization is handed out", () => {
     )
   })
 
-  test("in an overlap where it ends with its authorizer or before, and not where it would outlive it", async () => {
+  test("during an overlap if it expires no later than the old authorizer, and not if it would outlive it", async () => {
     const hand = await open()
     const { unit_id } = await issuedUnit(hand)
     const { timestamp } = await hand.stage.anvil.client.getBlock()
@@ -76,7 +76,7 @@ describe("an authorization is handed out", () => {
     expect(await send(hand, prepared)).toBe("success")
   })
 
-  test("in no collection of an earlier factory that is paused, or that names another authorizer", async () => {
+  test("for no collection of an earlier factory that is paused or names another authorizer", async () => {
     const hand = await open()
     const { unit_id } = await issuedUnit(hand)
     const earlier = `factory ${hand.chain.config.factory_address} of chain 31337`
@@ -93,7 +93,7 @@ describe("an authorization is handed out", () => {
     expect(await send(hand, await claim())).toBe("success")
   })
 
-  test("in a collection of an earlier factory whatever is wrong with the one that CHAINS names now", async () => {
+  test("for a collection of an earlier factory, whatever is wrong with the current one in CHAINS", async () => {
     const hand = await open()
     const { unit_id } = await issuedUnit(hand)
     const factory_address = await deployFactory(hand, another)
@@ -131,7 +131,7 @@ async function asAdmin(
   await mine()
 }
 
-/** A factory beside that of the stage, with the same signers. */
+/** A factory next to the stage's, with the same signers. */
 async function deployFactory({ stage, mine }: ByHand, authorizer: Address): Promise<Address> {
   const [account, guardian] = [accountAt(9), null]
   const parties = { deployer: account.address, guardian, authorizer, signers, metadata_base_url: "" }

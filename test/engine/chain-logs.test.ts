@@ -17,8 +17,8 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-describe("a search of a collection's logs", () => {
-  test("asks from the newest block down to the deployment, never for more blocks than the setting says", async () => {
+describe("a search through a collection's logs", () => {
+  test("runs from the newest block down to the deployment, in ranges no larger than configured", async () => {
     const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 21n }, [25n])
     const found = await searchCollectionLogs(chain, searchFrom(95n, 25), (logs) => logs.length > 0)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual([25n])
@@ -34,20 +34,20 @@ describe("a search of a collection's logs", () => {
     ])
   })
 
-  test("asks no further once it has enough", async () => {
+  test("stops once it has found enough", async () => {
     const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 1n }, [5n, 980n])
     const found = await searchCollectionLogs(chain, searchFrom(1_000n, 5), (logs) => logs.length > 0)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual([980n])
     expect(asked).toHaveLength(5)
   })
 
-  test("asks once where the newest blocks have enough", async () => {
+  test("makes one request if the newest blocks contain enough", async () => {
     const { chain, asked } = startChain({ log_range_blocks: 10, lowest_allowed: 1n }, [5n, 995n])
     await searchCollectionLogs(chain, searchFrom(1_000n, 5), (logs) => logs.length > 0)
     expect(asked).toEqual([{ first: 991n, last: 1_000n }])
   })
 
-  test("learns once how many blocks its provider takes, and reads no more of them than it needs", async () => {
+  test("learns the provider's range limit once, and reads no more blocks than it needs", async () => {
     const { chain, asked } = startChain({ log_range_blocks: 10_000, lowest_allowed: 0n, most_blocks: 10 }, [
       99_995n,
     ])
@@ -58,21 +58,21 @@ describe("a search of a collection's logs", () => {
     }
   })
 
-  test("misses nothing where one range of those asked for at the same time has too much", async () => {
+  test("misses nothing if one of several concurrent ranges has too many logs", async () => {
     const blocks = [95n, 85n, 74n, 73n, 72n, 65n]
     const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n, most_logs: 2 }, blocks)
     const found = await searchCollectionLogs(chain, searchFrom(99n, null), () => false)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual(blocks)
   })
 
-  test("asks for fewer blocks where the answer is longer than anybody reads, as of a node of one's own without a limit", async () => {
+  test("uses smaller ranges if a response is too long, as from an own node without a limit", async () => {
     const blocks = [95n, 90n, 88n, 84n]
     const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n, log_bytes: 6_000_000 }, blocks)
     const found = await searchCollectionLogs(chain, searchFrom(99n, null), () => false)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual(blocks)
   })
 
-  test("comes to ask for as few blocks as its provider reads in the time there is", async () => {
+  test("shrinks to the range that its provider can read in time", async () => {
     const { chain } = startChain({ log_range_blocks: 80, lowest_allowed: 0n, most_in_time: 10 }, [95n, 4n])
     const search = () => searchCollectionLogs(chain, searchFrom(99n, null), () => false)
     for (const next of [20n, 10n]) {
@@ -82,7 +82,7 @@ describe("a search of a collection's logs", () => {
     expect((await search()).map(({ blockNumber }) => blockNumber)).toEqual([95n, 4n])
   })
 
-  test("comes to ask for as many blocks as the setting says once its provider takes them again", async () => {
+  test("grows back to the configured range once the provider accepts it", async () => {
     const { chain, limits } = startChain({ log_range_blocks: 100, lowest_allowed: 0n, most_blocks: 10 }, [])
     await searchCollectionLogs(chain, searchFrom(100n, null), () => false)
     expect(chain.log_ranges.size()).toBeLessThanOrEqual(11n)
@@ -91,20 +91,20 @@ describe("a search of a collection's logs", () => {
     expect(chain.log_ranges.size()).toBe(100n)
   })
 
-  test("goes down to the first block where the deployment is not known", async () => {
+  test("runs down to the first block if the deployment block is unknown", async () => {
     const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 0n }, [0n])
     const found = await searchCollectionLogs(chain, searchFrom(95n, null), () => false)
     expect(found.map(({ blockNumber }) => blockNumber)).toEqual([0n])
   })
 
-  test("fails as a chain that is away where its provider takes no such ranges", async () => {
+  test("fails as unreachable if the provider accepts no range at all", async () => {
     const { chain } = startChain({ log_range_blocks: 10, lowest_allowed: 50n }, [])
     await expect(searchCollectionLogs(chain, searchFrom(95n, null), () => false)).rejects.toThrow(
       "range refused",
     )
   })
 
-  test("finds each log exactly once, newest first, wherever they are and however little a provider answers", async () => {
+  test("finds each log exactly once, newest first, wherever the logs are and however small the provider's limits", async () => {
     const drawn = fc.record({
       blocks: fc.uniqueArray(fc.bigInt(0n, 300n), { maxLength: 12 }),
       newest: fc.bigInt(0n, 300n),
@@ -143,13 +143,13 @@ type Limits = {
   lowest_allowed: bigint
   most_blocks?: number
   most_logs?: number
-  /** For more blocks it needs longer than anybody waits. */
+  /** Requests for more blocks than this exceed any timeout. */
   most_in_time?: number
-  /** How long the answer is for each log. */
+  /** How long the response is for each log. */
   log_bytes?: number
 }
 
-/** A provider that has one issuance in each of some blocks, and refuses ranges as public ones do. */
+/** A provider with one issuance in each of some blocks, which rejects ranges as public providers do. */
 function startChain(
   { log_range_blocks, lowest_allowed, log_bytes = 0, most_in_time = Infinity, ...most }: Limits,
   blocks: bigint[],

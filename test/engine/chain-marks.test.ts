@@ -10,7 +10,7 @@ import { openService, type TestService } from "../harness/services.ts"
 const finalityDepth = 4
 const seed = seedOf("FUZZ_SEED")
 
-describe.each(engines)("the marks of a chain that was read, on $name", (engine) => {
+describe.each(engines)("the stored block hashes of a chain, on $name", (engine) => {
   let service: TestService
   beforeAll(async () => {
     service = await openService(engine)
@@ -18,7 +18,7 @@ describe.each(engines)("the marks of a chain that was read, on $name", (engine) 
   afterAll(() => service.close())
   beforeEach(() => service.turn(({ tx }) => tx.delete(chainMarks)))
 
-  test(`lead back not much further than a fork is deep, and are few, seed ${seed}`, async () => {
+  test(`lead back little further than a fork is deep, and are few, seed ${seed}`, async () => {
     const stretches = fc.array(fc.integer({ min: 1, max: finalityDepth }), { minLength: 100, maxLength: 250 })
     await fc.assert(
       fc.asyncProperty(stretches, async (lengths) => {
@@ -35,14 +35,14 @@ describe.each(engines)("the marks of a chain that was read, on $name", (engine) 
     )
   }, 60_000)
 
-  test("lead back to the newest block that is on the fork that is followed now", async () => {
+  test("lead back to the newest block on the current fork", async () => {
     const parted = await readOn("one", 0, Array(10).fill(finalityDepth))
     await readOn("other", parted, Array(5).fill(finalityDepth))
     const back = await newestMark(service.context.db.read, chainOf("one", parted), 10_000n)
     expect(back).toBe(BigInt(parted))
   })
 
-  test("are none of a fork whose blocks were read again on another one, should it come back", async () => {
+  test("contain none of an abandoned fork, in case it comes back", async () => {
     const parted = await readOn("one", 0, Array(10).fill(finalityDepth))
     await readOn("one", parted, Array(5).fill(finalityDepth))
     await readOn("other", parted, [1])
@@ -50,7 +50,7 @@ describe.each(engines)("the marks of a chain that was read, on $name", (engine) 
     expect(back).toBe(BigInt(parted))
   })
 
-  /** Reads stretches of some lengths on a fork; answers where the last one ends. */
+  /** Reads ranges of the given lengths on a fork; returns where the last one ends. */
   async function readOn(fork: string, from: number, lengths: readonly number[]): Promise<number> {
     return await service.turn(async (turn) => {
       let number = from
@@ -68,7 +68,7 @@ describe.each(engines)("the marks of a chain that was read, on $name", (engine) 
   }
 })
 
-/** A chain as it is seen on a fork, which has parted from the other one above a block. */
+/** A chain as seen on one fork, which split from the other above a block. */
 function chainOf(fork: string, parted = Number.POSITIVE_INFINITY): ConnectedChain {
   const at = async (number: bigint) => ({ hash: hashOn(number <= parted ? "one" : fork, Number(number)) })
   return { chain_id: 31_337, config: { finality_depth: finalityDepth }, headers: { at } } as never

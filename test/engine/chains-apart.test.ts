@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => both.close())
 
-test("a chain that falls silent holds up nothing on another one, and goes on once it answers", async () => {
+test("a chain that stops responding delays no other chain, and continues once it responds", async () => {
   const [here, there] = [
     await activeCollection(running, first.id),
     await activeCollection(running, second.id),
@@ -50,7 +50,7 @@ test("a chain that falls silent holds up nothing on another one, and goes on onc
   expect(await stage.anvil.client.getCode({ address: there.address as Address })).toBeUndefined()
 })
 
-test("a silent chain that is asked more than can be on its way at once keeps nobody from another one", async () => {
+test("a silent chain with more requests than may be in flight at once delays no other chain", async () => {
   const unit_id = await anotherUnit(running, (await activeCollection(running, first.id)).id)
   anvil.signal("SIGSTOP")
   const silent = world.chains.get(second.id)
@@ -63,7 +63,7 @@ test("a silent chain that is asked more than can be on its way at once keeps nob
   expect((await asked).length).toBe(300)
 })
 
-test("an address that serves another chain for a while halts no lane, and what waits goes on once it is right", async () => {
+test("a URL that serves another chain for a while halts no lane, and waiting work continues once it is right", async () => {
   const here = await activeCollection(running, first.id)
   await anotherUnit(running, here.id)
   const there = await activeCollection(running, second.id)
@@ -83,7 +83,7 @@ test("an address that serves another chain for a while halts no lane, and what w
   await onItsWay
 })
 
-test("nonces are taken anew from no other chain that an address serves for a while", async () => {
+test("nonces are not read again from another chain that a URL serves for a while", async () => {
   const there = await activeCollection(running, second.id)
   const { lane_id } = there
   const laneNow = async () => {
@@ -100,7 +100,7 @@ test("nonces are taken anew from no other chain that an address serves for a whi
   await until(async () => (await laneNow())?.next_nonce === before)
 })
 
-/** Through the relay. */
+/** Relayed by the service. */
 async function claim(unit_id: string): Promise<string> {
   const { context, caller, turn } = running
   const body = { recipient }

@@ -29,7 +29,7 @@ afterEach(() => {
 
 const unused = `0x${"1".repeat(40)}`
 
-test("a provider whose answer begins and never ends is warned of, and keeps no process from starting", async () => {
+test("a provider whose response never ends is logged as a warning, and the process still starts", async () => {
   const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
   expect(await warningsOf(unused, startServer(endless))).toEqual([
     expect.stringMatching(/^number 1 of rpc_urls of chain 31337 is no help \(.*timed out.*\); it is asked/),
@@ -42,14 +42,14 @@ const refusals: Record<string, () => Response> = {
 }
 
 for (const [said, refuse] of Object.entries(refusals))
-  test(`a provider that answers "${said}" is warned of in its own words, without its address`, async () => {
+  test(`a provider that returns "${said}" is logged with its own words, but without its URL`, async () => {
     const warnings = await warningsOf(unused, `${startServer(refuse)}/v3/a-secret-key`)
     expect(warnings).toEqual([expect.stringContaining(said)])
     expect(warnings[0]).not.toContain("a-secret-key")
     expect(warnings[0]).not.toContain("does not answer")
   })
 
-test("a start is refused where CHAINS names the desk as the factory, which would promise addresses for nothing", async () => {
+test("a process does not start if CHAINS names the desk as the factory, because collection addresses would be wrong", async () => {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
   const config = stage.world.chains.get(31_337)?.config
   if (!config?.desk_address) throw new Error("the stage has no desk")
@@ -67,7 +67,7 @@ test("a start is refused where CHAINS names the desk as the factory, which would
   )
 }, 30_000)
 
-test("a factory that has deployed collections and is there no more, as while its only provider synchronizes anew, keeps no process from starting", async () => {
+test("a factory that has deployed collections but is missing, as while its only provider synchronizes, does not stop a process from starting", async () => {
   const caller = await createCaller(service)
   const { factory_address } = await activeCollection(service, caller)
   const warnings = await warningsOf(String(factory_address), startServer(emptyChain))
@@ -76,7 +76,7 @@ test("a factory that has deployed collections and is there no more, as while its
   ])
 })
 
-test("a factory that has deployed nothing yet and is not there is refused", async () => {
+test("a factory that has deployed nothing and is missing is rejected", async () => {
   await activeCollection(service, await createCaller(service))
   await expect(warningsOf(unused, startServer(emptyChain))).rejects.toThrow(
     "has no contract at factory_address",
@@ -91,7 +91,7 @@ async function warningsOf(factory_address: string, url: string): Promise<string[
   return warnings
 }
 
-/** Of a node that has no blocks yet. */
+/** A node that has no blocks yet. */
 async function emptyChain(request: Request): Promise<Response> {
   const { id, method } = (await request.json()) as { id: number; method: string }
   return Response.json({ jsonrpc: "2.0", id, result: method === "eth_chainId" ? "0x7a69" : "0x" })

@@ -21,12 +21,12 @@ beforeAll(async () => {
 })
 afterAll(() => stage.close())
 
-describe("the keys of a service", () => {
-  test("that the factory knows have no fault", async () => {
+describe("a service's keys", () => {
+  test("that have their roles in the factory are accepted", async () => {
     expect(await roleFaults(chain)).toEqual([])
   })
 
-  test("are compared by their addresses: a signer that was removed is named in one line", async () => {
+  test("are compared by address: a removed signer is reported in one line", async () => {
     await asAdmin("setRoles", [signers[1], 1n])
     const faults = await roleFaults(chain)
     await asAdmin("setRoles", [signers[1], 9n])
@@ -35,7 +35,7 @@ describe("the keys of a service", () => {
     expect(faults[0]?.text).not.toContain("\n")
   })
 
-  test("have a fault where the factory names another authorizer, in whose name nothing may be handed out", async () => {
+  test("are rejected if the factory names another authorizer, because nothing may be signed then", async () => {
     const [named, present] = [accountAt(9).address, accountAt(3).address]
     await asAdmin("setAuthorizer", [named, 0n])
     const faults = await roleFaults(chain)
@@ -45,7 +45,7 @@ describe("the keys of a service", () => {
     expect(await roleFaults(chain)).toEqual([])
   })
 
-  test("have none in an overlap as long as what the authorizer before signs now is taken to its end", async () => {
+  test("are accepted during an overlap as long as the old authorizer's new signatures stay valid to their deadline", async () => {
     const [named, present] = [accountAt(9).address, accountAt(3).address]
     const { timestamp } = await stage.anvil.client.getBlock()
     await asAdmin("setAuthorizer", [named, timestamp + 1_900n])
@@ -57,7 +57,7 @@ describe("the keys of a service", () => {
     expect(later).toMatchObject([{ variable: "AUTHORIZER_KEY", address: present }])
   })
 
-  test("that are unset are named in a line each, and what needs them waits for them", async () => {
+  test("that are missing are reported in one line each, and work that needs them waits", async () => {
     const config = { ...stage.world.context.config, authorizer_key: null }
     const bare = createChains(config, []).get(31_337)
     if (!bare) throw new Error("the chain is gone")
@@ -82,7 +82,7 @@ describe("the keys of a service", () => {
     expect(() => bare.authorizeClaim({ ...token, recipient })).toThrow(Unavailable)
   })
 
-  test("are not joined by the desk of another factory, whose keys that one lets in: it is named, and given no roles", async () => {
+  test("do not use the desk of another factory, which would let that factory's keys in: it is reported and given no roles", async () => {
     const { chain_id, config } = chain
     const [other, mine] = [await anotherFactory(), config.desk_address as Address]
     const moved = createChains(
@@ -96,15 +96,15 @@ describe("the keys of a service", () => {
     expect(keys.at(-1)).toEqual({ account: mine, is: "no desk of this factory", roles: 0, needed: null })
   })
 
-  test("cannot be judged where no provider answers", async () => {
+  test("cannot be checked if no provider responds", async () => {
     const rpc = { ...chain.rpc, readContract: () => Promise.reject(new Error("no line")) }
     const asked = roleFaults({ ...chain, rpc: rpc as ConnectedChain["rpc"] })
     await expect(asked).rejects.toBeInstanceOf(ChainUnreachable)
   })
 })
 
-describe("the watch on roles", () => {
-  test("knows a fault until it is mended, and while the chain does not answer", async () => {
+describe("the periodic role check", () => {
+  test("remembers a fault until it is fixed, even while the chain does not respond", async () => {
     let isDown = false
     const readContract: typeof chain.rpc.readContract = (question) =>
       isDown ? Promise.reject(new Error("no line")) : chain.rpc.readContract(question)
@@ -123,14 +123,14 @@ describe("the watch on roles", () => {
     watch.stop()
   })
 
-  test("has nothing against a chain it does not know", () => {
+  test("does not report a chain that it does not know", () => {
     const watch = watchRoles(new Map(), createLog("silent"))
     expect(watch.faultsOf(1)).toEqual([])
     watch.stop()
   })
 })
 
-/** A factory that knows the same keys, without a desk. */
+/** A factory with the same keys and without a desk. */
 async function anotherFactory(): Promise<Address> {
   const { client } = stage.anvil
   const deployer = accountAt(8)

@@ -5,7 +5,7 @@ import { ChainUnreachable } from "../../src/engine/chain/rpc.ts"
 
 const contracts = Array.from({ length: 20 }, (_, index) => numberToHex(index + 1, { size: 20 }))
 
-/** A provider that answers with the contracts themselves, for so many at once. */
+/** A provider that returns the requested contract addresses, up to a number per request. */
 function startProvider(most: number) {
   const provider = { most, refusals: 0, words: "Please, specify less number of addresses" }
   const answer = async (some: Address[]) => {
@@ -18,14 +18,14 @@ function startProvider(most: number) {
   return { provider, readAll }
 }
 
-test("each contract is asked of once, however few a provider answers for", async () => {
+test("each contract is queried once, however few the provider accepts per request", async () => {
   for (const most of [1, 2, 3, 7, 19, 20]) {
     const { readAll } = startProvider(most)
     for (let round = 0; round < 3; round++) expect(await readAll()).toEqual(contracts)
   }
 })
 
-test("all are asked of together again once a provider answers for them", async () => {
+test("all contracts are queried together again once the provider accepts that", async () => {
   const { provider, readAll } = startProvider(3)
   await readAll()
   provider.most = 20
@@ -36,7 +36,7 @@ test("all are asked of together again once a provider answers for them", async (
   expect(provider.refusals).toBe(1)
 })
 
-test("other words, and a contract by itself, are no reason to ask of fewer", async () => {
+test("another error, or an error for a single contract, does not reduce the number per request", async () => {
   const { readAll } = startProvider(0)
   await expect(readAll()).rejects.toBeInstanceOf(ChainUnreachable)
   const other = startProvider(3)

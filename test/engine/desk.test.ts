@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => running.close())
 
-test("what waits for several collections goes through the desk, and each gets its own result", async () => {
+test("work for several collections is sent together through the desk, and each gets its own result", async () => {
   const ids = await newCollections()
   const first = await pairOneOfEach(ids)
   expect(await sentFor(first)).toEqual([desk])
@@ -36,7 +36,7 @@ test("what waits for several collections goes through the desk, and each gets it
   for (const owner of await Promise.all((await rowsOf(first)).map(ownerOf))) expect(owner).toBe(buyer)
 })
 
-test("one collection's work, and what the desk may not do, is sent to the collections themselves", async () => {
+test("work for one collection, and work that the desk may not do, is sent to the collections directly", async () => {
   const [id, ...others] = await newCollections()
   const alone = await pairOneOfEach([id as string])
   expect(await sentFor(alone)).toEqual([await addressOf(id as string)])
@@ -62,7 +62,7 @@ async function newCollections(): Promise<string[]> {
   return made
 }
 
-/** A unit of each collection, paired at once; answers when all are on the chain. */
+/** Pairs a unit of each collection at once; resolves when all are on the chain. */
 async function pairOneOfEach(collectionIds: string[]): Promise<string[]> {
   const { context, caller, turn } = running
   const ids = await turn(async (t) => {
@@ -82,7 +82,7 @@ async function rowsOf(unitIds: string[]) {
   return await running.context.db.read.select().from(units).where(inArray(units.id, unitIds))
 }
 
-/** To whom the transactions went that issued these units. */
+/** Returns the recipients of the transactions that issued these units. */
 async function sentFor(unitIds: string[]): Promise<string[]> {
   const { read } = running.context.db
   const rows = await read

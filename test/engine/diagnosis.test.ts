@@ -34,8 +34,8 @@ const master = hex("00112233445566778899AABBCCDDEEFF")
 const otherMaster = hex("F0E1D2C3B4A5968778695A4B3C2D1E0F")
 const withMac: Mirrors = { mac: true, tamper: false }
 
-describe("a tag in order", () => {
-  test("is accepted, every check by name", () => {
+describe("a good tag", () => {
+  test("is accepted, with the name of every check", () => {
     const { verdict, checks, opened_with } = ask(tag())
     expect(verdict).toBe("accepted")
     expect(checks.map(({ name, passed }) => [name, passed])).toEqual([
@@ -50,13 +50,13 @@ describe("a tag in order", () => {
     expect(opened_with?.name).toBe("key set Autumn, version 1")
   })
 
-  test("with gaps in its counter is accepted and told why (lnbits/boltcards#30: 1, 27, 29 look like a bug)", () => {
+  test("with gaps in its counter is accepted, with an explanation (lnbits/boltcards#30: 1, 27, 29 look like a bug)", () => {
     const { verdict, checks } = ask(tag(), { read: 27, expected: { counter: 1 } })
     expect(verdict).toBe("accepted")
     expect(checks.at(-1)?.detail).toContain("25 reads were never presented here, which is normal")
   })
 
-  test("in lower case is told so among the checks, and is no fault of the tag", () => {
+  test("with a lower-case URL has this in its checks, but not as a fault of the tag", () => {
     const { checks } = asked((url) => url.toLowerCase())
     expect(checks.find(({ name }) => name === "case")).toEqual({
       name: "case",
@@ -66,15 +66,15 @@ describe("a tag in order", () => {
     expect(faultsIn(checks)).toEqual([])
   })
 
-  test("that was scanned before is told from a wrong one", () => {
+  test("that was scanned before is distinguished from a faulty one", () => {
     expect(ask(tag(), { read: 7, expected: { counter: 7 } }).verdict).toBe("already_scanned")
   })
 
-  test("is accepted before its UID is known, as it was ordered", () => {
+  test("is accepted as ordered before its UID is known", () => {
     expect(ask(tag(), { expected: { uid: null } }).verdict).toBe("accepted")
   })
 
-  test("is accepted without a MAC if it was ordered so, and with encrypted content", () => {
+  test("is accepted without a MAC if ordered so, and with encrypted content", () => {
     for (const mirrors of [
       { mac: false, tamper: false },
       { mac: true, tamper: true },
@@ -82,7 +82,7 @@ describe("a tag in order", () => {
       expect(ask(tag({ mirrors }), { mirrors }).verdict).toBe("accepted")
   })
 
-  test("is accepted with the settings that it was ordered with, and with no others", () => {
+  test("is accepted with exactly the settings that it was ordered with", () => {
     const without = { mac: false, tamper: false }
     for (const mirrors of [withMac, without]) {
       const file_settings = settingsAnswer(tag({ mirrors }))
@@ -99,7 +99,7 @@ describe("a tag in order", () => {
     }
   })
 
-  test("with a wire is accepted with the settings that it was ordered with, and with no other places of its content", () => {
+  test("with tamper detection is accepted with exactly the settings that it was ordered with", () => {
     const mirrors = { mac: true, tamper: true }
     const told = (changes: Partial<FileSettings["offsets"]>) => {
       const other = withSettings(
@@ -116,7 +116,7 @@ describe("a tag in order", () => {
     expect(told({ enc_length: 64 })).toBe("SDMENCLength is 64, not 32")
   })
 
-  test("is held against offsets that agree with each other where only the address it was redirected to is known", () => {
+  test("is checked for consistent offsets only if all that is known is the URL that it redirects to", () => {
     const mirrors = { mac: true, tamper: true }
     const read = new URL(readAddress(tag({ mirrors }), 5))
     const value = (name: string) => `service_${name}=${read.searchParams.get(name)}`
@@ -131,7 +131,7 @@ describe("a tag in order", () => {
     expect(judged({ tamper: 73 })).toBe("TTStatusOffset is 73, not 71")
   })
 
-  test("without a wire's status in its encrypted content, or without such content, is not asked about a wire", () => {
+  test("without the tamper status in encrypted content is not checked for tampering", () => {
     const mirrors = { mac: true, tamper: true }
     const found = ask(withSettings(withOffsets({ tamper: null }), mirrors), {
       mirrors,
@@ -144,13 +144,13 @@ describe("a tag in order", () => {
     }
   })
 
-  test("whose status is none is told what stands in its place", () => {
+  test("with an invalid tamper status is reported with the value found", () => {
     const mirrors = { mac: true, tamper: true }
     const { checks } = ask(withSettings(withOffsets({ tamper: null }), mirrors), { mirrors })
     expect(checks.at(-1)?.detail).toBe("the tag says 00 of its wire, which is no status")
   })
 
-  test("that was encoded elsewhere may be locked in another way", () => {
+  test("that was encoded elsewhere may be locked differently", () => {
     const imported = { ...autumn[0], key_set_id: null, master: null }
     const locked = withSettings((settings) => ({
       ...settings,
@@ -162,13 +162,13 @@ describe("a tag in order", () => {
     expect([judged(locked), judged(secret)]).toEqual(["accepted", "settings_differ"])
   })
 
-  test("that was encoded elsewhere with a master that nobody has is not looked for under that one", () => {
+  test("that was encoded elsewhere with an unknown master key is not searched for under that key", () => {
     const imported = { ...autumn[0], key_set_id: null, master: null }
     const strange = withKeys({ 2: Buffer.alloc(16, 9) })
     expect(ask(strange, { expected: { keys: imported } }).verdict).toBe("wrong_meta_key")
   })
 
-  test("that was ordered anew and still has its earlier keys is accepted, and a fault at the station", () => {
+  test("that is to be re-encoded but has its earlier keys is accepted, with a fault of the station", () => {
     const found = ask(tag(), { expected: { awaited_version: 2 } })
     expect(found.verdict).toBe("accepted")
     expect(found.advice).toBe(earlierKeysAdvice)
@@ -179,7 +179,7 @@ describe("a tag in order", () => {
     expect([again.verdict, faultsIn(again.checks).length]).toEqual(["already_scanned", 1])
   })
 
-  test("says what its wire says (johnnyb/ntag424-java#7: no tamper status)", () => {
+  test("has its tamper status read (johnnyb/ntag424-java#7: no tamper status)", () => {
     const mirrors = { mac: true, tamper: true }
     const said = (tamper: SoftwareTag["tamper"]) =>
       ask({ ...tag({ mirrors }), tamper }, { mirrors }).checks.find(({ name }) => name === "file_content")
@@ -196,7 +196,7 @@ describe("a tag in order", () => {
     expect(found.verdict).toBe("accepted")
   })
 
-  test("may be given by the address that it was redirected to", () => {
+  test("may be given by the URL that it redirected to", () => {
     const read = new URL(readAddress(tag(), 5))
     const url = `https://shop.example/?service_chip_id=${chip_id}&service_e=${read.searchParams.get("e")}&service_c=${read.searchParams.get("c")}`
     expect(diagnose({ url, file_settings: null, expected: expectedTag(), candidates: all }).verdict).toBe(
@@ -205,7 +205,7 @@ describe("a tag in order", () => {
   })
 })
 
-describe("each seeded mistake is named:", () => {
+describe("each known encoding mistake is diagnosed:", () => {
   const zeros = Buffer.alloc(16)
   const mistakes: [string, Verdict, () => ReturnType<typeof ask>][] = [
     [
@@ -228,14 +228,14 @@ describe("each seeded mistake is named:", () => {
       "truncated_mirror",
       () => ask(tag({ template: "https://tap.example/t/{chip_id}", short: 2 })),
     ],
-    ["a c that was cut", "truncated_mirror", () => asked((url) => url.slice(0, -2))],
+    ["a truncated c", "truncated_mirror", () => asked((url) => url.slice(0, -2))],
     [
-      "an enc that was cut",
+      "a truncated enc",
       "truncated_mirror",
       () => asked((url) => url.replace(/(enc=.{30})../, "$1"), { mac: true, tamper: true }),
     ],
     ["a c of zeros", "wrong_offset", () => asked((url) => url.replace(/c=.*$/, `c=${"0".repeat(16)}`))],
-    ["an address cut on its way", "truncated_mirror", () => asked((url) => url.replace(/(e=.{30})../, "$1"))],
+    ["a truncated URL", "truncated_mirror", () => asked((url) => url.replace(/(e=.{30})../, "$1"))],
     [
       "offsets of another template (nfc-developer/sdm-backend#31)",
       "wrong_offset",
@@ -252,26 +252,26 @@ describe("each seeded mistake is named:", () => {
       () => ask(withKeys({ 1: key(2), 2: key(1) })),
     ],
     [
-      "the MAC made by the key of slot 0 (Aadil1505/ntag-424-personalization#2)",
+      "the MAC computed with the key of slot 0 (Aadil1505/ntag-424-personalization#2)",
       "wrong_key_slot",
       () => ask(withSettings((settings) => ({ ...settings, file_read: 0 }))),
     ],
     [
-      "e made by the key of slot 3 (AndroidCrypto/Ntag424SdmFeature#1)",
+      "e encrypted with the key of slot 3 (AndroidCrypto/Ntag424SdmFeature#1)",
       "wrong_key_slot",
       () => ask(withSettings((settings) => ({ ...settings, meta_read: 3 }))),
     ],
     [
-      "a key of zeros left in (Aadil1505/ntag-424-personalization#1)",
+      "a factory key of zeros left in place (Aadil1505/ntag-424-personalization#1)",
       "factory_key",
       () => ask(withKeys({ 1: Buffer.alloc(16) })),
     ],
     ["keys of another version", "wrong_key_version", () => ask(tag({ source: versions[2] }))],
-    ["keys of another set", "wrong_key_set", () => ask(tag({ source: other }))],
-    ["a key that nobody knows", "wrong_meta_key", () => ask(withKeys({ 2: Buffer.alloc(16, 9) }))],
-    ["a file key that nobody knows", "wrong_file_key", () => ask(withKeys({ 1: Buffer.alloc(16, 9) }))],
+    ["keys of another key set", "wrong_key_set", () => ask(tag({ source: other }))],
+    ["an unknown key", "wrong_meta_key", () => ask(withKeys({ 2: Buffer.alloc(16, 9) }))],
+    ["an unknown file key", "wrong_file_key", () => ask(withKeys({ 1: Buffer.alloc(16, 9) }))],
     [
-      "a MAC over other text than ordered (johnnyb/ntag424-java#9)",
+      "a MAC over a different text than ordered (johnnyb/ntag424-java#9)",
       "mac_input",
       () =>
         ask(
@@ -282,7 +282,7 @@ describe("each seeded mistake is named:", () => {
         ),
     ],
     [
-      "a MAC over the whole address",
+      "a MAC over the whole URL",
       "mac_input",
       () =>
         asked((url) => {
@@ -304,7 +304,7 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
-      "a MAC over other text, of an address in lower case",
+      "a MAC over a different text, in a lower-case URL",
       "mac_input",
       () => {
         const other = withSettings(({ offsets, ...rest }) => ({
@@ -315,11 +315,7 @@ describe("each seeded mistake is named:", () => {
         return diagnose({ url, file_settings: null, expected: expectedTag(), candidates: all })
       },
     ],
-    [
-      "values that overlap, and are too short",
-      "wrong_offset",
-      () => asked((url) => url.replace(/e=.{4}/, "e=0z")),
-    ],
+    ["overlapping, truncated values", "wrong_offset", () => asked((url) => url.replace(/e=.{4}/, "e=0z"))],
     [
       "UID only, by the keys of another version",
       "wrong_key_version",
@@ -338,52 +334,48 @@ describe("each seeded mistake is named:", () => {
     ],
     ["no MAC though one was ordered", "mac_missing", () => asked((url) => url.replace(/&c=.*$/, ""))],
     [
-      "UID only, the counter not in PICCData",
+      "UID only, without the counter in PICCData",
       "uid_only",
       () => ask(withSettings((settings) => ({ ...settings, counter: false }))),
     ],
     [
-      "counter only, the UID not in PICCData",
+      "counter only, without the UID in PICCData",
       "uid_missing",
       () => ask(withSettings((settings) => ({ ...settings, uid: false }))),
     ],
     [
-      "the counter mirror missing, the UID in clear",
+      "no counter mirror, and the UID in plaintext",
       "counter_mirror_missing",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&c=94EED9EE65337086`),
     ],
     [
-      "UID and counter in clear",
+      "UID and counter in plaintext",
       "plain_mirror",
       () => asked(() => `https://tap.example/t/${chip_id}?uid=04112233445566&ctr=00003D&c=94EED9EE65337086`),
     ],
     [
-      "values under the names of another service",
+      "values under another service's parameter names",
       "wrong_parameter",
       () => asked((url) => url.replace("?e=", "?picc_data=").replace("&c=", "&cmac=")),
     ],
     [
-      "the MAC alone under the name of another service",
+      "only the MAC under another service's parameter name",
       "wrong_parameter",
       () => asked((url) => url.replace("&c=", "&cmac=")),
     ],
+    ["a URL with & escaped for HTML", "wrong_parameter", () => asked((url) => url.replace("&c=", "&amp;c="))],
     [
-      "an address whose & somebody wrote for a web page",
-      "wrong_parameter",
-      () => asked((url) => url.replace("&c=", "&amp;c=")),
-    ],
-    [
-      "LRP switched on",
+      "LRP mode enabled",
       "lrp",
       () => asked((url) => url.replace(/e=[^&]*/, `e=${"0123456789ABCDEF".repeat(3)}`)),
     ],
     [
-      "c right behind e, as many digits as of LRP, which condemns a tag",
+      "c directly after e, as many digits as in LRP mode, which is irreversible",
       "wrong_offset",
       () => asked((url) => url.replace("&c=", "")),
     ],
     [
-      "c right behind e, with the keys that every new tag has",
+      "c directly after e, with factory keys",
       "wrong_offset",
       () => {
         const url = readAddress(withKeys({ 1: zeros, 2: zeros }), 5).replace("&c=", "")
@@ -391,7 +383,7 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
-      "mirroring never switched on",
+      "mirroring never enabled",
       "mirroring_off",
       () => ask(withSettings((settings) => ({ ...settings, sdm: false }))),
     ],
@@ -403,10 +395,10 @@ describe("each seeded mistake is named:", () => {
         return ask(tag(), { file_settings: settingsAnswer(off) })
       },
     ],
-    ["an address in lower case", "lower_case", () => asked((url) => url.toLowerCase())],
+    ["a lower-case URL", "lower_case", () => asked((url) => url.toLowerCase())],
     ["no values at all", "no_values", () => asked(() => `https://tap.example/t/${chip_id}`)],
-    ["something that is no address", "not_an_address", () => asked(() => "04A0B1C2D3")],
-    ["two tags that changed places", "other_chip", () => ask({ ...tag(), uid: "04998877665544" })],
+    ["something that is not a URL", "not_an_address", () => asked(() => "04A0B1C2D3")],
+    ["two swapped tags", "other_chip", () => ask({ ...tag(), uid: "04998877665544" })],
     [
       "the file left writable (johnnyb/ntag424-java#17)",
       "file_writable",
@@ -419,7 +411,7 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
-      "a limit of reads",
+      "a read limit",
       "settings_differ",
       () => {
         const limited = withSettings((settings) => ({ ...settings, counter_limit: true }))
@@ -427,7 +419,7 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
-      "a wire that was never switched on",
+      "tamper detection never enabled",
       "wire_off",
       () => {
         const mirrors = { mac: true, tamper: true }
@@ -435,7 +427,7 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
-      "encrypted content without the status of the wire",
+      "encrypted content without the tamper status",
       "wire_unreadable",
       () => {
         const mirrors = { mac: true, tamper: true }
@@ -443,12 +435,12 @@ describe("each seeded mistake is named:", () => {
       },
     ],
     [
-      "the payload of ChangeFileSettings in the place of what GetFileSettings answers",
+      "the payload of ChangeFileSettings instead of the response to GetFileSettings",
       "not_file_settings",
       () => ask(tag(), { file_settings: hex(tag().file_settings_hex) }),
     ],
     [
-      "encrypted content ordered and not given",
+      "encrypted content ordered but missing",
       "enc_missing",
       () => asked((url) => url.replace(/&enc=[^&]*/, ""), { mac: false, tamper: true }),
     ],
@@ -469,23 +461,23 @@ describe("each seeded mistake is named:", () => {
   const bothWrong: [string, Verdict, () => SoftwareTag][] = [
     ["factory zeros in all slots", "factory_key", () => withKeys({ 0: zeros, 1: zeros, 2: zeros })],
     ["both keys swapped", "keys_swapped", () => withKeys({ 1: key(2), 2: key(1) })],
-    ["the master in both slots", "master_key_on_tag", () => withKeys({ 1: master, 2: master })],
-    ["keys of another version in both", "wrong_key_version", () => tag({ source: versions[2] })],
-    ["keys of another set in both", "wrong_key_set", () => tag({ source: other })],
+    ["the master key in both slots", "master_key_on_tag", () => withKeys({ 1: master, 2: master })],
+    ["keys of another version in both slots", "wrong_key_version", () => tag({ source: versions[2] })],
+    ["keys of another key set in both slots", "wrong_key_set", () => tag({ source: other })],
     [
-      "the meta key alone of another version",
+      "only the meta key of another version",
       "wrong_key_version",
       () => withKeys({ 2: keyOf(versions[2], 2) }),
     ],
-    ["the meta key alone of the factory", "factory_key", () => withKeys({ 2: zeros })],
+    ["only the factory meta key", "factory_key", () => withKeys({ 2: zeros })],
   ]
   for (const [name, verdict, play] of bothWrong)
-    test(`${name}, also of a tag whose UID nobody knows: ${verdict}`, () => {
+    test(`${name}, also for a tag whose UID is unknown: ${verdict}`, () => {
       expect(ask(play()).verdict).toBe(verdict)
       expect(ask(play(), { expected: { uid: null } }).verdict).toBe(verdict)
     })
 
-  test("a meta key is named without the MAC where the UID is known, or where there is none to ask", () => {
+  test("a meta key is identified without the MAC if the UID is known or the scheme needs none", () => {
     const strange = withKeys({ 1: Buffer.alloc(16, 9), 2: zeros })
     expect(ask(strange).verdict).toBe("factory_key")
     const mirrors = { mac: false, tamper: false }
@@ -493,7 +485,7 @@ describe("each seeded mistake is named:", () => {
     expect(ask(played, { mirrors, expected: { uid: null } }).verdict).toBe("factory_key")
   })
 
-  test("noise that looks like a low counter is not called a missing UID", () => {
+  test("noise that looks like a low counter is not diagnosed as a missing UID", () => {
     const strange = withKeys({ 2: Buffer.alloc(16, 9) })
     const padding = Buffer.alloc(5)
     const read = () => readAddress(strange, 5, { padding })
@@ -503,7 +495,7 @@ describe("each seeded mistake is named:", () => {
     expect(found.verdict).toBe("wrong_meta_key")
   })
 
-  test("a meta key that opens e by chance, whose MAC nothing vouches for, names no key of a tag without a known UID", () => {
+  test("a meta key that opens e by chance, without a MAC to confirm it, is not named for a tag without a known UID", () => {
     const strange = withKeys({ 1: Buffer.alloc(16, 9), 2: zeros })
     const found = ask(strange, { expected: { uid: null } })
     expect([found.verdict, found.opened_with]).toEqual(["wrong_meta_key", null])
@@ -566,7 +558,7 @@ describe("each seeded mistake is named:", () => {
   })
 
   test.each(["04A9FC5FE7136Ax00000F", "04A9FC5FE7136A00000F", "04CE1A7FA5C799x000017x94EED9EE65337086"])(
-    "UID and counter in clear are known in one parameter: %s",
+    "UID and counter in plaintext are recognized in one parameter: %s",
     (mirrors) => {
       const { verdict, checks } = asked(() => `https://tap.example/t/${chip_id}?m=${mirrors}`)
       expect([verdict, checks.at(-1)?.detail]).toEqual([
@@ -576,19 +568,19 @@ describe("each seeded mistake is named:", () => {
     },
   )
 
-  test("a value that is too short is told how many zeros its own placeholder has", () => {
+  test("a value that is too short is reported with the number of zeros that its placeholder has", () => {
     const { advice } = asked((url) => url.slice(0, -2))
     expect(advice).toContain("e and enc need 32, c needs 16")
     expect(advice).not.toContain("the placeholder of e")
   })
 
-  test("UID only is told for what it lacks: each read has other padding, so the value does change", () => {
+  test("UID only is diagnosed by what is missing: the padding is random, so the value still changes", () => {
     const uidOnly = withSettings((settings) => ({ ...settings, counter: false }))
     expect(readAddress(uidOnly, 5)).not.toBe(readAddress(uidOnly, 5))
     expect(ask(uidOnly).advice).toContain("carries no counter, and an old one could be used for ever")
   })
 
-  test("what an imported tag lacks is told without a manifest, which it does not have", () => {
+  test("what an imported tag lacks is explained without a manifest, which it does not have", () => {
     const imported = { ...autumn[0], key_set_id: null, master: null }
     const url = readAddress(tag(), 5)
     for (const [address, mac_input, verdict] of [
@@ -603,7 +595,7 @@ describe("each seeded mistake is named:", () => {
     }
   })
 
-  test("keys are tried where something has the digits of e, those of the chip itself too", () => {
+  test("keys are tried if something has as many digits as e, including the chip's own", () => {
     const imported = { ...candidateOf("", "", other, master), name: "its own keys", key_set_id: null }
     const url = readAddress(tag({ source: other }), 5).replace("?e=", "?picc_data=")
     const expected = expectedTag({ keys: imported })
@@ -619,7 +611,7 @@ describe("each seeded mistake is named:", () => {
     }
   })
 
-  test("and every verdict that there is has a test", () => {
+  test("and every verdict has a test", () => {
     const tested = new Set<Verdict>(mistakes.map(([, verdict]) => verdict))
     const elsewhere: Verdict[] = ["accepted", "already_scanned", "unknown_chip"]
     expect((Object.keys(verdictAdvice) as Verdict[]).filter((each) => !tested.has(each)).sort()).toEqual(
@@ -629,7 +621,7 @@ describe("each seeded mistake is named:", () => {
 })
 
 describe("an unknown chip", () => {
-  test("is told apart, with the key set that made it", () => {
+  test("is recognized, with the key set that encoded it", () => {
     const found = diagnose({
       url: readAddress(tag(), 5),
       file_settings: null,
@@ -644,7 +636,7 @@ describe("an unknown chip", () => {
     ["boltcard", `https://tap.example/t/${chip_id}?e=`, "lnurlw://tap.example/scan?p=", "p"],
   ]
   test.each(renamed)(
-    "whose values have the names that %s gives them is told so, with the key set that made it",
+    "whose values have the names of %s is recognized as such, with the key set that encoded it",
     (scheme, from, to, name) => {
       const source = keySourceOf(scheme, master, 1)
       const url = readAddress(tag({ source }), 5).replace(from, to)
@@ -662,7 +654,7 @@ describe("an unknown chip", () => {
     },
   )
 
-  test("that no key set opens has nobody's keys", () => {
+  test("that no key set opens has unknown keys", () => {
     const strange = withKeys({ 2: Buffer.alloc(16, 9) })
     const found = diagnose({
       url: readAddress(strange, 5),
@@ -674,7 +666,7 @@ describe("an unknown chip", () => {
   })
 })
 
-test("settings that are none, and an address that no browser opens, are told as such", () => {
+test("malformed settings, and a URL that no browser opens, are reported as such", () => {
   const payload = hex(tag().file_settings_hex)
   const ofOtherFile = settingsAnswer(tag())
   ofOtherFile.writeUIntLE(128, 4, 3)
@@ -694,7 +686,7 @@ test("settings that are none, and an address that no browser opens, are told as 
     expect(readTagUrl(text)).toBeNull()
 })
 
-test("no diagnosis quotes a key", () => {
+test("no diagnosis contains a key", () => {
   const keys = [master, otherMaster, ...[0, 1, 2, 3, 4].map((slot) => key(slot as 0))].map(upperHex)
   for (const found of [ask(tag()), ask(withKeys({ 2: master })), ask(tag({ source: other }))]) {
     const { opened_with: _keys, ...told } = found
@@ -744,7 +736,7 @@ function expectedTag(changes: Partial<ExpectedTag> = {}, mirrors = withMac): Exp
   }
 }
 
-/** Scans a tag and asks what is wrong with it. */
+/** Scans a tag and diagnoses it. */
 function ask(
   played: SoftwareTag,
   options: {
@@ -759,7 +751,7 @@ function ask(
   return diagnose({ url, file_settings, expected: expectedTag(expected, mirrors), candidates: all })
 }
 
-/** Scans a tag in order and changes the address on its way. */
+/** Scans a good tag and alters the URL on its way. */
 function asked(change: (url: string) => string, mirrors = withMac) {
   const url = change(readAddress(tag({ mirrors }), 5))
   return diagnose({ url, file_settings: null, expected: expectedTag({}, mirrors), candidates: all })
@@ -777,7 +769,7 @@ function tag(
   const { source = versions[1], mirrors = withMac, short = 0 } = options
   const line = manifestLine(source, options.template ?? template, mirrors, { chip_id, uid })
   const file = hex(line.ndef_hex)
-  // A template that somebody typed: the placeholder of e has fewer zeros, everything after it stands further left.
+  // A mistyped template: the placeholder of e has fewer zeros, so everything after it starts further left.
   const cut = line.offsets.picc_data + 32 - short
   const ndef = short === 0 ? file : Buffer.concat([file.subarray(0, cut), file.subarray(cut + short)])
   if (short > 0) {
@@ -823,7 +815,7 @@ function settingsOf(text: string): FileSettings {
   return settings
 }
 
-/** Settings that differ from those of the manifest in one thing each, and how it is named. */
+/** Settings that differ from the manifest's in one respect each, with the expected description. */
 const otherSettings: [(settings: FileSettings) => FileSettings, string][] = [
   [withAccess({ read: 2 }), "Read access is key 2, not free"],
   [withAccess({ write: "never" }), "Write access is never, not key 0"],
@@ -851,7 +843,7 @@ function withOffsets(changes: Partial<FileSettings["offsets"]>) {
   return (settings: FileSettings) => ({ ...settings, offsets: { ...settings.offsets, ...changes } })
 }
 
-/** What GetFileSettings answers of a tag: its settings with the file's type and size. */
+/** The GetFileSettings response of a tag: its settings with the file's type and size. */
 function settingsAnswer({ file_settings_hex }: SoftwareTag): Buffer {
   const payload = hex(file_settings_hex)
   return Buffer.concat([hex("00"), payload.subarray(0, 3), hex("000100"), payload.subarray(3)])

@@ -24,12 +24,12 @@ import {
   withoutReceipts,
 } from "../harness/by-hand.ts"
 
-// What was done, and after a reorganization only by somebody else, or by what a restored back-up has forgotten.
+// A result that, after a reorganization, another sender's transaction or one lost in a restore has achieved.
 
 const open = openForEachTest()
 const recipient = accountAt(6).address
 
-test("a chip replacement that another transaction has made meanwhile is made again where that one is undone, too", async () => {
+test("a chip replacement that another transaction achieved meanwhile is repeated if that transaction is undone, too", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedUnit(hand)
   await grant(hand, outsider.address)
@@ -57,7 +57,7 @@ test("a chip replacement that another transaction has made meanwhile is made aga
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)
 
-test("a chip replacement that finds its chip bound already is done also where nobody has the logs of that", async () => {
+test("a chip replacement whose chip is already bound is confirmed even if no node has the logs of the other transaction", async () => {
   const { hand, id } = await replacedByAnother()
   const chain = withoutLogs(hand)
   for (let round = 0; round < 3; round++) {
@@ -69,7 +69,7 @@ test("a chip replacement that finds its chip bound already is done also where no
   expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: own?.hash })
 }, 30_000)
 
-test("a chip replacement that another one made after it met no contract is made again also where nobody has the logs of that", async () => {
+test("a chip replacement mined before the deployment and then achieved by another transaction is repeated even if no node has the logs of that", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedUnit(hand)
   const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
@@ -88,14 +88,14 @@ test("a chip replacement that another one made after it met no contract is made 
   expect((await replacementNow(hand, id)).status).toBe("confirmed")
 }, 30_000)
 
-test("a chip replacement that finds its chip bound already names the transaction that bound it", async () => {
+test("a chip replacement whose chip is already bound names the transaction that bound it", async () => {
   const { hand, id, swap } = await replacedByAnother()
   await hand.settle()
   expect((await hand.transactionsOf("replaceChip")).map(({ status }) => status)).toEqual(["confirmed"])
   expect(await replacementNow(hand, id)).toMatchObject({ status: "confirmed", transaction_hash: swap })
 }, 30_000)
 
-test("a claim whose own transaction met no contract, and which another one has made, is made again where that is undone", async () => {
+test("a claim mined before the deployment and then achieved by another transaction is repeated if that one is undone", async () => {
   const scene = await claimedByAnother()
   await tickLane(scene.lane)
   expect(await scene.claimNow()).toMatchObject({ status: "claimed", transaction_hash: scene.other })
@@ -103,7 +103,7 @@ test("a claim whose own transaction met no contract, and which another one has m
   expect(await scene.ownerNow()).toBe(recipient)
 }, 30_000)
 
-test("a claim that another transaction has made is made again also where a node had not seen that one", async () => {
+test("a claim that another transaction achieved is repeated even if a node had not seen that transaction", async () => {
   const scene = await claimedByAnother()
   const { chain } = scene.lane
   const request = async (question: { method: string; params?: unknown[] }) =>
@@ -116,7 +116,7 @@ test("a claim that another transaction has made is made again also where a node 
   expect(await scene.ownerNow()).toBe(recipient)
 }, 30_000)
 
-test("a lane goes on whose claim another transaction has made, and of whose own one no node has the receipt any more", async () => {
+test("a lane continues if another transaction achieved its claim and no node has the receipt of its own transaction any more", async () => {
   const { hand, lane } = await claimedByAnother()
   await tickLane(lane)
   await hand.mine(80)
@@ -142,7 +142,7 @@ test("a lane goes on whose claim another transaction has made, and of whose own 
   expect((await hand.transactionsOf("relayClaim"))[0]?.status).toBe("final")
 }, 30_000)
 
-/** A relayed claim that was mined where a reorganization has put the contract after it, and that somebody else has made. */
+/** A relayed claim mined before the deployment, because of a reorganization, and then made by another sender. */
 async function claimedByAnother() {
   const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
   const { client } = hand.stage.anvil
@@ -171,20 +171,20 @@ async function claimedByAnother() {
   return { hand, lane, address, other, claimNow, ownerNow }
 }
 
-/** A reorganization of what the other transaction has done, and some rounds after it. */
+/** Undoes the other transaction with a reorganization, and runs some rounds. */
 async function undoOther({ hand, address, ownerNow }: Awaited<ReturnType<typeof claimedByAnother>>) {
   await undoBlocks(hand)
   expect(await ownerNow()).toBe(getAddress(address))
   await goOn(hand, 6)
 }
 
-/** The chain as nodes tell of it that have no logs. */
+/** The chain as seen through nodes without logs. */
 function withoutLogs({ chain }: ByHand) {
   const getContractEvents = () => Promise.reject(new Error("history has been pruned for this block"))
   return { ...chain, rpc: { ...chain.rpc, getContractEvents } as typeof chain.rpc }
 }
 
-/** A chip replacement that somebody else has made before its lane did, and the transaction of that. */
+/** A chip replacement that another sender made before the lane did, and that transaction's hash. */
 async function replacedByAnother() {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedUnit(hand)

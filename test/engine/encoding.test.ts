@@ -31,7 +31,7 @@ const template = "https://tap.example/t/{chip_id}"
 const master = hex("00112233445566778899AABBCCDDEEFF")
 
 describe("the published encoding of AN12196 §6", () => {
-  // The address of the application note has no chip id; what stands before the values has the same length here.
+  // The application note's URL has no chip ID; the part before the values has the same length here.
   const address = tagAddress("https://choose.url.com/ntag424".replace("ntag424", "{chip_id}"), "ntag424", {
     mac: true,
     tamper: false,
@@ -55,21 +55,21 @@ describe("the published encoding of AN12196 §6", () => {
 })
 
 describe("file settings", () => {
-  test("of a tag with a tamper wire put its status into the encrypted part, in the order of table 69", () => {
+  test("with tamper detection put its status into the encrypted part, in the order of table 69", () => {
     const { offsets } = ndefFile(tagAddress(template, "04A0B1C2D3", { mac: true, tamper: true }))
     const settings = lockedSettings({ meta_read: 2, file_read: 1 }, offsets)
     const [picc, enc, mac] = [offsets.e, offsets.enc, offsets.c].map((place) => threeBytes(place ?? 0))
     expect(upperHex(encodeFileSettings(settings))).toBe(`4000E0D9F121${picc}${enc}${enc}${enc}200000${mac}`)
   })
 
-  test("without a MAC name no file key and no MAC offsets", () => {
+  test("without a MAC have no file key and no MAC offsets", () => {
     const { offsets } = ndefFile(tagAddress(template, "04A0B1C2D3", { mac: false, tamper: false }))
     expect(upperHex(encodeFileSettings(lockedSettings({ meta_read: 2, file_read: 1 }, offsets)))).toBe(
       `4000E0C1F12F${threeBytes(offsets.e)}`,
     )
   })
 
-  test("are read again as they were written", () => {
+  test("are parsed as they were written", () => {
     for (const mirrors of allMirrors) {
       const { offsets } = ndefFile(tagAddress(template, "04A0B1C2D3", mirrors))
       const settings = lockedSettings({ meta_read: 1, file_read: 2 }, offsets)
@@ -77,13 +77,13 @@ describe("file settings", () => {
     }
   })
 
-  test("are read from what GetFileSettings answers: a new tag's file is open to everybody", () => {
+  test("are parsed from a GetFileSettings response: a new tag's file is open to everybody", () => {
     const factory = decodeSettingsAnswer(hex("0000E0EE000100"))
     expect(factory?.sdm).toBe(false)
     expect(factory?.access).toEqual({ read: "free", write: "free", read_write: "free", change: 0 })
   })
 
-  test("that mirror UID and counter in clear have an offset for each that they mirror, and none for PICCData", () => {
+  test("that mirror UID and counter in plaintext have an offset for each mirror, and none for PICCData", () => {
     const uid = { ...noOffsets, uid: 0x20 }
     const both = { uid: 0x20, counter: 0x40 }
     expect(decodeFileSettings(hex("4000E081F1EF200000"))?.offsets).toEqual(uid)
@@ -93,20 +93,20 @@ describe("file settings", () => {
     expect([without?.uid, without?.counter, without?.offsets]).toEqual([false, false, noOffsets])
   })
 
-  test("have offsets of three bytes, least significant first", () => {
+  test("have offsets of three bytes, little-endian", () => {
     const { offsets } = ndefFile(tagAddress(template, "04A0B1C2D3", { mac: false, tamper: false }))
     const settings = lockedSettings({ meta_read: 2, file_read: 1 }, { ...offsets, e: 0x93_82_71 })
     expect(upperHex(encodeFileSettings(settings))).toBe("4000E0C1F12F718293")
     expect(decodeFileSettings(encodeFileSettings(settings))?.offsets.picc_data).toBe(0x93_82_71)
   })
 
-  test("name the key of each access, and who needs none", () => {
+  test("state the key of each access right, or free access", () => {
     const settings = decodeFileSettings(hex("40214301F12F200000"))
     expect(settings?.access).toEqual({ read_write: 2, change: 1, read: 4, write: 3 })
     expect([settings?.counter_read, settings?.meta_read, settings?.file_read]).toEqual([1, 2, "never"])
   })
 
-  test("that end in the middle of an offset are refused", () => {
+  test("that end in the middle of an offset are rejected", () => {
     expect(decodeFileSettings(hex("4000E0C1F1212000004300004300"))).toBeNull()
     for (const cut of ["", "00", "0000", "40", "4000", "4000E0C1", "4000E0C1F1"])
       expect(decodeFileSettings(hex(cut))).toBeNull()
@@ -115,17 +115,17 @@ describe("file settings", () => {
   })
 })
 
-describe("the address in a file", () => {
+describe("the URL in an NDEF file", () => {
   const file = Buffer.concat([hex("000CD101085504"), Buffer.from("tap.abc")])
 
-  test("is that of one short URI record, which may be its prefix alone", () => {
+  test("is read from one short URI record, whose content may be its prefix alone", () => {
     expect(addressIn(file)).toBe("https://tap.abc")
     expect(addressIn(Buffer.concat([file, Buffer.alloc(4)]))).toBe("https://tap.abc")
     expect(addressIn(hex("0005D101015504"))).toBe("https://")
     expect(addressIn(hex("0008D10104550061623A"))).toBe("ab:")
   })
 
-  test("is none where the record is of another kind, or cut", () => {
+  test("is not found in another kind of record or a truncated one", () => {
     for (const [place, other] of [
       [2, 0x91],
       [3, 0x02],
@@ -154,12 +154,12 @@ describe("a URL template", () => {
     ["https://Tap.example/t/{chip_id}", "write it as https://tap.example/t/{chip_id}"],
   ]
   for (const [wrong, words] of refused)
-    test(`is refused in words: ${wrong}`, () => {
+    test(`is rejected with an explanation: ${wrong}`, () => {
       expect(() => checkTemplate(wrong)).toThrow(TemplateError)
       expect(() => checkTemplate(wrong)).toThrow(words)
     })
 
-  test("may be one of localhost for trying", () => {
+  test("may be on localhost for testing", () => {
     checkTemplate("http://localhost:3000/t/{chip_id}")
   })
 
@@ -171,7 +171,7 @@ describe("a URL template", () => {
     expect(text).toBe(`https://tap.example/?id=04A0B1C2D3&e=${"0".repeat(32)}&c=${"0".repeat(16)}`)
   })
 
-  test("that is too long for a tag is refused with how much", () => {
+  test("that is too long for a tag is rejected with the excess length", () => {
     const long = `https://tap.example/${"x".repeat(200)}/{chip_id}`
     expect(() => ndefFile(tagAddress(long, "04A0B1C2D3", { mac: true, tamper: true }))).toThrow(
       /\d+ characters too long/,
@@ -197,7 +197,7 @@ describe("a URL template", () => {
   })
 })
 
-describe("the order of writing", () => {
+describe("the write sequence", () => {
   test("cannot brick a tag (boltcard/bolt-nfc-android-app#42, #50): each key is read back before the next", () => {
     const keySteps = writeOrder.filter(({ step }) => step === "change_key" || step === "read_back_key")
     for (const [index, { step, slot }] of keySteps.entries()) {
@@ -216,7 +216,7 @@ describe("the order of writing", () => {
     ])
   })
 
-  test("locks the file after the last key, and looks at it (johnnyb/ntag424-java#17: tags left writable)", () => {
+  test("locks the file after the last key, and verifies it (johnnyb/ntag424-java#17: tags left writable)", () => {
     expect(writeOrder.slice(-3).map(({ step }) => step)).toEqual([
       "change_file_settings",
       "read_back_file_settings",
@@ -227,7 +227,7 @@ describe("the order of writing", () => {
   const orders = [
     ["a new tag", "factory", writeOrder],
     ["a new TagTamper", "factory", writeTamperOrder],
-    ["a tag that is encoded anew", "previous", writeAnewOrder],
+    ["a re-encoded tag", "previous", writeAnewOrder],
   ] as const
 
   test.each(orders)("writes %s and reads it back with the application master key", (_tag, _before, order) => {
@@ -236,7 +236,7 @@ describe("the order of writing", () => {
   })
 
   test.each(orders)(
-    "never authenticates %s with a key that a lost answer could have changed unnoticed",
+    "never authenticates %s with a key that a lost response could have changed unnoticed",
     (_tag, before, order) => {
       const known = new Map<number, string>(keySlots.map((slot) => [slot, before]))
       for (const { step, slot, authenticate_with } of order) {
@@ -256,7 +256,7 @@ describe("a manifest line", () => {
     { chip_id: "04A0B1C2D3", uid: null },
   )
 
-  test("has everything a station needs, and nothing to type", () => {
+  test("has everything a station needs, so that nothing is typed", () => {
     expect(Object.keys(line)).toEqual([
       "chip_id",
       "uid",
@@ -271,7 +271,7 @@ describe("a manifest line", () => {
     ])
   })
 
-  test("names each key by slot, role and version (Aadil1505/ntag-424-personalization#2: the wrong slot)", () => {
+  test("states slot, role and version of each key (Aadil1505/ntag-424-personalization#2: the wrong slot)", () => {
     expect(line.keys.map(({ slot, role, version }) => [slot, role, version])).toEqual([
       [0, "application_master", 2],
       [1, "file_read", 2],
@@ -281,18 +281,18 @@ describe("a manifest line", () => {
     ])
   })
 
-  test("never has the master as a key of the tag (nfc-developer/sdm-backend#34)", () => {
+  test("never contains the master key as a key of the tag (nfc-developer/sdm-backend#34)", () => {
     expect(line.keys.map(({ key }) => key)).not.toContain(upperHex(master))
   })
 
-  test("says what GetFileSettings answers once the file is as it should be", () => {
+  test("contains the GetFileSettings response of a correctly written file", () => {
     expect(decodeSettingsAnswer(hex(line.file_settings_answer_hex))).toEqual(
       decodeFileSettings(hex(line.file_settings_hex)),
     )
     expect(line.file_settings_answer_hex.slice(0, 14)).toMatch(/^00.{6}000100$/)
   })
 
-  test("of a tag that is encoded anew has every key that it may have now, by version", () => {
+  test("of a re-encoded tag contains every key that the tag may have now, by version", () => {
     const versions = [1, 2].map((version) => keySourceOf("an10922", master, version))
     const tag = { chip_id: "04A0B1C2D3", uid: null }
     const anew = manifestLine(
@@ -311,19 +311,19 @@ describe("a manifest line", () => {
     expect(anew.write_order).toBe(writeAnewOrder)
   })
 
-  test("switches the wire of a TagTamper on, which is off when it leaves the factory", () => {
+  test("enables tamper detection on a TagTamper, which is off when it leaves the factory", () => {
     const mirrors = { mac: true, tamper: true }
     const ofTamper = manifestLine(source, template, mirrors, { chip_id: "04A0B1C2D3", uid: null })
     expect(ofTamper.write_order[0]?.step).toBe("enable_tag_tamper")
     expect(line.write_order.map(({ step }) => step)).not.toContain("enable_tag_tamper")
   })
 
-  test("names the old key of each slot, which ChangeKey takes", () => {
+  test("contains the old key of each slot, as ChangeKey requires", () => {
     const changes = writeAnewOrder.filter(({ step }) => step === "change_key")
     expect(changes.map(({ old_key }) => old_key)).toEqual(changes.map(() => "previous"))
   })
 
-  test("points at the placeholders in the file", () => {
+  test("has the offsets of the placeholders in the file", () => {
     const file = hex(line.ndef_hex)
     const { picc_data, mac } = line.offsets
     expect(file.subarray(picc_data, picc_data + 32).toString()).toBe("0".repeat(32))
@@ -333,7 +333,7 @@ describe("a manifest line", () => {
   })
 })
 
-describe("encode, play in software, verify:", () => {
+describe("encode, simulate, verify:", () => {
   const cases = fc.record({
     scheme: fc.constantFrom<DerivingScheme>("an10922", "sdm-backend", "boltcard"),
     master: bytes(16),
@@ -357,7 +357,7 @@ describe("encode, play in software, verify:", () => {
     tamper: fc.constantFrom("CC", "OO", "OC", "II"),
   })
 
-  test("any chip of any scheme, template and counter gives an address that verifies to its counter", () => {
+  test("any chip of any scheme, template and counter produces a URL that verifies to its counter", () => {
     fc.assert(
       fc.property(cases, ({ scheme, master, version, chip_id, uid, counter, mirrors, template, tamper }) => {
         checkTemplate(template)
@@ -377,7 +377,7 @@ describe("encode, play in software, verify:", () => {
     )
   })
 
-  test("every single bit of every value counts, for each encoding", () => {
+  test("flipping any single bit of any value invalidates it, in each encoding", () => {
     for (const mirrors of allMirrors) {
       const { chip, message } = example(mirrors)
       const macInput = macInputOf(mirrors)
@@ -389,7 +389,7 @@ describe("encode, play in software, verify:", () => {
     }
   })
 
-  test("a wire is sealed where it is and was closed, and opened where it ever was open", () => {
+  test("a chip is sealed if the wire is and was closed, and opened if it ever was open", () => {
     const said = (text: string) => tamperOf(Buffer.from(`${text}00000000000000`))
     expect(["CC", "OO", "OC", "CO", "IO", "II", "CI", "IC", "00"].map(said)).toEqual([
       ...["sealed", "opened", "opened", "opened", "opened"],
@@ -397,7 +397,7 @@ describe("encode, play in software, verify:", () => {
     ] as ReturnType<typeof tamperOf>[])
   })
 
-  test("file content that no MAC vouches for is refused: the status of a seal cannot be made up", () => {
+  test("file content without a MAC is rejected: the tamper status cannot be forged", () => {
     const { chip, message } = example({ mac: true, tamper: true })
     const { c: _c, ...withoutMac } = message
     expect(verifySun(chip, withoutMac, "{enc}&c=")).toBeNull()

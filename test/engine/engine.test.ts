@@ -23,7 +23,7 @@ afterEach(async () => {
 })
 
 describe("a chip replacement", () => {
-  test("of a unit that was claimed meanwhile fails with a code and frees the new chip", async () => {
+  test("of a unit that was claimed meanwhile fails with a code and releases the new chip", async () => {
     const running = await openForTest()
     const { stage, turn, caller } = running
     const { unit_id, address } = await issuedUnit(running)
@@ -44,7 +44,7 @@ describe("a chip replacement", () => {
     expect(chip).toMatchObject({ unit_id: null, reserved_for: null, retired_at: null })
   }, 30_000)
 
-  test("waits while a reorganization has lost the one before it, and is not refused for that", async () => {
+  test("waits while a reorganization has undone the previous one, and does not fail", async () => {
     const running = await openForTest({ finality_depth: 40 })
     const { stage, turn, caller, context } = running
     const { client } = stage.anvil
@@ -75,7 +75,7 @@ describe("a chip replacement", () => {
     const [effect] = effectsIn(rows) as Effect<"replaceChip">[]
     if (!chain || !effect) throw new Error("the chain is configured, and the replacement waits for its lane")
     expect(await replaceChips.plan(chain, read, [effect])).toEqual({ do: "wait", effects: [effect] })
-    // As when it was sent before the reorganization, and came back without the one before it.
+    // As if it had been sent before the reorganization, and came back without the previous one.
     const hash = await client.sendTransaction({ account: accountAt(7), to: address, gas: 100_000n })
     const receipt = await client.waitForTransactionReceipt({ hash })
     const [transaction] = await read.select().from(transactions).where(eq(transactions.kind, "replaceChip"))
@@ -92,7 +92,7 @@ describe("a chip replacement", () => {
 })
 
 describe("claims that were sent together", () => {
-  test("are sent anew when a reorganization puts them before the issuance of their units", async () => {
+  test("are sent again if a reorganization puts them before the issuance of their units", async () => {
     const running = await openForTest({ finality_depth: 40 })
     const { stage, context, caller, turn } = running
     const { read } = context.db
@@ -137,12 +137,12 @@ describe("claims that were sent together", () => {
   }, 30_000)
 })
 
-describe("an authorization whose use was in blocks that were passed over", () => {
+describe("an authorization used in blocks that the watch skipped", () => {
   for (const [outcome, isOurs] of [
     ["claimed", true],
     ["failed", false],
   ] as const)
-    test(`is found in the logs when its deadline is over: ${outcome}`, async () => {
+    test(`is found in the logs after its deadline: ${outcome}`, async () => {
       const running = await openForTest()
       const { stage, context, caller, turn } = running
       const { unit_id, address } = await issuedUnit(running)
@@ -182,7 +182,7 @@ describe("an authorization whose use was in blocks that were passed over", () =>
 })
 
 describe("a claim from its recipient's own wallet", () => {
-  test("names the transaction that holds it after a reorganization deeper than the confirmation depth", async () => {
+  test("names its current transaction after a reorganization deeper than the confirmation depth", async () => {
     const running = await openForTest({ finality_depth: 40 })
     const { stage, context, caller, turn } = running
     const { client } = stage.anvil
@@ -209,7 +209,7 @@ describe("a claim from its recipient's own wallet", () => {
 })
 
 describe("a lane", () => {
-  test("goes on for others when one effect cannot be planned, and says why in its row", async () => {
+  test("continues with other work if one effect cannot be planned, and stores the reason in its row", async () => {
     const running = await openForTest()
     const { stage, turn } = running
     const { unit_id } = await issuedUnit(running)
@@ -233,7 +233,7 @@ describe("a lane", () => {
     expect(poison?.last_error).toContain(`there is no collection ${nowhere}`)
   }, 30_000)
 
-  test("pauses before it sends what it cannot pay for, and goes on when its signer has money again", async () => {
+  test("pauses before it sends what it cannot pay for, and continues when its signer has money again", async () => {
     const running = await openForTest()
     const { stage } = running
     const { client } = stage.anvil
@@ -251,7 +251,7 @@ describe("a lane", () => {
     expect(await laneNow()).toMatchObject({ status: "open", reason: null })
   }, 30_000)
 
-  test("refuses the writes of a holder that was frozen past its lease", async () => {
+  test("rejects the writes of a holder that was suspended past its lease", async () => {
     const { stage, turn, workers } = await openForTest()
     await workers.stop()
     const [signer] = stage.world.chains.get(31_337)?.signers ?? []
@@ -266,7 +266,7 @@ describe("a lane", () => {
     expect(await turn((t) => takeLease(t, laneId, { owner: "third", lease_milliseconds: 1 }))).toBeNull()
   })
 
-  test("stays with its holder for a round that takes longer than the lease", async () => {
+  test("stays with its holder during a round that takes longer than the lease", async () => {
     const { stage, turn, workers } = await openForTest()
     await workers.stop()
     const chain = stage.world.chains.get(31_337)
@@ -290,7 +290,7 @@ describe("a lane", () => {
     expect(tries.filter((lease) => lease !== null)).toEqual([])
   })
 
-  test("is looked at without a database transaction while it is held and has nothing to do", async () => {
+  test("is checked without a transaction while it is held and has nothing to do", async () => {
     const { stage, workers } = await openForTest()
     await workers.stop()
     const { context, chains } = stage.world
@@ -316,7 +316,7 @@ describe("a lane", () => {
     expect(opened).toBe(0)
   })
 
-  test("is taken over from a holder whose clock was ahead, once it has been silent for the lease", async () => {
+  test("can be taken over from a holder whose clock was ahead once that has been silent for a lease period", async () => {
     const { stage, turn, workers } = await openForTest()
     await workers.stop()
     const [signer] = stage.world.chains.get(31_337)?.signers ?? []
@@ -331,7 +331,7 @@ describe("a lane", () => {
     const first = await sight()
     expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
     await Bun.sleep(210)
-    // It lives.
+    // The holder is alive.
     await turn((t) => takeLease(t, laneId, ahead))
     expect(await turn((t) => takeLease(t, laneId, claimant, first))).toBeNull()
     const rival = await sight(first)
@@ -348,7 +348,7 @@ async function openForTest(depths: Partial<Depths> = {}): Promise<RunningWorkers
   return running
 }
 
-/** The blocks from a transaction's own on are replaced; again where one was made between question and answer. */
+/** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
 async function loseTransaction({ anvil: { client } }: Stage, hash: Hex, instead?: Hex): Promise<void> {
   const request = client.request as (call: object) => Promise<unknown>
   const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)
@@ -360,7 +360,7 @@ async function loseTransaction({ anvil: { client } }: Stage, hash: Hex, instead?
   }
 }
 
-/** Replaces the blocks from a height on; the first new one has this transaction. Blocks are made meanwhile. */
+/** Replaces the blocks from a height on, with this transaction in the first new one. Blocks are mined meanwhile. */
 async function replaceFrom({ anvil: { client } }: Stage, lowest: bigint, raw: Hex): Promise<void> {
   const request = client.request as (call: object) => Promise<unknown>
   const hashNow = async () => (await client.getBlock({ blockNumber: lowest })).hash
@@ -371,7 +371,7 @@ async function replaceFrom({ anvil: { client } }: Stage, lowest: bigint, raw: He
   }
 }
 
-/** Somebody claims serial 1 with an authorization of which the database knows nothing. */
+/** Claims serial 1 from a wallet with an authorization that the database does not know. */
 async function claimFromWallet({ world, anvil }: Stage, contract: Address): Promise<void> {
   const account = accountAt(7)
   const deadline_at = new Date("2100-01-01T00:00:00.000Z")

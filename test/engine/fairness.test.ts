@@ -3,9 +3,9 @@ import { eq } from "drizzle-orm"
 import { collections, units } from "../../src/db/schema.ts"
 import { type ByHand, newCollection, openByHand, pairedUnit } from "../harness/by-hand.ts"
 
-// Whose turn it is, counted in blocks with one round of each lane for a block; bench/turns.ts has the large figures.
+// Fairness, measured in blocks with one round of each lane per block; bench/turns.ts measures larger numbers.
 
-test("another organization's deployments keep an issuance back by no block", async () => {
+test("another organization's deployments do not delay an issuance by a single block", async () => {
   const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6, block_time_seconds: 2 })
   try {
     const { id } = await newCollection(hand)
@@ -13,7 +13,7 @@ test("another organization's deployments keep an issuance back by no block", asy
     const quiet = await blocksOfIssuance(hand, id)
     const other = await hand.newCaller()
     for (let each = 0; each < 40; each++) await newCollection(hand, other)
-    // The other organization's first ones are on their way.
+    // The other organization's first transactions are in flight.
     await hand.tick()
     const loaded = [await blocksOfIssuance(hand, id), await blocksOfIssuance(hand, id)]
     expect(loaded).toEqual([quiet, quiet])
@@ -46,7 +46,7 @@ async function blocksUntil(hand: ByHand, isSo: () => Promise<boolean>): Promise<
     await hand.tick()
     if (await isSo()) return blocks
     await hand.mine()
-    // The newest block is remembered for a quarter of a second.
+    // The newest block is cached for a quarter of a second.
     await Bun.sleep(250)
   }
   throw new Error("it did not happen within 20 blocks")

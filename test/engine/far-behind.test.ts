@@ -16,14 +16,14 @@ import {
 import { until } from "../harness/engine.ts"
 import { unitRowOf } from "../harness/unit-rows.ts"
 
-// A provider that synchronizes anew, or was set up from an older copy, is behind by any number of blocks.
+// A provider that synchronizes, or was set up from an older snapshot, can lag by any number of blocks.
 
 const open = openForEachTest()
 const depths = { confirmation_depth: 1, finality_depth: 4 }
 const owner = accountAt(6).address
 
 test.each([1, 2])(
-  "owners stay as they were told while the first of %d providers is as far behind as before a claim",
+  "owners do not change while the first of %d providers lags back to before the claim",
   async (providers) => {
     const { hand, unit_id, told } = await claimedLongAgo(providers)
     const [behind] = hand.stage.proxies
@@ -35,7 +35,7 @@ test.each([1, 2])(
   30_000,
 )
 
-test("owners stay as they were told while a provider is far behind and blocks above it are still to be read anew", async () => {
+test("owners do not change while a provider lags far behind and blocks above it still have to be read again", async () => {
   const { hand, unit_id, told } = await claimedLongAgo(1)
   const { db } = hand.world.context
   const { client } = hand.stage.anvil
@@ -58,7 +58,7 @@ test("owners stay as they were told while a provider is far behind and blocks ab
   expect(await told()).toBe(1)
 }, 30_000)
 
-test("another provider is asked where the first one is far behind, also while nobody waits for the chain", async () => {
+test("another provider is queried if the first one lags far behind, even if no work waits for the chain", async () => {
   const { hand } = await claimedLongAgo(2)
   const [behind] = hand.stage.proxies
   if (behind) behind.faults.lag_blocks = 45
@@ -71,7 +71,7 @@ test("another provider is asked where the first one is far behind, also while no
   })
 }, 30_000)
 
-test("a provider that is a block behind, as behind fast blocks most of the time, is no reason to ask all with each round", async () => {
+test("a provider that lags by one block, as is usual with fast blocks, does not cause all providers to be queried each round", async () => {
   const { hand } = await claimedLongAgo(2)
   const [behind] = hand.stage.proxies
   if (behind) behind.faults.lag_blocks = 1
@@ -85,7 +85,7 @@ test("a provider that is a block behind, as behind fast blocks most of the time,
   expect(ranked).toBe(0)
 }, 30_000)
 
-test("a chain that ends far below, and has other blocks there, is read again", async () => {
+test("a chain that ends far below with different blocks is read again", async () => {
   const { hand, unit_id } = await claimedLongAgo(1)
   const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
   await request({ method: "anvil_rollback", params: [45] })
@@ -94,14 +94,14 @@ test("a chain that ends far below, and has other blocks there, is read again", a
   expect(await unitRowOf(hand.world.context.db.read, unit_id)).toMatchObject({ owner: null, claimed: false })
 }, 30_000)
 
-/** A unit that somebody has claimed beside the service, forty blocks ago, and how often its owner was told of. */
+/** A unit claimed outside the service forty blocks ago, and how often its owner was reported. */
 async function claimedLongAgo(providers: number) {
   const hand = await open(depths, providers)
   const { unit_id, address } = await issuedUnit(hand)
   await watch(hand)
   await hand.mine(10)
   await claimBeside(hand, address, owner)
-  // Read in steps, as it grows.
+  // Read step by step as the chain grows.
   for (let blocks = 0; blocks < 40; blocks += 5) {
     await hand.mine(5)
     await watch(hand)
@@ -114,7 +114,7 @@ async function claimedLongAgo(providers: number) {
   return { hand, unit_id, told }
 }
 
-/** A round of the watch, which asks for the newest block also where nothing is open. */
+/** A round of the watch that requests the newest block even if nothing is open. */
 async function watch({ world, chain }: ByHand): Promise<void> {
   await outwaitNewestBlock()
   const headers = { ...chain.headers, followIdly: chain.headers.follow }

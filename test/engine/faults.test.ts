@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test"
 import { playAll } from "../faults/chaos.ts"
 import { crashesInGate, faultsInGate, type Outcome, type Scenario } from "../faults/scenarios.ts"
 
-// A few runs at once, each with a chain, a database and worker processes of its own. `bun run test:chaos` plays all.
+// A few scenarios at once, each with its own chain, database and worker processes. `bun run test:chaos` runs all.
 const scenarios = [...crashesInGate, ...faultsInGate]
 const outcomes = new Map(scenarios.map(({ name }) => [name, Promise.withResolvers<Outcome>()]))
 
@@ -20,6 +20,6 @@ describe("a worker that dies loses nothing and repeats nothing", () => {
   test.each(crashesInGate)("$name", expectFaultless, 120_000)
 })
 
-describe("the chain engine gets everything done once", () => {
+describe("the chain engine does everything exactly once", () => {
   test.each(faultsInGate)("with $name", expectFaultless, 120_000)
 })

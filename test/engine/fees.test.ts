@@ -36,7 +36,7 @@ const wide: FeeLimits = {
 }
 
 describe("the first price", () => {
-  test("is enough for two full blocks, and offers the whole tip through them", () => {
+  test("stays sufficient through two full blocks, and offers the whole tip in them", () => {
     fc.assert(
       fc.property(gas, market, (units, now) => {
         const { max_fee_per_gas, max_priority_fee_per_gas } = firstFees(units, now, wide)
@@ -46,7 +46,7 @@ describe("the first price", () => {
     )
   })
 
-  test("stays within every limit, and its tip within its price", () => {
+  test("stays within every limit, with a tip no higher than the price", () => {
     fc.assert(
       fc.property(gas, market, limits, (units, now, most) => {
         const fees = firstFees(units, now, most)
@@ -56,7 +56,7 @@ describe("the first price", () => {
     )
   })
 
-  test("follows the market down: it never is above what was asked in dearer times", () => {
+  test("follows the market down and is never above what was offered in dearer times", () => {
     fc.assert(
       fc.property(gas, market, market, limits, (units, one, other, most) => {
         const dearer = {
@@ -71,7 +71,7 @@ describe("the first price", () => {
 })
 
 describe("a replacement", () => {
-  test("is taken by a pool that asks for a tenth in both fields, or is not made", () => {
+  test("is accepted by a pool that requires ten percent more in both fields, or is not made", () => {
     fc.assert(
       fc.property(held, gas, market, limits, (before, units, now, most) => {
         const fees = replacementFees(before, units, now, most)
@@ -86,7 +86,7 @@ describe("a replacement", () => {
     )
   })
 
-  test("is not made only where a limit forbids a tenth more", () => {
+  test("is omitted only if a limit rules out ten percent more", () => {
     fc.assert(
       fc.property(held, gas, market, (before, units, now) => {
         expect(replacementFees(before, units, now, wide)).not.toBeNull()
@@ -94,7 +94,7 @@ describe("a replacement", () => {
     )
   })
 
-  test("stays within every limit, and its tip within its price and twice its limit", () => {
+  test("stays within every limit, with a tip no higher than the price and twice its limit", () => {
     fc.assert(
       fc.property(held, gas, market, limits, (before, units, now, most) => {
         const fees = replacementFees(before, units, now, most)
@@ -108,7 +108,7 @@ describe("a replacement", () => {
     )
   })
 
-  test("is enough for now as far as the limits allow", () => {
+  test("is sufficient for now as far as the limits allow", () => {
     fc.assert(
       fc.property(held, gas, market, limits, (before, units, now, most) => {
         const fees = replacementFees(before, units, now, most)
@@ -119,19 +119,19 @@ describe("a replacement", () => {
     )
   })
 
-  test("that comes late in a rise is not made again for six full blocks", () => {
+  test("late in a rise is not repeated for six full blocks", () => {
     const now = { base_fee_per_gas: 100n * gwei, priority_fee_per_gas: gwei }
     const fees = replacementFees({ max_fee_per_gas: gwei, max_priority_fee_per_gas: 1n }, 21_000n, now, wide)
     const later = { ...now, base_fee_per_gas: baseFeeAfter(6, now.base_fee_per_gas) }
     expect(fees && isPricedOut(fees, later)).toBe(false)
   })
 
-  test("raises no tip by more than pools ask for when only the base fee rose", () => {
+  test("raises the tip no more than pools require if only the base fee rose", () => {
     const tip = 1_000_000n
     let fees = { max_fee_per_gas: gwei, max_priority_fee_per_gas: tip }
     let base = gwei
     let replaced = 0
-    // Ten times the base fee, block by block, as fast as it can rise.
+    // Ten times the base fee, rising as fast as it can from block to block.
     while (base < 10n * gwei) {
       base = baseFeeAfter(1, base)
       const now = { base_fee_per_gas: base, priority_fee_per_gas: tip }
@@ -144,8 +144,8 @@ describe("a replacement", () => {
   })
 })
 
-describe("what is priced out", () => {
-  test("is what offers less than the base fee, and nothing else", () => {
+describe("a priced-out offer", () => {
+  test("is one below the base fee, and nothing else", () => {
     fc.assert(
       fc.property(held, market, (fees, now) => {
         expect(isPricedOut(fees, now)).toBe(fees.max_fee_per_gas < now.base_fee_per_gas)
@@ -154,8 +154,8 @@ describe("what is priced out", () => {
   })
 })
 
-describe("after a node has found a cost too high", () => {
-  test("the next price costs less than what was refused, and replaces nothing upwards", () => {
+describe("after a node has rejected a cost as too high", () => {
+  test("the next price costs less than the rejected one, and never replaces upwards", () => {
     fc.assert(
       fc.property(gas, market, limits, (units, now, most) => {
         const refused = firstFees(units, now, most)
@@ -174,7 +174,7 @@ describe("a batch", () => {
     each: fc.bigInt({ min: 1n, max: 100_000n }),
   })
 
-  test("is as large as the ceiling allows, and one more would break it", () => {
+  test("is as large as the ceiling allows, and one more effect would exceed it", () => {
     fc.assert(
       fc.property(fc.nat(100), batch, market, limits, (waiting, each, now, most) => {
         const fees = { max_fee_per_gas: now.base_fee_per_gas + 1n, max_priority_fee_per_gas: 1n }
@@ -187,7 +187,7 @@ describe("a batch", () => {
     )
   })
 
-  test("of 100 on a chain in a spike shrinks to what a node with a cap of one coin passes on", () => {
+  test("of 100 on a chain with a price spike shrinks to what a node with a cap of one coin relays", () => {
     const polygon = { fixed: 150_000n, each: 12_000n }
     const spike = { max_fee_per_gas: 990n * gwei, max_priority_fee_per_gas: 30n * gwei }
     const oneCoin = { ...wide, transaction_cost: 10n ** 18n }
@@ -196,7 +196,7 @@ describe("a batch", () => {
 })
 
 describe("the median", () => {
-  test("of what several say is moved to where most of them are, whatever one says", () => {
+  test("of several values is near the majority, whatever a single one says", () => {
     fc.assert(
       fc.property(amount, amount, fc.bigInt({ min: 0n }), (one, other, liar) => {
         const middle = median([one, other, liar]) ?? 0n
@@ -212,8 +212,8 @@ describe("the median", () => {
   })
 })
 
-describe("the limits of a chain", () => {
-  test("are read from gwei and from the coin without a rounding fault", () => {
+describe("a chain's limits", () => {
+  test("are converted from gwei and from the coin without a rounding error", () => {
     const chain = {
       max_fee_per_gas_gwei: 0.1,
       max_priority_fee_per_gas_gwei: 300,

@@ -14,7 +14,7 @@ import { openForEachTest } from "../harness/by-hand.ts"
 
 const open = openForEachTest()
 
-test("of several findings the first reason counts, every notice, and the least cost that was refused", () => {
+test("of several findings the first reason, every notice and the least rejected cost count", () => {
   const [early, late] = [new Error("early"), new Error("late")]
   const found = join(
     { ...nothing, notices: ["one"], refused_cost: 5n },
@@ -29,7 +29,7 @@ test("of several findings the first reason counts, every notice, and the least c
   expect(join()).toEqual(nothing)
 })
 
-test("what goes wrong with one transaction is told, unless the lane or the database is lost", async () => {
+test("an error of one transaction is reported unless the lane or the database is lost", async () => {
   const lane = { context: { log: { debug() {} } } } as unknown as HeldLane
   const fail = (error: Error) =>
     attempt(lane, { nonce: 4, kind: "issueUnit" } as TransactionRow, () => Promise.reject(error))
@@ -45,10 +45,10 @@ test("what goes wrong with one transaction is told, unless the lane or the datab
 
 test.each([
   { block_time_seconds: 1, long: 20n, some: 10n },
-  // Ten blocks are two and a half seconds: who waits for as many waits no longer for it.
+  // Ten blocks are two and a half seconds: work that waits for that many is no longer waiting for it.
   { block_time_seconds: 0.25, long: 50n, some: 20n },
 ])(
-  "what waits for its end keeps back no results of what is deep enough since, where a block takes $block_time_seconds s",
+  "a transaction that waits for finality does not delay results that are already deep enough, with a block time of $block_time_seconds s",
   async (at) => {
     const { block_time_seconds, long, some } = at
     const hand = await open({ confirmation_depth: 2, finality_depth: 90, block_time_seconds })
@@ -75,7 +75,7 @@ test.each([
   },
 )
 
-test("a round gives results for some answers' time, also where a quarter of a block is over sooner", () => {
+test("a round gives results for the time of a few responses even if a quarter of a block is shorter", () => {
   const spells = [12, 2, 1, 0.25].map((block_time_seconds) => spellMilliseconds({ block_time_seconds }))
   expect(spells).toEqual([3_000, 500, 500, 500])
 })

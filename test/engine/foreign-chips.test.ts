@@ -8,7 +8,7 @@ import { sessionOf } from "../harness/ownership.ts"
 import { asThief, foreignChip } from "../harness/thief.ts"
 import { chipRowOf } from "../harness/unit-rows.ts"
 
-// Whoever has a signer's key for a while can bind other chips to units; the next claim would lock them for ever.
+// A thief of a signer's key can bind foreign chips to units; the next claim would lock them in forever.
 
 setDefaultTimeout(60_000)
 let running: RunningWorkers
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => running.close())
 
-test("a claim of a unit that has a foreign chip on chain fails, and spoils no other; the next one is sent once it has its own", async () => {
+test("a claim of a unit with a foreign chip on the chain fails without affecting others, and succeeds once the unit has its own chip again", async () => {
   const { unit_id, collection_id, address } = await issuedUnit(running)
   const other = await anotherUnit(running, collection_id)
   const own = Number.parseInt(await chipIdOf(unit_id), 16)
@@ -36,7 +36,7 @@ test("a claim of a unit that has a foreign chip on chain fails, and spoils no ot
   expect(await running.stage.anvil.client.readContract(read)).toBe(own)
 })
 
-test("a wallet is given no claim of a unit that has a foreign chip on chain", async () => {
+test("a wallet gets no authorization for a unit with a foreign chip on the chain", async () => {
   const { unit_id, address } = await issuedUnit(running)
   const chip_id = await chipIdOf(unit_id)
   await rebind(address, Number.parseInt(chip_id, 16), foreignChip)

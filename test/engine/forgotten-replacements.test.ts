@@ -14,7 +14,7 @@ import { importedChip } from "../harness/services.ts"
 import { asThief, thief } from "../harness/thief.ts"
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 
-// A restored back-up can have forgotten that a unit got another chip and was claimed with it; the chain has it so for ever.
+// A restore can lose the fact that a unit got another chip and was then claimed, which is permanent on the chain.
 
 setDefaultTimeout(60_000)
 let running: RunningWorkers
@@ -29,7 +29,7 @@ afterAll(async () => {
   await running.close()
 })
 
-test("a claimed unit takes the chip that the chain has for it, and no other", async () => {
+test("a claimed unit can be paired with the chip that the chain has for it, and with no other", async () => {
   const { id: collection_id, address } = await activeCollection(running, 31_337)
   const [first, forgotten, other] = [await freshChip(), await freshChip(), await freshChip()]
   const unit_id = await issuedUnit(collection_id, first)
@@ -76,7 +76,7 @@ async function issuedUnit(collection_id: string, { chip_id, tag }: Chip): Promis
   return unit_id
 }
 
-/** Those of a unit, as the brand asks for them. */
+/** The replacements of a unit, as the brand lists them. */
 async function replacementsOf(unit_id: string) {
   const { organization_id } = running.caller
   const { key } = await running.turn((t) => issueApiKey(t, { organization_id, name: null }))

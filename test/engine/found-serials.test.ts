@@ -57,7 +57,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
         found_at: at,
       }),
     )
-  /** Somebody's claim of a serial that no unit has yet. */
+  /** Records a claim by somebody else of a serial that no unit has yet. */
   const seeClaim = async (
     { address, chain_id }: { address: string; chain_id: number },
     { owner, ...seen }: { serial: bigint; owner: Address; block_number: bigint },
@@ -68,7 +68,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
       followMoves(turn, contracts, [{ address: contract, from: contract, to: owner, ...seen }]),
     )
   }
-  /** A unit, of a collection of its own, that waits for its issuance. */
+  /** A unit of a collection of its own, waiting for its issuance. */
   const pairedOne = async () => {
     const caller = await createCaller(service)
     const collection = await activeCollection(service, caller)
@@ -100,7 +100,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     return taken.map(({ id }) => id)
   }
 
-  test("go to the units of their chips, and a bulk pairing is issued with the last of its units", async () => {
+  test("are assigned to the units of their chips, and a bulk pairing is issued with the last of its units", async () => {
     const caller = await createCaller(service)
     const collection = await activeCollection(service, caller)
     const made = [await newUnit(service, caller, collection), await newUnit(service, caller, collection)]
@@ -126,7 +126,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     expect(serials).toEqual([3, 8])
   })
 
-  test("are given out once: a chip that the chain has at two serials gets the lowest one that is free", async () => {
+  test("are assigned once: a chip that has two serials on the chain gets the lowest available one", async () => {
     const caller = await createCaller(service)
     const collection = await activeCollection(service, caller)
     const [holder, next] = [
@@ -156,7 +156,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     { kind: "issueUnit", status: "final", watched: null },
     { kind: "useUpNonce", status: "reverted", watched: null },
   ] as const)(
-    "are watched with their transaction where it is one of ours: $kind, $status",
+    "are watched with their transaction if it is one of the service's own: $kind, $status",
     async ({ watched, ...change }) => {
       const { collection, effect } = await pairedOne()
       const { id, hash } = await insertTransaction(change)
@@ -175,7 +175,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     },
   )
 
-  test("leave a unit whose issuance was on its way with the owner that the chain has for it", async () => {
+  test("set the owner of a unit whose issuance was in flight to the owner on the chain", async () => {
     const { collection, unit, effect } = await pairedOne()
     const owner = `0x${"AB".repeat(20)}`
     await service.turn(({ tx, at }) =>
@@ -203,7 +203,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     expect(row).toMatchObject({ serial: 1, token_status: "active", claimed: true, owner, owner_block: 7 })
   })
 
-  test("keep their owners also where they were seen before the deployment of their collection", async () => {
+  test("keep owners that were seen before their collection was deployed", async () => {
     const caller = await createCaller(service)
     const collection = await service.turn((turn) =>
       createCollection(turn, service.context.chains, caller, { name: "Autumn" }),
@@ -214,7 +214,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
     expect(found).toMatchObject([{ serial: 3, owner, block_number: 7 }])
   })
 
-  test("keep their owners where one who followed another fork asked for them anew, and does not read on", async () => {
+  test("keep owners if a worker on another fork queried them again and does not continue", async () => {
     const { collection, unit, effect } = await pairedOne()
     const contract = collection.address as Address
     const owner: Address = `0x${"AB".repeat(20)}`
@@ -224,7 +224,7 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
       return askOwnersAnew(service.context, chain as unknown as ConnectedChain, null, { safe: 5n, deepest })
     }
     await ask(contract, 6n)
-    // Whoever follows the fork that has the claim sees by which block it was asked for.
+    // A worker on the fork with the claim sees at which block the owner was last queried.
     await ask(owner, 8n)
     await service.turn(async (turn) => {
       await settleEffect(turn, effect.id, { output: { serial: 1, transaction_hash: "0x01" } })
@@ -237,5 +237,5 @@ describe.each(engines)("serials found on the chain, on $name", (engine) => {
 
 type Effect = LaneWork<"issueUnit">
 
-/** What is found needs no chain. */
+/** Found serials need no chain. */
 const noChain = {} as ConnectedChain

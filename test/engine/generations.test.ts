@@ -32,7 +32,7 @@ import { startWorkers } from "../../workers/start.ts"
 import { accountAt, openStage, type Stage, signers } from "../faults/stage.ts"
 import { anotherUnit, issuedUnit, type RunningWorkers, until } from "../harness/engine.ts"
 
-// A chain on which a factory of the first generation has collections, and then one of today takes its place in CHAINS.
+// A chain with collections of a first-generation factory, which a current factory then replaces in CHAINS.
 
 setDefaultTimeout(60_000)
 const [deployer, wallet] = [accountAt(9), accountAt(7)]
@@ -63,7 +63,7 @@ afterAll(async () => {
 })
 
 describe("a factory of the first generation", () => {
-  test("is known for what it is, and its collections are deployed and issued as they were", async () => {
+  test("is recognized, and its collections are deployed and issued as before", async () => {
     const world = await openFirst()
     await learnGenerations(world.context.db.read, world.chains.values())
     const chain = world.chains.get(31_337)
@@ -74,11 +74,11 @@ describe("a factory of the first generation", () => {
     await running.workers.stop()
     await world.close()
     const code = await stage.anvil.client.getCode({ address: before.address })
-    // Name and symbol stand behind the proxy, as they did.
+    // Name and symbol are stored after the proxy code, as before.
     expect(code?.length).toBeGreaterThan(2 + 2 * 45)
   })
 
-  test("has no roles to show, and no overlap to name an authorizer with", async () => {
+  test("has no roles to show, and no overlap for a new authorizer", async () => {
     const world = await openFirst()
     const chain = world.chains.get(31_337)
     if (!chain) throw new Error("the chain is configured")
@@ -88,7 +88,7 @@ describe("a factory of the first generation", () => {
     await world.close()
   })
 
-  test("has no pause, no roles to take and no metadata: no call is printed that it would refuse", async () => {
+  test("has no pause, roles or metadata: no call is printed that it would reject", async () => {
     const print = async (words: string[], changed: object = {}) => {
       const said = { printed: "" }
       const print = (text: string) => {
@@ -110,11 +110,11 @@ describe("a factory of the first generation", () => {
     ]) {
       expect(await print(words)).toEqual([words, 1, "factory.first_generation"])
     }
-    // While nobody can say what it is, what stops a thief is printed.
+    // While its generation is unknown, the calls that stop a thief are printed.
     expect(await print(["pause"], { rpc_urls: ["http://127.0.0.1:1"] })).toEqual([["pause"], 0, undefined])
   })
 
-  test("has collections that keep working beside those of the factory that took its place", async () => {
+  test("has collections that keep working next to those of its successor", async () => {
     const running = workOn(stage.world)
     other = await issuedUnit(running)
     expect((await stage.anvil.client.getCode({ address: other.address }))?.length).toBe(2 + 2 * 45)
@@ -138,7 +138,7 @@ describe("a factory of the first generation", () => {
     await running.workers.stop()
   })
 
-  test("has collections from which nobody is handed what it would refuse, by whom it names", async () => {
+  test("has collections for which no authorization is issued while it names another authorizer", async () => {
     const running = workOn(stage.world)
     const unit_id = await anotherUnit(running, before.collection_id)
     await nameAuthorizer(accountAt(4).address)
@@ -150,7 +150,7 @@ describe("a factory of the first generation", () => {
     await running.workers.stop()
   })
 
-  test("has collections that cannot announce their metadata, as those of today can", async () => {
+  test("has collections that cannot announce metadata, unlike current ones", async () => {
     const app = createApp(stage.world.context).listen({ hostname: "127.0.0.1", port: 0 })
     const { organization_id } = caller
     const { key } = await inTurn(stage.world.context, null, (turn) =>
@@ -167,7 +167,7 @@ describe("a factory of the first generation", () => {
     await app.stop(true)
   })
 
-  test("promises what it will deploy where the chain is silent when a process starts", async () => {
+  test("deploys the collections promised under it even if the chain did not respond when a process started", async () => {
     const promised = await promisedByFirst({ rpc_urls: ["http://127.0.0.1:1"] })
     const world = await openFirst()
     const running = workOn(world)
@@ -178,7 +178,7 @@ describe("a factory of the first generation", () => {
     await world.close()
   })
 
-  test("deploys what it promised, and where it refuses to, holds up nothing else", async () => {
+  test("deploys the collections promised under it, and if it refuses to, delays nothing else", async () => {
     const promised = await promisedByFirst()
     await letOperate(false)
     const running = workOn(stage.world)
@@ -191,7 +191,7 @@ describe("a factory of the first generation", () => {
     expect(origin).toEqual({ factory: firstFactory, generation: 1 })
   })
 
-  test("is asked for by name where it was not written down that the promise is its own", async () => {
+  test("has to be named in CHAINS again for a collection whose factory was not recorded", async () => {
     const promised = await promisedByFirst()
     await inTurn(stage.world.context, null, ({ tx }) =>
       tx.update(collections).set({ factory_address: null }).where(eq(collections.id, promised.id)),
@@ -211,7 +211,7 @@ describe("a factory of the first generation", () => {
 
 type Issued = Awaited<ReturnType<typeof issuedUnit>>
 
-/** A collection that nobody has deployed yet. */
+/** A collection that is not deployed yet. */
 async function promisedByFirst(settings: object = {}): Promise<CollectionRow> {
   const world = await openFirst(settings)
   await learnGenerations(world.context.db.read, world.chains.values())
@@ -223,13 +223,13 @@ async function promisedByFirst(settings: object = {}): Promise<CollectionRow> {
   return made
 }
 
-/** Whether the signers may do anything at the factory of the first generation. */
+/** Sets whether the signers are operators of the first-generation factory. */
 async function letOperate(isAllowed: boolean): Promise<void> {
   const of = { abi: firstFactoryAbi, functionName: "setOperator" } as const
   for (const signer of signers) await askFirst(encodeFunctionData({ ...of, args: [signer, isAllowed] }))
 }
 
-/** Whose signatures the factory of the first generation takes. */
+/** Sets the authorizer of the first-generation factory. */
 async function nameAuthorizer(account: Address): Promise<void> {
   const args = [account] as const
   await askFirst(encodeFunctionData({ abi: firstFactoryAbi, functionName: "setAuthorizer", args }))
@@ -241,7 +241,7 @@ async function askFirst(data: Hex): Promise<void> {
   await client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
 }
 
-/** Why the deployment waits, as an operator is told. */
+/** The reason that operators see for a waiting deployment. */
 async function reasonFor({ id }: CollectionRow): Promise<string> {
   const [effect] = await stage.world.context.db.read.select().from(effects).where(eq(effects.actor_id, id))
   return effect?.last_error ?? ""

@@ -6,7 +6,7 @@ import { ChainUnreachable, type Rpc } from "../../src/engine/chain/rpc.ts"
 const settings = { finality_depth: 16, block_time_seconds: 2, use_finalized_tag: false }
 
 describe("the newest block", () => {
-  test("is asked for once in a block's time by those with nothing open, however many ask", async () => {
+  test("is requested once per block time by callers with nothing open, however many there are", async () => {
     const { headers, chain, asked } = openChain(settings)
     for (let lap = 0; lap < 400; lap++) {
       chain.milliseconds += 100
@@ -16,7 +16,7 @@ describe("the newest block", () => {
     expect(asked.length).toBeLessThanOrEqual(20)
   })
 
-  test("is never older than a block's time for them", async () => {
+  test("is never older than a block time for them", async () => {
     const { headers, chain } = openChain(settings)
     await headers.followIdly()
     chain.head += 1n
@@ -24,7 +24,7 @@ describe("the newest block", () => {
     expect((await headers.followIdly()).number).toBe(chain.head)
   })
 
-  test("is asked for less and less by them on a chain that stands still, and often again once it goes on", async () => {
+  test("is requested less and less often for them on a stalled chain, and often again once it continues", async () => {
     const { headers, chain, asked } = openChain(settings)
     const askedIn = async (blockTimes: number) => {
       const before = asked.length
@@ -43,7 +43,7 @@ describe("the newest block", () => {
     expect(await askedIn(4)).toBeGreaterThanOrEqual(3)
   })
 
-  test("is asked for at once by those who wait, however long a chain stood still", async () => {
+  test("is requested at once for callers with open work, however long the chain stalled", async () => {
     const { headers, chain } = openChain(settings)
     for (let lap = 0; lap < 100; lap++) {
       chain.milliseconds += 2_000
@@ -54,7 +54,7 @@ describe("the newest block", () => {
     expect((await headers.follow()).number).toBe(chain.head)
   })
 
-  test("is a quarter of a second old at the most for those who wait", async () => {
+  test("is at most a quarter of a second old for callers with open work", async () => {
     const { headers, chain, asked } = openChain(settings)
     await headers.follow()
     chain.milliseconds += 249
@@ -65,22 +65,22 @@ describe("the newest block", () => {
     expect((await headers.follow()).number).toBe(chain.head)
   })
 
-  test("comes with its base fee", async () => {
+  test("includes its base fee", async () => {
     const { headers } = openChain(settings)
     expect((await headers.follow()).base_fee_per_gas).toBe(7n)
   })
 })
 
-describe("what is final", () => {
+describe("the final height", () => {
   const tagged = { ...settings, use_finalized_tag: true }
 
-  test("is told by the depth where the chain is not asked", async () => {
+  test("follows from the depth if the chain's finalized tag is not used", async () => {
     const { headers, asked } = openChain(settings)
     expect(await headers.finalHeight()).toBe(100n - 16n + 1n)
     expect(asked).not.toContain("finalized")
   })
 
-  test("is what the chain says, asked a few times in a finality depth", async () => {
+  test("is the chain's finalized block, requested a few times per finality depth", async () => {
     const { headers, chain, asked } = openChain({ ...tagged, finality_depth: 160 })
     for (let block = 1n; block <= 100n; block++) {
       chain.head = 1_000n + block
@@ -92,13 +92,13 @@ describe("what is final", () => {
     expect(asked.filter((which) => which === "finalized")).toHaveLength(10)
   })
 
-  test("is told by the depth where the chain has no such block", async () => {
+  test("follows from the depth if the chain has no finalized block", async () => {
     const { headers, chain } = openChain(tagged)
     chain.finalized = null
     expect(await headers.finalHeight()).toBe(85n)
   })
 
-  test("is told by the depth where what the chain calls final stands still", async () => {
+  test("follows from the depth if the chain's finalized block is stuck", async () => {
     const { headers, chain } = openChain(tagged)
     chain.finalized = 100n - 33n
     expect(await headers.finalHeight()).toBe(85n)
@@ -111,14 +111,14 @@ describe("what is final", () => {
   })
 })
 
-test("a block that is not there yet is not asked for", async () => {
+test("a future block is not requested", async () => {
   const { headers, asked } = openChain(settings)
   await headers.follow()
   await expect(headers.at(101n)).rejects.toBeInstanceOf(ChainUnreachable)
   expect(asked).toEqual(["latest"])
 })
 
-test("what was answered of a block that is replaced meanwhile is forgotten with the next newest block", async () => {
+test("what was cached about a block that is replaced meanwhile is dropped with the next newest block", async () => {
   const { headers, chain } = openChain(settings)
   await headers.follow()
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -132,10 +132,10 @@ test("what was answered of a block that is replaced meanwhile is forgotten with 
   expect((await headers.at(95n)).hash).not.toBe(replaced.hash)
 })
 
-describe("after blocks that nobody followed", () => {
+describe("after blocks that were not followed", () => {
   const fast = { finality_depth: 7_200, block_time_seconds: 0.25, use_finalized_tag: false }
 
-  test("the newest one is told at once, and the others are asked for when they are wanted", async () => {
+  test("the newest one is known at once, and the others are requested when they are needed", async () => {
     const { headers, chain, asked } = openChain(fast)
     await headers.follow()
     Object.assign(chain, { head: 2_500n, milliseconds: 600_000 })
@@ -146,7 +146,7 @@ describe("after blocks that nobody followed", () => {
     expect(asked).toHaveLength(2)
   })
 
-  test("one that was replaced meanwhile is no part of the chain", async () => {
+  test("one that was replaced meanwhile is not part of the chain", async () => {
     const { headers, chain } = openChain(fast)
     await headers.follow()
     Object.assign(chain, { head: 101n, milliseconds: 1_000 })
@@ -157,7 +157,7 @@ describe("after blocks that nobody followed", () => {
     expect((await headers.at(101n)).hash).toBe(hashOf(101n, 1n))
   })
 
-  test("those that were replaced further down than is walked are no part of the chain either", async () => {
+  test("those replaced further down than is walked are not part of the chain either", async () => {
     const { headers, chain, asked } = openChain(fast)
     for (; chain.head < 300n; chain.head += 1n) {
       chain.milliseconds += 250
@@ -171,7 +171,7 @@ describe("after blocks that nobody followed", () => {
     expect((await headers.at(150n)).hash).toBe(hashOf(150n, 1n))
   })
 
-  test("a few are asked for together, also where an answer takes longer than a block", async () => {
+  test("a few are requested together, even if a response takes longer than a block", async () => {
     const { headers, chain, answer } = openChain(fast)
     await headers.follow()
     chain.latency = 260
@@ -188,7 +188,7 @@ describe("after blocks that nobody followed", () => {
     expect(chain.milliseconds - since).toBeLessThanOrEqual(7 * chain.latency)
   })
 
-  test("those of another branch, which a node there tells by their number, are not taken for the newest one's", async () => {
+  test("blocks of another branch, which a node returns by number, are not taken for ancestors of the newest one", async () => {
     const { headers, chain, asked } = openChain(fast)
     await headers.follow()
     Object.assign(chain, { head: 110n, milliseconds: 2_500, branch: 1n, fork: 99n, branch_by_number: 0n })
@@ -199,7 +199,7 @@ describe("after blocks that nobody followed", () => {
     expect(asked).toEqual([])
   })
 
-  test("what was read is not asked for again where one question failed", async () => {
+  test("what was read is not requested again if one request failed", async () => {
     const { headers, chain, asked } = openChain(fast)
     await headers.follow()
     Object.assign(chain, { head: 140n, milliseconds: 10_000, fails_at: 115n })
@@ -212,14 +212,14 @@ describe("after blocks that nobody followed", () => {
   })
 })
 
-describe("a block that is older than what a process has followed", () => {
+describe("a block older than what a process has followed", () => {
   const fast = { finality_depth: 7_200, block_time_seconds: 0.25, use_finalized_tag: false }
   const follow = async ({ headers, chain }: ReturnType<typeof openChain>) => {
     Object.assign(chain, { head: chain.head + 1n, milliseconds: chain.milliseconds + 250 })
     await headers.follow()
   }
 
-  test("is asked for less and less while all that is known stays", async () => {
+  test("is requested less and less often while nothing changes", async () => {
     const opened = openChain(fast)
     const { headers, asked } = opened
     await headers.follow()
@@ -230,7 +230,7 @@ describe("a block that is older than what a process has followed", () => {
     expect(asked.filter((which) => which === numberToHex(50n)).length).toBeLessThanOrEqual(12)
   })
 
-  test("is asked for again as soon as blocks are replaced that may be its own", async () => {
+  test("is requested again as soon as blocks are replaced that may include it", async () => {
     const opened = openChain(fast)
     const { headers, chain } = opened
     await headers.follow()
@@ -243,7 +243,7 @@ describe("a block that is older than what a process has followed", () => {
     expect((await headers.at(50n)).hash).toBe(hashOf(50n, 1n))
   })
 
-  test("is asked for again at the next one where a node on another fork may have told it", async () => {
+  test("is requested again at the next block if a node on another fork may have returned it", async () => {
     const opened = openChain(fast)
     const { headers, chain } = opened
     await headers.follow()
@@ -259,20 +259,20 @@ type FakeChain = {
   head: bigint
   finalized: bigint | null
   milliseconds: number
-  /** Another one: the blocks from `fork` on were replaced. */
+  /** The current branch: the blocks from `fork` on were replaced. */
   branch: bigint
   fork: bigint
-  /** The one on which a node is that answers by number; null for the same. */
+  /** The branch that the node uses for requests by number; null for the same. */
   branch_by_number: bigint | null
-  /** The block about which questions fail. */
+  /** The block for which requests fail. */
   fails_at: bigint | null
-  /** How long an answer takes, in milliseconds of the chain's clock, within `answer`; blocks come meanwhile. */
+  /** How long a response takes within `answer`, in milliseconds of the chain's clock; blocks are mined meanwhile. */
   latency: number
-  /** What an answer waits for that is given by now. */
+  /** What a response waits for after it was determined. */
   slowness: Promise<void> | null
 }
 
-/** A chain in memory, with a clock of its own; `asked` has what each question was for. */
+/** A chain in memory with a clock of its own; `asked` records each request's block. */
 function openChain(given: typeof settings) {
   const chain: FakeChain = {
     ...{ head: 100n, finalized: 90n, milliseconds: 0 },
@@ -286,7 +286,7 @@ function openChain(given: typeof settings) {
     if (which === "finalized") return chain.finalized === null ? null : blockAt(chain.finalized, chain)
     const number = BigInt(which) % 2n ** 64n
     if (number === chain.fails_at) throw new Error("too many requests")
-    // By a hash, whose last digits are the number and whose first ones the branch, or by number.
+    // By hash, whose last digits are the number and whose first ones the branch, or by number.
     const branch = which.length === 66 ? BigInt(which) >> 64n : (chain.branch_by_number ?? chain.branch)
     return blockAt(number, { ...chain, branch })
   }
@@ -301,14 +301,14 @@ function openChain(given: typeof settings) {
     await promise
     return block
   }
-  /** Lets time pass until something is answered. */
+  /** Advances the time until there is a response. */
   async function answer(question: Promise<unknown>): Promise<void> {
     let isOver = false
     const over = question.finally(() => {
       isOver = true
     })
     for (;;) {
-      // All that follows from the answers before is done by then.
+      // By then everything that follows from the earlier responses is done.
       await new Promise(setImmediate)
       if (isOver) break
       chain.milliseconds = Math.min(...waiting.map(({ due }) => due))
@@ -328,7 +328,7 @@ function hashOf(number: bigint, branch: bigint): Hex {
   return pad(numberToHex((branch << 64n) + number), { size: 32 })
 }
 
-/** Its hash is its branch and its number. */
+/** A block whose hash is its branch and its number. */
 function blockAt(number: bigint, { branch, fork }: { branch: bigint; fork: bigint }) {
   const branchAt = (height: bigint) => (height < fork ? 0n : branch)
   return {

@@ -19,15 +19,15 @@ import {
 let hand: ByHand
 afterEach(() => hand.close())
 
-describe("nonces that were left out for what the pools had", () => {
-  test("and that fell out of them are used up by nothing, and what waits behind them is done", async () => {
+describe("nonces that were skipped because the pools had transactions for them", () => {
+  test("and that the pools dropped are filled by no-op transactions, and the work behind them is done", async () => {
     hand = await openByHand()
     const forgotten = [await sendByHand(), await sendByHand()]
     await newCollection(hand)
     await hand.tick()
     await drop(forgotten)
     await hand.settle()
-    // Results that nobody waits for may come a round later.
+    // Results that no caller waits for may come a round later.
     await hand.tick()
     expect(await collectionStatuses()).toEqual(["active"])
     expect(await fillers()).toEqual([
@@ -38,7 +38,7 @@ describe("nonces that were left out for what the pools had", () => {
     expect((await issuingLane(hand)).status).toBe("open")
   }, 30_000)
 
-  test("are used up beside another organization's burst, and a unit of a third one waits for neither of them to end", async () => {
+  test("are filled during another organization's burst, and a third organization's unit does not wait for either to finish", async () => {
     hand = await openByHand()
     const { id } = await activeCollection(hand)
     const forgotten = [await sendByHand(), await sendByHand(), await sendByHand(), await sendByHand()]
@@ -55,7 +55,7 @@ describe("nonces that were left out for what the pools had", () => {
     await until(async () => (await collectionStatuses()).every((status) => status === "active"))
   }, 30_000)
 
-  test("and that are mined in time are not touched", async () => {
+  test("and that are mined in time are left alone", async () => {
     hand = await openByHand()
     await sendByHand()
     await newCollection(hand)
@@ -64,7 +64,7 @@ describe("nonces that were left out for what the pools had", () => {
     expect(await fillers()).toEqual([])
   }, 30_000)
 
-  test("and that are mined after all halt no lane that would have used them up", async () => {
+  test("and that are mined after all do not halt the lane that was about to fill them", async () => {
     hand = await openByHand()
     const { faults } = await forgetUnheard()
     for (let round = 0; round < 40 && (await fillers()).length === 0; round++) {
@@ -85,7 +85,7 @@ describe("nonces that were left out for what the pools had", () => {
     expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
   }, 30_000)
 
-  test("and that a reorganization undoes, once what would have used them up came too late, are used up after all", async () => {
+  test("and that a reorganization undoes after their fillers came too late are filled after all", async () => {
     hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
     const { faults } = await forgetUnheard()
     await until(async () => (await fillers()).length > 0)
@@ -99,8 +99,8 @@ describe("nonces that were left out for what the pools had", () => {
   }, 30_000)
 })
 
-describe("a nonce that somebody else has used", () => {
-  test("is used up where a reorganization undoes that, and what had lost it is done at its new one", async () => {
+describe("a nonce that another sender used", () => {
+  test("is filled if a reorganization undoes that, and the displaced work is done with its new nonce", async () => {
     hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
     await loseNonceAndBlock()
     await until(async () => (await collectionStatuses()).includes("active"))
@@ -110,7 +110,7 @@ describe("a nonce that somebody else has used", () => {
     expect(await deploymentsOnChain()).toBe(1)
   }, 30_000)
 
-  test("makes a lane without its key ask for it where a reorganization undoes that", async () => {
+  test("makes a lane without its key ask for the key if a reorganization undoes that", async () => {
     hand = await openByHand({ confirmation_depth: 2, finality_depth: 60 })
     await loseNonceAndBlock()
     const [, issuing] = hand.lanes
@@ -123,7 +123,9 @@ describe("a nonce that somebody else has used", () => {
   }, 30_000)
 })
 
-/** Somebody else uses the nonce of a deployment, which goes on with the next one; then no block has that any more. */
+/**
+ * Another sender uses the nonce of a deployment, which gets the next nonce; then a reorganization removes that block.
+ */
 async function loseNonceAndBlock(): Promise<void> {
   const [proxy] = hand.stage.proxies
   if (!proxy) throw new Error("there is a provider")
@@ -156,7 +158,7 @@ async function deploymentsOnChain(): Promise<number> {
   return parseEventLogs({ abi: factoryAbi, eventName: "CollectionDeployed", logs }).length
 }
 
-/** A pool forgets what nobody here knows, and the provider swallows what it is given from now on. */
+/** A pool drops transactions that the service does not know, and the provider swallows whatever it gets from now on. */
 async function forgetUnheard(): Promise<ProviderProxy> {
   const [proxy] = hand.stage.proxies
   if (!proxy) throw new Error("there is a provider")
@@ -168,7 +170,7 @@ async function forgetUnheard(): Promise<ProviderProxy> {
   return proxy
 }
 
-/** What the issuing signer's key sends past the service: its hash. */
+/** Sends a transaction with the issuing signer's key outside the service; returns its hash. */
 async function sendByHand(nonce?: number): Promise<Hex> {
   const account = accountAt(2)
   const { client } = hand.stage.anvil
@@ -180,7 +182,7 @@ async function sendByHand(nonce?: number): Promise<Hex> {
   })
 }
 
-/** More than a lane sends in the blocks in which nonces are used up. */
+/** More than a lane sends in the blocks in which nonces are filled. */
 const burst = 64
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {

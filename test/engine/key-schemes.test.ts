@@ -16,19 +16,19 @@ const an10922 = vectors.an10922_aes128
 const boltcard = vectors.boltcardDeterministic
 
 describe("AN10922 diversification", () => {
-  test("gives the published key", () => {
+  test("matches the published key", () => {
     const input = hex(`${an10922.uid}${an10922.aid}${an10922.systemIdentifier}`)
     expect(upperHex(diversify(hex(an10922.key), input))).toBe(an10922.diversified)
   })
 
-  test("pads to 32 bytes always, where plain CMAC does not: the trap of short inputs", () => {
+  test("always pads to 32 bytes, unlike plain CMAC: the trap of short inputs", () => {
     const key = hex(an10922.key)
     const trap = an10922.shortInputTrap
     expect(upperHex(diversifyAnyLength(key, hex(an10922.uid)))).toBe(trap.an10922)
     expect(upperHex(cmac(key, hex(`01${an10922.uid}`)))).toBe(trap.plainCmac)
   })
 
-  test("agrees with plain CMAC from 16 to 31 bytes of input, where both pad alike", () => {
+  test("equals plain CMAC for 16 to 31 bytes of input, where both pad alike", () => {
     for (let length = 16; length <= 31; length++) {
       const input = Buffer.alloc(length, length)
       expect(diversify(hex(an10922.key), input)).toEqual(
@@ -37,7 +37,7 @@ describe("AN10922 diversification", () => {
     }
   })
 
-  test("refuses inputs that fall into the trap, and those that are too long", () => {
+  test("rejects inputs that fall into the trap, and those that are too long", () => {
     for (const length of [0, 7, 13, 15, 32])
       expect(() => diversify(hex(an10922.key), Buffer.alloc(length))).toThrow("has 16 to 31 bytes")
   })
@@ -46,14 +46,14 @@ describe("AN10922 diversification", () => {
 describe("the scheme an10922", () => {
   const master = hex("00112233445566778899AABBCCDDEEFF")
 
-  test("diversifies over chip id, AID, a name, slot and version: 16 bytes", () => {
+  test("diversifies over chip ID, AID, a name, slot and version: 16 bytes", () => {
     const source = keySourceOf("an10922", master, 3)
     const input = Buffer.concat([hex("04A0B1C2D3"), hex("3042F5"), Buffer.from("tagkey"), hex("0203")])
     expect(input.length).toBe(16)
     expect(source.keyAt(2, { chip_id: "04A0B1C2D3", uid: null })).toEqual(diversify(master, input))
   })
 
-  test("gives every slot, version and chip another key", () => {
+  test("gives every slot, version and chip a different key", () => {
     const keys = [1, 2].flatMap((version) =>
       ["04A0B1C2D3", "04A0B1C2D4"].flatMap((chip_id) =>
         keySlots.map((slot) =>
@@ -64,7 +64,7 @@ describe("the scheme an10922", () => {
     expect(new Set(keys).size).toBe(20)
   })
 
-  test("asks for no UID, so tags can be ordered before anybody has seen them", () => {
+  test("needs no UID, so tags can be ordered before their UIDs are known", () => {
     expect(keySourceOf("an10922", master, 1).needs_uid).toBe(false)
   })
 })
@@ -86,17 +86,17 @@ describe("the standard scheme of sdm-backend", () => {
   for (const { master, meta, tag } of published) {
     const source = keySourceOf("sdm-backend", hex(master), 1)
 
-    test(`gives the published meta key, the same for all tags, of master ${master.slice(0, 4)}…`, () => {
+    test(`matches the published meta key, which all tags share, of master ${master.slice(0, 4)}…`, () => {
       expect(upperHex(source.keyAt(1, { chip_id: "0000000000", uid: null }))).toBe(meta)
     })
 
     for (const [uid, slot, key] of tag)
-      test(`gives the published key ${slot} of ${uid}`, () => {
+      test(`matches the published key ${slot} of ${uid}`, () => {
         expect(upperHex(source.keyAt(slot, { chip_id: "0000000000", uid: hex(uid) }))).toBe(key)
       })
   }
 
-  test("gives keys of zeros for a master of zeros, as its demo tags have", () => {
+  test("derives all-zero keys from an all-zero master, as its demo tags have", () => {
     const source = keySourceOf("sdm-backend", Buffer.alloc(16), 1)
     for (const slot of keySlots)
       expect(isZeroKey(source.keyAt(slot, { chip_id: "0000000000", uid: Buffer.alloc(7) }))).toBe(true)
@@ -104,7 +104,7 @@ describe("the standard scheme of sdm-backend", () => {
 })
 
 describe("the scheme of the Bolt Card", () => {
-  test("gives the published keys", () => {
+  test("matches the published keys", () => {
     const source = keySourceOf("boltcard", hex(boltcard.issuerKey), boltcard.version)
     const tag = { chip_id: "0000000000", uid: hex(boltcard.uid) }
     expect(keySlots.map((slot) => upperHex(source.keyAt(slot, tag)))).toEqual([
@@ -118,7 +118,7 @@ describe("the scheme of the Bolt Card", () => {
 })
 
 describe("any key set", () => {
-  test("opens e and makes c with the slots of its scheme (nfc-developer/sdm-backend#5: not the other way round)", () => {
+  test("opens e and computes c with the slots of its scheme (nfc-developer/sdm-backend#5: not swapped)", () => {
     const tag = { chip_id: "04A0B1C2D3", uid: hex("04112233445566") }
     for (const [scheme, meta, file] of [
       ["an10922", 2, 1],
@@ -133,14 +133,14 @@ describe("any key set", () => {
     }
   })
 
-  test("says by name that it needs the UID", () => {
+  test("reports by name that it needs the UID", () => {
     for (const scheme of ["sdm-backend", "boltcard"] as const)
       expect(() =>
         chipKeysFrom(keySourceOf(scheme, hex(an10922.key), 1), { chip_id: "04A0B1C2D3", uid: null }),
       ).toThrow(UidNeeded)
   })
 
-  test("refuses masters and versions that no tag can have", () => {
+  test("rejects masters and versions that no tag can have", () => {
     expect(() => keySourceOf("an10922", Buffer.alloc(15), 1)).toThrow("16 bytes")
     for (const version of [0, 256, 1.5])
       expect(() => keySourceOf("an10922", Buffer.alloc(16), version)).toThrow("1 to 255")

@@ -32,7 +32,7 @@ const aws = startAwsKms(privateKey)
 const gcp = startGcpKms(privateKey)
 const gcpName = "projects/p/locations/europe-west1/keyRings/r/cryptoKeys/issuing/cryptoKeyVersions/1"
 
-/** The clouds' clients find out from the environment who asks and where. */
+/** The cloud SDKs read credentials and endpoints from the environment. */
 const environment: Record<string, string> = {
   AWS_ENDPOINT_URL_KMS: aws.url,
   AWS_ACCESS_KEY_ID: "somebody",
@@ -75,21 +75,21 @@ for (const [cloud, fake, connect] of services)
   describe(`a key that stays in ${cloud}`, () => {
     const open = async () => await keyServiceAccount(await connect())
 
-    test("has the address of its public key, which is asked for once", async () => {
+    test("has the address of its public key, which is fetched once", async () => {
       const account = await open()
       expect(account.address).toBe(address)
       await account.signTransaction(transaction)
       expect(fake.asked.filter((what) => /publicKey/i.test(what))).toHaveLength(1)
     })
 
-    test("signs transactions that a chain takes, each time another way", async () => {
+    test("signs transactions that a chain accepts, each time with another signature", async () => {
       const account = await open()
       const signed = await Promise.all(Array.from({ length: 12 }, () => account.signTransaction(transaction)))
       for (const raw of signed) await expectTaken(raw as TransactionSerializedEIP1559)
       expect(new Set(signed.map((raw) => keccak256(raw))).size).toBe(12)
     })
 
-    test("signs digests, messages and typed texts", async () => {
+    test("signs digests, messages and typed data", async () => {
       const account = await open()
       const hash = hashMessage("anything")
       expect(await recoverAddress({ hash, signature: await signOf(account, hash) })).toBe(address)
@@ -106,13 +106,13 @@ for (const [cloud, fake, connect] of services)
       expect(await recoverTypedDataAddress({ ...typed, signature: signedText })).toBe(address)
     })
 
-    test("signs as soon as it is not throttled any more", async () => {
+    test("signs as soon as it is no longer throttled", async () => {
       const account = await open()
       fake.throttles = 1
       await expectTaken((await account.signTransaction(transaction)) as TransactionSerializedEIP1559)
     })
 
-    test("sends nothing out that is signed by another key or of another text", async () => {
+    test("returns no signature made by another key or over another text", async () => {
       const account = await open()
       fake.signs_instead = new Uint8Array(32).fill(7)
       await expect(account.signTransaction(transaction)).rejects.toBeInstanceOf(SignerUnavailable)
@@ -122,18 +122,18 @@ for (const [cloud, fake, connect] of services)
     })
   })
 
-describe("what is no signature in DER", () => {
+describe("an invalid DER signature", () => {
   const signature = "3006020101020102"
   const wrong: [what: string, der: string][] = [
     ["nothing", ""],
-    ["a sequence cut short", "30060201010201"],
-    ["one with more behind it", `${signature}00`],
-    ["one of another length", "3007020101020102"],
-    ["integers of no length", "300402000200"],
-    ["another kind of number", "3006030101020102"],
+    ["a truncated sequence", "30060201010201"],
+    ["trailing bytes", `${signature}00`],
+    ["a wrong length", "3007020101020102"],
+    ["empty integers", "300402000200"],
+    ["another number type", "3006030101020102"],
   ]
   for (const [what, der] of wrong)
-    test(`is refused: ${what}`, async () => {
+    test(`is rejected: ${what}`, async () => {
       const service = await awsKeyService("alias/issuing")
       const broken = { ...service, sign: async () => new Uint8Array(Buffer.from(der, "hex")) }
       const account = await keyServiceAccount(broken)
@@ -142,18 +142,18 @@ describe("what is no signature in DER", () => {
 })
 
 describe("SIGNER_KEYS", () => {
-  test("may name keys of all kinds, in their order", async () => {
+  test("may contain keys of all kinds, in their order", async () => {
     const accounts = await openSignerAccounts([otherKey, "aws-kms:alias/issuing"])
     expect(accounts.map((account) => account.address)).toEqual([privateKeyToAddress(otherKey), address])
   })
 
-  test("may not name one key twice, whatever it is called", async () => {
+  test("may not contain one key twice, whatever it is called", async () => {
     await expect(openSignerAccounts([privateKey, "aws-kms:alias/issuing"])).rejects.toThrow(
       `SIGNER_KEYS: key number 2 is the same as one before it, ${address}; every lane needs its own`,
     )
   })
 
-  test("that name a key of another curve stop the start in one line", async () => {
+  test("with a key of another curve stop the start with one line", async () => {
     const service: KeyService = {
       publicKey: async () => new Uint8Array(91),
       sign: async () => new Uint8Array(),
@@ -161,7 +161,7 @@ describe("SIGNER_KEYS", () => {
     await expect(keyServiceAccount(service)).rejects.toThrow("the key is not of the curve secp256k1")
   })
 
-  test("that cannot be reached stop the start in one line that names the key by its number", async () => {
+  test("that cannot be reached stop the start with one line that names the key by its position", async () => {
     const url = process.env.AWS_ENDPOINT_URL_KMS
     process.env.AWS_ENDPOINT_URL_KMS = "http://127.0.0.1:9"
     const opened = openSignerAccounts([otherKey, "aws-kms:alias/issuing"]).catch(
@@ -174,7 +174,7 @@ describe("SIGNER_KEYS", () => {
   })
 })
 
-/** A chain takes a signature of the account with the lower s (EIP-2). */
+/** Checks that a chain would accept a signature of the account: low s (EIP-2). */
 async function expectTaken(raw: TransactionSerializedEIP1559): Promise<void> {
   expect(await recoverTransactionAddress({ serializedTransaction: raw })).toBe(address)
   const { s, ...content } = parseTransaction(raw)

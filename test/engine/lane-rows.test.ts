@@ -65,7 +65,7 @@ import { laneQueue } from "../../src/platform/queues.ts"
 import { engines, useEngine } from "../harness/engines.ts"
 import { createTestContext, insertScene, startOfTime } from "../harness/scene.ts"
 
-// What a lane reads and writes of its own rows, without a chain.
+// What a lane reads and writes in its own rows, without a chain.
 
 const holder = { owner: "holder", lease_milliseconds: 3_000 }
 const next = { owner: "next", lease_milliseconds: 3_000 }
@@ -131,7 +131,7 @@ describe.each(engines)("on $name", (engine) => {
   }
 
   describe("a lease", () => {
-    test("is looked at as one's own for the first third of its time, and renewed after that", async () => {
+    test("is renewed after the first third of its duration, and only checked before", async () => {
       const { context, read, lane_id, lease } = await openLane()
       const sighted = async () => await sightLane(read, lane_id, holder, context.clock())
       expect((await sighted()).mine?.lease).toEqual(lease)
@@ -141,13 +141,13 @@ describe.each(engines)("on $name", (engine) => {
       expect(await sighted()).toEqual({ mine: null, rival: null })
     })
 
-    test("that was taken by a clock that was set back since is renewed at once", async () => {
+    test("taken by a clock that was since set back is renewed at once", async () => {
       const { context, read, lane_id } = await openLane()
       context.advance(-1)
       expect(await sightLane(read, lane_id, holder, context.clock())).toEqual({ mine: null, rival: null })
     })
 
-    test("is another's only when its time is over, under the next number", async () => {
+    test("passes to another holder only after it expires, with the next epoch", async () => {
       const { context, turn, lane_id, lease } = await openLane()
       context.advance(3_000)
       expect(await turn((t) => takeLease(t, lane_id, next))).toBeNull()
@@ -159,7 +159,7 @@ describe.each(engines)("on $name", (engine) => {
     const verdict = { outcome: "known", said: null } as const
     const writes: [name: string, Write][] = [
       ["a nonce", (t, lease) => takeNonce(t, lease)],
-      ["where nonces begin", (t, lease) => adoptNonce(t, lease, 9)],
+      ["its first nonce", (t, lease) => adoptNonce(t, lease, 9)],
       ["the final block", (t, lease) => noteFinalBlock(t, lease, { number: 1, hash: "0x01" })],
       ["a halt", (t, lease) => haltLane(t, lease, "because")],
       ["a status", (t, lease) => setLaneStatus(t, lease, "paused", "because")],
@@ -170,20 +170,17 @@ describe.each(engines)("on $name", (engine) => {
           storeAttempt(t, lease, transaction, { hash: "0x05", raw: "0x05", kind: "bump", fees }),
       ],
       [
-        "what a pool said",
+        "a pool's response",
         (t, lease, { attempts }) => noteSend(t, lease, attempts[0] as AttemptRow, verdict, 5),
       ],
-      [
-        "a status of a transaction",
-        (t, lease, { id }) => updateTransaction(t, lease, id, { status: "mined" }),
-      ],
+      ["a transaction status", (t, lease, { id }) => updateTransaction(t, lease, id, { status: "mined" })],
       ["the end of a transaction", (t, lease, { id }) => finalizeTransactions(t, lease, [id])],
       [
-        "its content with another nonce",
+        "a transaction's content with another nonce",
         (t, lease, transaction) => displaceTransaction(t, lease, transaction, { status: "final" }),
       ],
     ]
-    test.each(writes)("that was lost lets nobody write %s", async (_name, write) => {
+    test.each(writes)("that was lost lets its former holder write no longer: %s", async (_name, write) => {
       const lane = await openWithNonce()
       const { context, turn, lane_id, lease, row, read } = lane
       const transaction = await newTransaction(lane)
@@ -197,7 +194,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  test("what one lane writes leaves the others of its holder as they are", async () => {
+  test("a write of one lane leaves the same holder's other lanes unchanged", async () => {
     const [lane, other] = [await openLane(), await openWithNonce()]
     const before = await other.row()
     const { turn, lease, row } = lane
@@ -217,7 +214,7 @@ describe.each(engines)("on $name", (engine) => {
 
   describe("the newest final block", () => {
     const depth = 32
-    /** A lane whose providers say these hashes, and whose headers say the first of them. */
+    /** A lane whose providers return these hashes, and whose headers return the first of them. */
     const heldAt = ({ context, lease, lane_id }: Opened, head: number, hashes: (string | null)[]) => {
       const providers = { blockHashes: async () => hashes, voices: () => hashes.length }
       const headers = { at: async () => ({ hash: hashes[0] }) }
@@ -229,7 +226,7 @@ describe.each(engines)("on $name", (engine) => {
       return [lane?.final_block_number, lane?.final_block_hash]
     }
 
-    test("is remembered every few blocks at its depth, where all providers say the same of it", async () => {
+    test("is stored every few blocks at its depth, if all providers agree on it", async () => {
       const lane = await openLane()
       const follow = async (head: number, known: number | null, hashes: (string | null)[]) => {
         await followFinalBlock(heldAt(lane, head, hashes), known)
@@ -243,7 +240,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await follow(33, 0, ["0x03", "0x03"])).toEqual([2, "0x03"])
     })
 
-    test("that is another one now halts the lane once every provider says so", async () => {
+    test("that was replaced halts the lane once every provider says so", async () => {
       const lane = await openLane()
       await lane.turn((t) => noteFinalBlock(t, lane.lease, { number: 2, hash: "0x03" }))
       const known = (await lane.row()) as LaneRow
@@ -260,7 +257,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await compare(33, ["0x04", "0x04"])).toEqual(halted)
       expect(await compare(33, ["0x04", "0x03"])).toEqual(unclear)
       expect(await compare(33, ["0x04", null])).toEqual(unclear)
-      // Nobody serves it any more.
+      // No provider has the block any more.
       expect(await compare(33, [null, null])).toEqual(well)
       // The depth was raised since.
       expect(await compare(32, ["0x04", "0x04"])).toEqual(well)
@@ -272,8 +269,8 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("the nonces of a lane", () => {
-    test("are taken from the chain once, and given out one after the other", async () => {
+  describe("a lane's nonces", () => {
+    test("are read from the chain once, and then assigned in sequence", async () => {
       const { turn, lease, row } = await openLane()
       const take = () => turn((t) => takeNonce(t, lease))
       await expect(take()).rejects.toBeInstanceOf(LeaseLost)
@@ -283,7 +280,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await row())?.next_nonce).toBe(9)
     })
 
-    test("follow the highest that was ever given out, by this lane alone", async () => {
+    test("continue after the highest one that this lane ever assigned", async () => {
       const [lane, other] = [await openWithNonce(), await openWithNonce()]
       expect(await nonceAfterLast(lane.read, lane.lane_id)).toBe(0)
       for (let each = 0; each < 3; each++) await newTransaction(lane)
@@ -311,7 +308,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(noncesOf(await finalFrom(read, lane_id, final[1] ?? 0))).toEqual(final.slice(1))
     })
 
-    test("knows the block at which a pool first had its bytes, and what was said last", async () => {
+    test("knows the block at which a pool first accepted it, and the last response", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read } = lane
       const { id } = await newTransaction(lane)
@@ -335,7 +332,7 @@ describe.each(engines)("on $name", (engine) => {
       ])
     })
 
-    test("has its attempts in the order they were signed in, and the later of two at one price is the dearest", async () => {
+    test("has its attempts in the order of signing, and of two at one price the later is the highest", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read } = lane
       const { id } = await newTransaction(lane)
@@ -365,7 +362,7 @@ describe.each(engines)("on $name", (engine) => {
         )
       }
       await number(`0x${id}`, 5)
-      // As older releases wrote them, which only ever raised the price.
+      // As older releases stored them, which only ever raised the price.
       await number("0x0a", null)
       await number("0x0c", null)
       const anew = (await findTransaction(read, id)).attempts
@@ -377,7 +374,7 @@ describe.each(engines)("on $name", (engine) => {
       ])
     })
 
-    test("is signed once, however many attempts it has, and its cancel is told apart", async () => {
+    test("is signed once, however many attempts it has, and its cancellation is distinguishable", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read } = lane
       const effect_ids = [await newEffect(lane)]
@@ -404,7 +401,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(attempts.map(({ hash }) => isCancelled(transaction, hash))).toEqual([false, false, true])
     })
 
-    test("takes effects that are open and free, and no others", async () => {
+    test("takes effects that are open and unassigned, and no others", async () => {
       const lane = await openWithNonce()
       const allocate = (id: string) =>
         lane.turn((t) => allocateTransaction(t, lane.lease, { ...content, effect_ids: [id] }))
@@ -422,7 +419,7 @@ describe.each(engines)("on $name", (engine) => {
       await allocate(free)
     })
 
-    test("gives its content and its effects to the next nonce, and lets single ones wait again", async () => {
+    test("passes its content and effects to the next nonce, and lets single ones wait again", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read, lane_id } = lane
       const [old, other] = [await newTransaction(lane), await newTransaction(lane)]
@@ -454,7 +451,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(rows).toMatchObject([{ transaction_id: null, attempts: 1, status: "open" }])
     })
 
-    test("that lost its nonce makes room for an empty one, which nothing that was signed before gives up", async () => {
+    test("that lost its nonce makes room for a filler, which no earlier signature can give up", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read, lane_id } = lane
       const old = await newTransaction(lane, { cancel_requested_at: startOfTime })
@@ -474,7 +471,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(moved).toMatchObject({ nonce: nonce + 1, kind: old.kind, call: old.call })
     })
 
-    test("counts with its dearest attempt, or with its first price, among what may be spent", async () => {
+    test("counts with its most expensive attempt, or its first price, toward the spending limit", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read, lane_id } = lane
       const effect_ids = [await newEffect(lane)]
@@ -490,7 +487,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(reservedWei(await openTransactions(read, lane_id))).toBe(90_000n * 20n + 90_000n * 30n)
     })
 
-    test("is given up when a person asked for it, until its results were given", async () => {
+    test("can be given up by a person until its results were given", async () => {
       const lane = await openWithNonce()
       const given = async (status: TransactionRow["status"]) => {
         const { id } = await newTransaction(lane, { status })
@@ -505,7 +502,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(isGivenUp(await findTransaction(lane.read, id))).toBe(false)
     })
 
-    test("for which nobody waits is not given up", async () => {
+    test("that no effect waits for cannot be given up", async () => {
       const lane = await openWithNonce()
       const { id } = await newTransaction(lane, { status: "sent" })
       await lane.turn(({ tx }) =>
@@ -515,7 +512,7 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("what waits in a lane", () => {
+  describe("work that waits in a lane", () => {
     const jobs = {
       issueUnit: {
         lineOf: ({ input }: { input: { collection_id?: string } }) => String(input.collection_id),
@@ -526,7 +523,7 @@ describe.each(engines)("on $name", (engine) => {
       ({ context, jobs, lease, signer: { lane_id }, chain: { chain_id: 31_337 } }) as unknown as HeldLane
     const waitingIds = async (lane: Opened) => (await waitingWork(held(lane))).map(({ id }) => id)
 
-    test("is planned oldest first, by whomever it was asked", async () => {
+    test("is planned oldest first, whoever requested it", async () => {
       const lane = await openLane()
       const asked: string[] = []
       for (const organization_id of [newId(), newId(), newId()])
@@ -537,7 +534,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await waitingIds(lane)).toEqual(asked.toSorted())
     })
 
-    test("is held up behind what was put off in its own line, and nowhere else", async () => {
+    test("is delayed behind a postponed effect of its own line only", async () => {
       const lane = await openLane()
       const [line, other] = [newId(), newId()]
       const later = { attempts: 1, due_at: new Date(startOfTime.getTime() + 5_000) }
@@ -554,7 +551,7 @@ describe.each(engines)("on $name", (engine) => {
       expect((await waitingIds(lane)).slice(0, 4)).toEqual([first, putOff, behind, beside])
     })
 
-    test("is put off by no clock that was set back, for longer than anything ever is", async () => {
+    test("is never postponed longer than the maximum, even if a clock was set back", async () => {
       const lane = await openLane()
       const dueIn = (milliseconds: number) => new Date(startOfTime.getTime() + milliseconds)
       await newEffect(lane, { src: "relayClaim", attempts: 1, due_at: dueIn(maxDelayMilliseconds) })
@@ -567,7 +564,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await waitingIds(lane)).toEqual([beyond])
     })
 
-    test("and what is watched is work, until it is done and final", async () => {
+    test("and work that is watched count as work until done and final", async () => {
       const lane = await openWithNonce()
       const { read, lane_id, turn, lease } = lane
       expect(await hasWork(read, lane_id)).toBe(false)
@@ -580,7 +577,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await hasWork(read, lane_id)).toBe(true)
     })
 
-    test("counts against what its organization has on its way, its claims apart from its batches", async () => {
+    test("counts toward its organization's work in flight, with claims separate from batches", async () => {
       const lane = await openWithNonce()
       const { turn, lease, read, lane_id, organization_id } = lane
       const other = newId()
@@ -599,7 +596,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await sharesOf(held(lane), [])).toEqual(new Map())
     })
 
-    test("moves with its collection to the lane that does it by the keys there are now", async () => {
+    test("moves with its collection to the lane that the current keys assign", async () => {
       const [lane, other] = [await openWithNonce(), await openWithNonce()]
       const { read, lane_id, collection_id, context } = lane
       const kept = await newEffect(lane, { input: { collection_id: other.collection_id } })
@@ -625,7 +622,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await openTransactions(read, lane_id)).toHaveLength(1)
     })
 
-    describe("in a lane whose key is gone", () => {
+    describe("in a lane without its key", () => {
       const handedOn: string[][] = []
       const afterwards = async (_turn: Turn, { effects }: Mined, results: unknown[]) =>
         void handedOn.push([...effects.map(({ id }) => id), ...results.map(String)])
@@ -637,7 +634,7 @@ describe.each(engines)("on $name", (engine) => {
           chain: { signers, issuanceLaneId: () => to, ownershipLaneId: () => to },
         }) as unknown as Lane
 
-      test("goes to others with its collections, and what was never signed gives its nonce back", async () => {
+      test("moves to other lanes with its collections, and unsigned work returns its nonce", async () => {
         const [lane, other] = [await openWithNonce(), await openWithNonce()]
         const { turn, lease, lane_id, read, row, collection_id } = lane
         const signed = await newTransaction(lane)
@@ -659,7 +656,7 @@ describe.each(engines)("on $name", (engine) => {
         expect((await other.row())?.next_nonce).toBe(7)
       })
 
-      test("stays where nobody has a key, and so does what was done once and has to be done again", async () => {
+      test("stays if no lane has a key, and so does work that was done once and must be repeated", async () => {
         const lane = await openWithNonce()
         const { turn, lease, lane_id, read } = lane
         const effect_ids = [await newEffect(lane)]
@@ -678,7 +675,7 @@ describe.each(engines)("on $name", (engine) => {
       })
     })
 
-    test("keeps its order behind what another lane of the chain has on its way", async () => {
+    test("keeps its order behind work in flight in another lane of the chain", async () => {
       const [lane, other] = [await openWithNonce(), await openWithNonce()]
       await newTransaction(lane)
       const { id } = await newTransaction(other)

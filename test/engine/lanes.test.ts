@@ -52,7 +52,7 @@ const open = openForEachTest()
 
 let clock: ReturnType<typeof spyOn<Performance, "now">> | undefined
 
-/** Each result of a deployment takes a second to judge, by the clock of the process. */
+/** Judging each deployment takes a second by the process's clock. */
 function slow(jobs: Jobs): Jobs {
   const { deployCollection } = jobs
   const now = performance.now.bind(performance)
@@ -86,7 +86,7 @@ describe("a result is given", () => {
     ])
   }, 30_000)
 
-  test("in the next round at the same block where the time of one was over", async () => {
+  test("in the next round at the same block if time ran out for it in the current one", async () => {
     const hand = await open()
     const ids = [(await newCollection(hand)).id, (await newCollection(hand)).id]
     await hand.tick()
@@ -103,7 +103,7 @@ describe("a result is given", () => {
     expect(await statuses()).toEqual(["active", "active"])
   }, 30_000)
 
-  test("only where all providers have the same block", async () => {
+  test("only if all providers have the same block", async () => {
     const hand = await open(undefined, 2)
     const second = hand.stage.proxies[1]
     if (!second) throw new Error("there are two providers")
@@ -118,7 +118,7 @@ describe("a result is given", () => {
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 
-  test("of a deployment whatever a provider that is behind shows of its newest block", async () => {
+  test("for a deployment even if a provider lags behind in its newest block", async () => {
     const hand = await open()
     const { number: behind } = await hand.chain.headers.follow()
     const { id } = await newCollection(hand)
@@ -128,7 +128,7 @@ describe("a result is given", () => {
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 
-  test("of a deployment that somebody came before, also by providers that are behind", async () => {
+  test("for a deployment that another sender made first, even through lagging providers", async () => {
     const hand = await open()
     const { number: behind } = await hand.chain.headers.follow()
     const { id, name, symbol } = await newCollection(hand)
@@ -142,7 +142,7 @@ describe("a result is given", () => {
     expect(row?.deployed_block).toBeNull()
   }, 30_000)
 
-  test("of a claim that somebody came before, also where the newest block is told by who is behind", async () => {
+  test("for a claim that another sender made first, even if the newest block comes from a lagging provider", async () => {
     const hand = await open()
     const { unit_id, address } = await issuedUnit(hand)
     const { number: behind } = await hand.chain.headers.follow()
@@ -156,7 +156,7 @@ describe("a result is given", () => {
     expect(row?.status).toBe("claimed")
   }, 30_000)
 
-  test("of a chip replacement that somebody came before, also by providers that are behind", async () => {
+  test("for a chip replacement that another sender made first, even through lagging providers", async () => {
     const hand = await open()
     const { unit_id, address } = await issuedUnit(hand)
     const { number: behind } = await hand.chain.headers.follow()
@@ -170,8 +170,8 @@ describe("a result is given", () => {
   }, 30_000)
 })
 
-describe("the blocks of what has its results", () => {
-  test("are asked for together by a process that begins, and hardly again at the blocks after", async () => {
+describe("the blocks of transactions with results", () => {
+  test("are requested together when a process starts, and hardly again for later blocks", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 900 })
     const { id } = await activeCollection(hand)
     for (let unit = 0; unit < 6; unit++) {
@@ -206,8 +206,8 @@ describe("the blocks of what has its results", () => {
   })
 })
 
-describe("a lane takes no nonce", () => {
-  test("on another chain than the one it is for", async () => {
+describe("a lane assigns no nonce", () => {
+  test("on a chain other than its own", async () => {
     const hand = await open()
     await newCollection(hand)
     const { chain, lanes: own } = hand
@@ -216,7 +216,7 @@ describe("a lane takes no nonce", () => {
     expect(await hand.transactionsOf("deployCollection")).toEqual([])
   }, 30_000)
 
-  test("where the factory has no code", async () => {
+  test("if the factory has no code", async () => {
     const hand = await open()
     await newCollection(hand)
     const { chain, lanes: own } = hand
@@ -226,7 +226,7 @@ describe("a lane takes no nonce", () => {
     expect(await hand.transactionsOf("deployCollection")).toEqual([])
   }, 30_000)
 
-  test("where the desk has no code, unless the factory is of the generation that knows none", async () => {
+  test("if the desk has no code, unless the factory is of the generation without a desk", async () => {
     const hand = await open()
     await newCollection(hand)
     const { chain, lanes: own } = hand
@@ -240,16 +240,16 @@ describe("a lane takes no nonce", () => {
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
   }, 30_000)
 
-  test("beyond the window that pools promise, of which nobody has it all", async () => {
+  test("beyond the window that public pools guarantee, which no organization gets to itself", async () => {
     const hand = await open()
     const callers = await Promise.all(Array.from({ length: 5 }, hand.newCaller))
     for (const caller of callers) for (let each = 0; each < 5; each++) await newCollection(hand, caller)
-    // One round sends for a part of a block's time only.
+    // One round sends for part of a block time only.
     for (let round = 0; round < 25; round++) await hand.tick()
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(16)
   }, 30_000)
 
-  test("for what it cannot pay beside what is on its way", async () => {
+  test("for work that it cannot pay for in addition to what is in flight", async () => {
     const hand = await open()
     await newCollection(hand)
     await hand.tick()
@@ -263,7 +263,7 @@ describe("a lane takes no nonce", () => {
     expect(await hand.transactionsOf("deployCollection")).toHaveLength(1)
     const row = await issuingLane(hand)
     expect(row.reason).toMatch(/lacks 0\.\d+ ETH .* 1 ETH is enough for about \d+ transactions/)
-    // Alone it could have been paid for.
+    // On its own it would have been affordable.
     await client.setBalance({ address: signers[1], value: 10n ** 18n })
     await hand.tick()
     const second = (await hand.transactionsOf("deployCollection")).find(({ nonce }) => nonce === 1)
@@ -271,7 +271,7 @@ describe("a lane takes no nonce", () => {
   }, 30_000)
 
   test.each(["insufficient funds for gas * price + value", "the moon is too low"])(
-    "after one whose bytes a node refused in this round: %s",
+    "after a transaction that a node rejected in this round: %s",
     async (words) => {
       const hand = await open()
       const [proxy] = hand.stage.proxies
@@ -283,7 +283,7 @@ describe("a lane takes no nonce", () => {
     30_000,
   )
 
-  test("that it gave out before, when it takes its nonces from the chain anew", async () => {
+  test("that is already assigned, after it reads its nonces from the chain again", async () => {
     const hand = await open()
     const [proxy] = hand.stage.proxies
     if (proxy) proxy.faults.says_to_sends = "txpool is full"
@@ -300,13 +300,13 @@ describe("a lane takes no nonce", () => {
   }, 30_000)
 })
 
-describe("a deployment that a block held before its signer's role", () => {
-  test("is made again once the role is there, and has never failed", async () => {
+describe("a deployment mined before its signer had the role", () => {
+  test("is repeated once the signer has the role, and never fails", async () => {
     const hand = await open()
     const [proxy] = hand.stage.proxies
     if (!proxy) throw new Error("there is a provider")
     const { id } = await newCollection(hand)
-    // Signed while the role was there, and mined while it was not.
+    // Signed while the signer had the role, and mined while it had not.
     proxy.faults.says_to_sends = "txpool is full"
     await hand.tick()
     await grant(hand, signers[1], 0n)
@@ -322,8 +322,8 @@ describe("a deployment that a block held before its signer's role", () => {
   }, 30_000)
 })
 
-describe("a provider that advises a tip beyond all measure", () => {
-  test("has a transaction offer no more than the chain's settings allow, which is less than all", async () => {
+describe("a provider that suggests an excessive tip", () => {
+  test("makes a transaction offer no more than the chain's configured limits, which are below the maximum", async () => {
     const hand = await open()
     await newCollection(hand)
     const { chain, lanes: own } = hand
@@ -340,7 +340,7 @@ describe("a provider that advises a tip beyond all measure", () => {
 })
 
 describe("a lane without money", () => {
-  test("says so once in the log, while its row follows the prices", async () => {
+  test("logs this once, while its row follows the prices", async () => {
     const hand = await open()
     const [, issuing] = hand.lanes
     const { client } = hand.stage.anvil
@@ -363,7 +363,7 @@ describe("a lane without money", () => {
 })
 
 describe("one transaction", () => {
-  test("holds a bulk request alone, without what comes next", async () => {
+  test("contains a bulk request alone, without the work after it", async () => {
     const hand = await open()
     const { id } = await activeCollection(hand)
     const { turn, caller, world } = hand
@@ -378,12 +378,12 @@ describe("one transaction", () => {
     expect([...sizes.values()].map((members) => members.length).toSorted()).toEqual([1, 2])
   }, 30_000)
 
-  test("holds no more than one may cost, and the rest follows in others", async () => {
+  test("contains no more than its cost limit allows, and the rest follows in others", async () => {
     const hand = await open()
     const { id } = await activeCollection(hand)
     for (let unit = 0; unit < 2; unit++) await pairedUnit(hand, id)
     const [, lane] = hand.lanes
-    // What an issuance alone may take at this price, and no two of them.
+    // Sufficient for one issuance at this price, but not for two.
     const config = { ...lane.chain.config, max_fee_per_gas_gwei: 0.001, max_transaction_cost: 0.000_000_15 }
     for (let round = 0; round < 4; round++) await tickLane({ ...lane, chain: { ...lane.chain, config } })
     const rows = await hand.world.context.db.read.select().from(effects).where(eq(effects.src, "issueUnit"))
@@ -394,7 +394,7 @@ describe("one transaction", () => {
     ])
   }, 30_000)
 
-  test("hands each unit over in its own collection", async () => {
+  test("issues each unit in its own collection", async () => {
     const hand = await open()
     const made = [await issuedUnit(hand), await issuedUnit(hand)]
     for (const [index, { unit_id }] of made.entries()) await relayClaim(hand, unit_id, index + 6)
@@ -407,20 +407,20 @@ describe("one transaction", () => {
     }
     const rows = await hand.world.context.db.read.select().from(claims)
     expect(rows.map(({ status }) => status)).toEqual(["claimed", "claimed"])
-    // Neither had to be tried again.
+    // Neither had to be retried.
     const done = await hand.world.context.db.read.select().from(effects).where(eq(effects.src, "relayClaim"))
     expect(done.map(({ attempts }) => attempts)).toEqual([0, 0])
   }, 30_000)
 })
 
-describe("a nonce that the chain used and no provider has a receipt for", () => {
-  test("is called somebody else's only when every provider has said so", async () => {
+describe("a nonce used on the chain without a receipt at any provider", () => {
+  test("is attributed to another sender only when every provider confirms it", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
     const { id } = await newCollection(hand)
     await hand.tick()
     await hand.mine(2)
     const newest = await hand.stage.anvil.client.getBlockNumber()
-    // One provider cannot be asked for receipts, the other one is behind and has forgotten: nobody has stolen anything.
+    // One provider cannot return receipts, the other lags and has forgotten the state: no key was stolen.
     await tickWithoutReceipts(hand, refusingOlder(hand.chain.rpc, newest, "missing trie node"))
     const row = await issuingLane(hand)
     expect(row.status).not.toBe("halted")
@@ -428,7 +428,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 
-  test("is ours where a block has our transaction, which a person is told until its receipt is there", async () => {
+  test("is the lane's own if a block contains its transaction, which the lane reports until the receipt is available", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { id } = await newCollection(hand)
     await hand.tick()
@@ -442,7 +442,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
   }, 30_000)
 
-  test("is ours where its block was seen before, which a person is told, too, once that is final", async () => {
+  test("is the lane's own if its block was seen before, which is also reported once the block is final", async () => {
     const hand = await open({ confirmation_depth: 3, finality_depth: 4 })
     const { id } = await newCollection(hand)
     await hand.tick()
@@ -457,7 +457,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect([await statusOf(hand, id), (await issuingLane(hand)).reason]).toEqual(["active", null])
   }, 30_000)
 
-  test("is nobody's where the block that used it was replaced a moment later", async () => {
+  test("is nobody's if the block that used it was replaced a moment later", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     await newCollection(hand)
     await hand.tick()
@@ -472,13 +472,13 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect([status, reason]).toEqual(["open", null])
   }, 30_000)
 
-  test("is somebody else's also where an authorization that others sent has used it (EIP-7702)", async () => {
+  test("is another sender's, too, if an EIP-7702 authorization in another's transaction used it", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { thief } = await deployIntoNothing(hand)
     const { client } = hand.stage.anvil
     const code = { address: hand.chain.config.factory_address, chainId: hand.chain.config.chain_id }
     const authorization = await thief.signAuthorization({ ...code, nonce: 0 })
-    // Whoever sends it may put others beside it that are nobody's.
+    // The sender may add invalid authorizations to the list.
     const forged = { ...authorization, r: toHex(0n, { size: 32 }), s: toHex(0n, { size: 32 }) }
     const sender = accountAt(5)
     const sent = { account: sender, chain: null, to: sender.address, gas: 200_000n }
@@ -492,7 +492,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     ])
   }, 30_000)
 
-  test("is somebody else's also where a node has forgotten the counts of older blocks, and not where it is behind", async () => {
+  test("is another sender's, too, if a node has pruned older transaction counts, but not if it lags", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { thief } = await deployIntoNothing(hand)
     const { client } = hand.stage.anvil
@@ -518,7 +518,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     ])
   }, 30_000)
 
-  test("is somebody else's also where a node answers with the newest count whatever block it is asked for", async () => {
+  test("is another sender's, too, if a node returns the newest count for any block", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { thief } = await deployIntoNothing(hand)
     await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
@@ -531,7 +531,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect((await issuingLane(hand)).status).toBe("halted")
   }, 30_000)
 
-  test("is somebody else's also where one of the providers knows the newest block's counts only", async () => {
+  test("is another sender's, too, if one of the providers knows the counts of the newest block only", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 }, 2)
     const { thief } = await deployIntoNothing(hand)
     await hand.stage.anvil.client.sendTransaction({ account: thief, chain: null, to: thief.address })
@@ -548,7 +548,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
     expect((await issuingLane(hand)).status).toBe("halted")
   }, 30_000)
 
-  test("is somebody else's at the confirmation depth; what it was for goes out when a person says so", async () => {
+  test("is another sender's at the confirmation depth; the work behind it continues when a person says so", async () => {
     const hand = await open({ confirmation_depth: 2, finality_depth: 6 })
     const { id, thief } = await deployIntoNothing(hand)
     const { client } = hand.stage.anvil
@@ -573,7 +573,7 @@ describe("a nonce that the chain used and no provider has a receipt for", () => 
 })
 
 describe("a nonce that is given up", () => {
-  test("is used up also where gas costs more than any estimate knows", async () => {
+  test("is filled even if gas costs exceed every estimate", async () => {
     const hand = await open()
     const [proxy] = hand.stage.proxies
     if (!proxy) throw new Error("there is a provider")
@@ -592,7 +592,7 @@ describe("a nonce that is given up", () => {
     expect(await statusOf(hand, id)).toBe("active")
   }, 30_000)
 
-  test("stays so where what used it up is mined again in another block, and nothing is sent a second time", async () => {
+  test("stays filled if its filler is mined again in another block, and no work is sent a second time", async () => {
     const hand = await open({ confirmation_depth: 2, finality_depth: 20 })
     const [proxy] = hand.stage.proxies
     if (!proxy) throw new Error("there is a provider")
@@ -625,8 +625,8 @@ describe("a nonce that is given up", () => {
   }, 30_000)
 })
 
-describe("a transaction that went out at two prices", () => {
-  test("is found where only the one that was mined can be asked for", async () => {
+describe("a transaction that was sent at two prices", () => {
+  test("is found even if only the mined attempt can be looked up", async () => {
     const hand = await open()
     await newCollection(hand)
     await hand.tick()
@@ -650,8 +650,8 @@ describe("a transaction that went out at two prices", () => {
   }, 30_000)
 })
 
-describe("a chain that replaces what was final", () => {
-  test("halts the lane that knows of it", async () => {
+describe("a chain that replaces final blocks", () => {
+  test("halts the lane that remembers them", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 2 })
     await newCollection(hand)
     await hand.settle()
@@ -660,7 +660,7 @@ describe("a chain that replaces what was final", () => {
     await hand.mine(4)
     await hand.tick()
     const { client } = hand.stage.anvil
-    // The same transactions are in other blocks: no nonce tells.
+    // The same transactions are in other blocks, so no nonce reveals it.
     const mined = await hand.transactionsOf("deployCollection")
     const lowest = Math.min(...mined.map(({ block_number }) => block_number ?? 0))
     const attempts = await hand.world.context.db.read.select().from(transactionAttempts)
@@ -678,7 +678,7 @@ describe("a chain that replaces what was final", () => {
     expect(row.reason).toContain("which was final")
   }, 30_000)
 
-  test("has what it lost sent again once a person says that it is right", async () => {
+  test("has the lost transactions sent again once a person confirms the new blocks", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 2 })
     const { address } = await activeCollection(hand)
     await hand.mine(2)
@@ -699,7 +699,7 @@ describe("a chain that replaces what was final", () => {
 
     await hand.turn((t) => retryById(t, laneId))
     await hand.tick()
-    // What it achieved once it has to achieve again.
+    // Its effects have to be achieved once more.
     const [sentAgain] = await deploymentsByNonce(hand)
     expect(sentAgain).toMatchObject({ status: "confirmed", block_hash: null })
     await hand.settle()
@@ -708,7 +708,7 @@ describe("a chain that replaces what was final", () => {
     expect((await hand.transactionsOf("deployCollection")).map(({ nonce }) => nonce)).toEqual([0, 1])
   }, 30_000)
 
-  test("is not believed before all providers say so, which the lane's row tells", async () => {
+  test("is not trusted before all providers agree, which the lane's row says", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 2 }, 2)
     await newCollection(hand)
     await hand.tick()
@@ -733,8 +733,8 @@ describe("a chain that replaces what was final", () => {
   }, 30_000)
 })
 
-describe("a key that somebody else uses too", () => {
-  test("halts its lane, until a person has told it to go on", async () => {
+describe("a key that another sender uses as well", () => {
+  test("halts its lane until a person lets it continue", async () => {
     const hand = await open()
     await activeCollection(hand)
     const account = accountAt(2)
@@ -759,8 +759,8 @@ describe("a key that somebody else uses too", () => {
   }, 30_000)
 })
 
-describe("a lane that is given back", () => {
-  test("is the next one's at once, who writes under a number of its own", async () => {
+describe("a lane that is released", () => {
+  test("can be taken at once by another holder, which writes under a new epoch", async () => {
     const hand = await open()
     const [, lane] = hand.lanes
     await tickLane(lane)
@@ -772,7 +772,7 @@ describe("a lane that is given back", () => {
     expect(taken?.lease).toMatchObject({ owner: "next", epoch: lease_epoch + 1 })
   }, 30_000)
 
-  test("while the database is away is left to its lease, and the process ends in order", async () => {
+  test("while the database is down is left to its lease, and the process exits normally", async () => {
     const { lanes: own } = await open()
     const [, lane] = own
     const said: unknown[] = []
@@ -785,7 +785,7 @@ describe("a lane that is given back", () => {
 })
 
 describe("a round that does not end", () => {
-  test("keeps its lane from others for a while only", async () => {
+  test("keeps its lane from other holders only until the lease expires", async () => {
     const hand = await open()
     const { chain, lanes: own } = hand
     const answer = Promise.withResolvers<void>()
@@ -801,8 +801,8 @@ describe("a round that does not end", () => {
   }, 10_000)
 })
 
-describe("a provider that is gone", () => {
-  test("is named in the row of a lane that needs it, and no more when it is back", async () => {
+describe("an unreachable provider", () => {
+  test("is named in the row of a lane that needs it, until it is back", async () => {
     const hand = await open()
     const { chain, lanes: own } = hand
     const health = (): ReturnType<typeof chain.providers.health> => [
@@ -821,8 +821,8 @@ describe("a provider that is gone", () => {
   }, 30_000)
 })
 
-describe("a nonce that somebody else used after its results were given and its block replaced", () => {
-  test("halts the lane, which does again what was done when a person lets it go on", async () => {
+describe("a nonce used by another sender after its results were given and its block replaced", () => {
+  test("halts the lane, which repeats the work when a person lets it continue", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
     const { id, address } = await activeCollection(hand)
     const { client } = hand.stage.anvil
@@ -854,8 +854,8 @@ describe("a nonce that somebody else used after its results were given and its b
   }, 30_000)
 })
 
-describe("a chip replacement that the contract refuses", () => {
-  test("is tried again for as many times as blocks confirm one before it fails", async () => {
+describe("a chip replacement that the contract rejects", () => {
+  test("is retried for as many blocks as the confirmation depth before it fails", async () => {
     const hand = await open({ confirmation_depth: 3, finality_depth: 8 })
     const { unit_id, address } = await issuedUnit(hand)
     await claimPastTheLane(hand, address)
@@ -874,7 +874,7 @@ describe("a chip replacement that the contract refuses", () => {
     expect(await replacementStatus(hand, id)).toBe("failed")
   }, 30_000)
 
-  test("is not refused for good by a node that does not have the one before it yet", async () => {
+  test("is not failed permanently for a node that does not have the previous replacement yet", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { unit_id } = await issuedUnit(hand)
     const behind = await hand.stage.anvil.client.getBlockNumber()
@@ -908,7 +908,7 @@ describe("a chip replacement that the contract refuses", () => {
     const [proxy] = hand.stage.proxies
     const stranger = accountAt(8)
     await grant(hand, stranger.address, 4n)
-    // Signed while nothing is in the way, and taken by the pool after somebody else's replacement.
+    // Signed while nothing is in the way, and accepted by the pool after another sender's replacement.
     if (proxy) proxy.faults.says_to_sends = "txpool is full"
     const replacement = await replaceChip(hand, unit_id)
     await hand.tick()
@@ -946,10 +946,10 @@ describe("a chip replacement that the contract refuses", () => {
 
   const depths = { confirmation_depth: 3, finality_depth: 20 }
   test.each([
-    ["is told with that one", depths.confirmation_depth],
-    ["and is not deep yet is told with that one, too, after one that had nothing to do", 1],
+    ["is confirmed with that transaction", depths.confirmation_depth],
+    ["only one block ago is confirmed with it, too, after a transaction without effect", 1],
   ])(
-    "and that another transaction made after it %s",
+    "and that another transaction achieved after it %s",
     async (_what, blocks) => {
       const hand = await open(depths)
       const { unit_id, address } = await issuedUnit(hand)
@@ -988,8 +988,8 @@ describe("a chip replacement that the contract refuses", () => {
   )
 })
 
-describe("what reverted because it was done before", () => {
-  test("is done where a claim's holder has handed the unit over since", async () => {
+describe("a transaction that reverted because its work was already done", () => {
+  test("succeeds if the claim's recipient has since transferred the unit", async () => {
     const { hand, address, silence } = await openSilent()
     const { client } = hand.stage.anvil
     const holder = accountAt(6)
@@ -1015,7 +1015,7 @@ describe("what reverted because it was done before", () => {
     expect(row).toMatchObject({ status: "claimed", transaction_hash: made })
   }, 30_000)
 
-  test("is done where a chip was replaced once more since", async () => {
+  test("succeeds if the chip has since been replaced again", async () => {
     const { hand, address, silence } = await openSilent()
     const { id, previous_chip_id, chip_id } = await replaceChip(hand, hand.unit_id)
     await hand.tick()
@@ -1041,7 +1041,7 @@ describe("what reverted because it was done before", () => {
 
   const stranger = accountAt(8)
 
-  /** A unit, a stranger who has every role, and a pool that takes nothing until it is told otherwise. */
+  /** A unit, another sender with every role, and a pool that accepts nothing until told otherwise. */
   async function openSilent() {
     const opened = await open()
     const { unit_id, address } = await issuedUnit(opened)
@@ -1056,9 +1056,9 @@ describe("what reverted because it was done before", () => {
   }
 })
 
-describe("what is put off", () => {
+describe("postponed work", () => {
   const now = new Date("2040-01-01T00:00:00.000Z")
-  /** One effect after a round of every lane at this time, in which it had been tried so often before. */
+  /** An effect after a round of every lane at this time, with the given number of earlier attempts. */
   async function triedAgain(hand: ByHand, id: string, attempts: number) {
     const { read } = hand.world.context.db
     await hand.turn(({ tx }) => tx.update(effects).set({ attempts, due_at: now }).where(eq(effects.id, id)))
@@ -1072,7 +1072,7 @@ describe("what is put off", () => {
     return { ...effect, milliseconds: (effect?.due_at.getTime() ?? 0) - now.getTime() }
   }
 
-  test("because its call reverts waits a block longer each time, for ten at the most", async () => {
+  test("whose call reverts waits a block longer each time, up to ten", async () => {
     const hand = await open()
     const { unit_id, address } = await issuedUnit(hand)
     await claimPastTheLane(hand, address)
@@ -1092,7 +1092,7 @@ describe("what is put off", () => {
     }
   }, 30_000)
 
-  test("because it cannot be planned waits twice as long each time, for ten minutes at the most", async () => {
+  test("that cannot be planned waits twice as long each time, up to ten minutes", async () => {
     const hand = await open()
     const { id } = await activeCollection(hand)
     const unit_id = await pairedUnit(hand, id)
@@ -1118,8 +1118,8 @@ describe("what is put off", () => {
   }, 30_000)
 })
 
-describe("a collection of which nothing can be planned", () => {
-  test("keeps back nobody else's work, however much of it waits", async () => {
+describe("a collection whose work cannot be planned", () => {
+  test("delays nobody else's work, however much of it waits", async () => {
     const hand = await open()
     const blocked = await activeCollection(hand)
     const well = await activeCollection(hand)
@@ -1147,8 +1147,8 @@ describe("a collection of which nothing can be planned", () => {
   }, 60_000)
 })
 
-describe("lanes with nothing to do", () => {
-  test("ask their chain nothing at all", async () => {
+describe("idle lanes", () => {
+  test("make no requests to their chain", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 2 })
     await issuedUnit(hand)
     for (let round = 0; round < 4; round++) {
@@ -1167,7 +1167,7 @@ describe("lanes with nothing to do", () => {
     expect(hand.stage.proxies[0]?.asked).toBe(before)
   }, 30_000)
 
-  test("say that what held them up is over", async () => {
+  test("clear the reason in their row when the problem is over", async () => {
     const hand = await open()
     await activeCollection(hand)
     for (const held of [
@@ -1182,8 +1182,8 @@ describe("lanes with nothing to do", () => {
   }, 30_000)
 })
 
-describe("a watch with nobody to watch for", () => {
-  test("asks for the newest block once in a block's time, however often it looks", async () => {
+describe("an idle watch", () => {
+  test("requests the newest block once per block time, however often it runs", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 2, block_time_seconds: 0.5 })
     const { context } = hand.world
     const [proxy] = hand.stage.proxies
@@ -1195,7 +1195,7 @@ describe("a watch with nobody to watch for", () => {
   }, 30_000)
 })
 
-/** What waits is signed, and mined after another key with the role has made the same call. */
+/** Has waiting work signed, and mined after another key with the role has made the same call. */
 async function sendAfter(
   hand: ByHand,
   role: bigint,
@@ -1215,7 +1215,7 @@ async function sendAfter(
   await hand.mine(3)
 }
 
-/** Claims serial 1 with the lane's own key, whose nonces are then taken from the chain again. */
+/** Claims serial 1 with the lane's own key, and makes the lane read its nonces from the chain again. */
 async function claimPastTheLane(hand: ByHand, address: string) {
   await hand.stage.anvil.client.writeContract({
     ...{ account: accountAt(1), chain: null, address: address as Hex, abi: collectionAbi },
@@ -1225,8 +1225,7 @@ async function claimPastTheLane(hand: ByHand, address: string) {
   await hand.turn(({ tx }) => tx.update(lanes).set({ next_nonce: null }))
 }
 
-/** Gives an account these roles and no others. */
-/** A round of every lane; once it has begun, whoever is asked for the newest block is behind. */
+/** Runs a round of every lane, during which the newest block is reported by a lagging node. */
 async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
   const { rpc, headers } = chain
   const old = {
@@ -1242,7 +1241,7 @@ async function tickBehind({ chain, lanes: own }: ByHand, behind: bigint) {
   }
 }
 
-/** A deployment that every provider takes and passes on to nobody, and whoever else has the key that signed it. */
+/** A deployment that every provider accepts and relays to no one, and an account with the same key. */
 async function deployIntoNothing(hand: ByHand) {
   for (const { faults } of hand.stage.proxies) faults.swallows = true
   const { id } = await newCollection(hand)
@@ -1250,7 +1249,7 @@ async function deployIntoNothing(hand: ByHand) {
   return { id, thief: accountAt(2) }
 }
 
-/** A round of the issuing lane in which one provider answers when receipts are asked for, and has none. */
+/** A round of the issuing lane in which one provider returns no receipts. */
 async function tickWithoutReceipts(hand: ByHand, others: Partial<Rpc> = {}) {
   const chain = withoutReceipts(hand)
   await outwaitNewestBlock()
@@ -1260,7 +1259,7 @@ async function tickWithoutReceipts(hand: ByHand, others: Partial<Rpc> = {}) {
   })
 }
 
-/** Counts of older blocks than this are refused with these words. */
+/** Rejects counts of blocks older than this with the given words. */
 function refusingOlder(rpc: Rpc, oldest: bigint, message: string): Pick<Rpc, "getTransactionCount"> {
   return {
     async getTransactionCount(question) {

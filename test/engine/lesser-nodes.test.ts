@@ -48,15 +48,15 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-describe("a unit is issued and claimed by way of a node that", () => {
+describe("a unit can be issued and claimed through a node that", () => {
   for (const [what, lack] of Object.entries(lesser)) {
-    test(`${what}, where it is the only one`, async () => {
+    test(`${what}, as the only one`, async () => {
       const { running } = await openBehind(lack, { isAlone: true })
       await issueAndClaim(running)
       expect(await reasonsOf(running)).toEqual([null, null])
     }, 40_000)
 
-    test(`${what}, and gives that one no rest where another one helps out`, async () => {
+    test(`${what}, with another one to help out, and without treating it as failing`, async () => {
       const { running, chain } = await openBehind(lack, { isAlone: false })
       await issueAndClaim(running)
       expect(await reasonsOf(running)).toEqual([null, null])
@@ -65,9 +65,9 @@ describe("a unit is issued and claimed by way of a node that", () => {
   }
 })
 
-describe("an authorizer is rotated by way of a node that", () => {
+describe("an authorizer can be rotated through a node that", () => {
   for (const [what, lack] of Object.entries(lesser))
-    test(`${what}, where it is the only one`, async () => {
+    test(`${what}, as the only one`, async () => {
       const { running, chain, open } = await openBehind(lack, { isAlone: true })
       const { unit_id, collection_id } = await issuedUnit(running)
       const before = await walletClaim(running.context, running, { unit_id, wallet: 7 })
@@ -93,13 +93,13 @@ describe("an authorizer is rotated by way of a node that", () => {
     }, 40_000)
 })
 
-// PublicNode answers for three contracts at a time on Ethereum, geth and who sells it for a thousand or fewer.
-describe("a claim from a wallet is told of by way of a node that takes only some of five collections at once", () => {
+// PublicNode accepts three contracts at a time on Ethereum; geth and resellers of it, a thousand or fewer.
+describe("a claim from a wallet is found through a node that accepts only some of five collections at once", () => {
   for (const [code, words] of [
     [-32_701, "Please, specify less number of addresses"],
     [-32_000, "exceed max addresses or topics per search position"],
   ] as const)
-    test(`and says “${words}”, where it is the only one`, async () => {
+    test(`and says “${words}”, as the only one`, async () => {
       const { running, chain } = await openBehind((call) => (isForMany(call) ? says(code, words) : null), {
         isAlone: true,
       })
@@ -114,7 +114,7 @@ describe("a claim from a wallet is told of by way of a node that takes only some
     }, 40_000)
 })
 
-test("a claim is prepared for a wallet where nodes behind one address lack for a moment the block that another has told of", async () => {
+test("a claim is prepared for a wallet even if nodes behind one URL briefly lack the block that another has reported", async () => {
   const lacks = { times: 0, code: -32_000, words: "" }
   const lack: Lack = ({ method, params }) => {
     if (lacks.times === 0 || method !== "eth_call" || !String(params?.[1]).startsWith("0x")) return null
@@ -138,7 +138,7 @@ test("a claim is prepared for a wallet where nodes behind one address lack for a
   expect(performance.now() - since).toBeLessThan(3_500)
 }, 40_000)
 
-test("claims and transfers wait a moment for a provider that wants fewer requests, where it is the only one", async () => {
+test("claims and transfers wait a moment for a provider that throttles requests, if it is the only one", async () => {
   const lacks = { times: 0, code: 0, words: "" }
   const lack: Lack = ({ method }) => {
     if (lacks.times === 0 || method !== "eth_call") return null
@@ -165,15 +165,15 @@ function isForMany({ method, params }: Call): boolean {
   return method === "eth_getLogs" && Array.isArray(filter?.address) && filter.address.length > 3
 }
 
-describe("a lane says why it stands still where its only node", () => {
+describe("a lane says why it stalls if its only node", () => {
   for (const [what, isRefused, reason] of [
     [
-      "estimates no gas",
+      "cannot estimate gas",
       ({ method }: Call) => method === "eth_estimateGas",
       "nothing new can be sent on chain 31337: request timed out",
     ],
     [
-      "fails to count what its pool has",
+      "cannot count pending transactions",
       ({ params }: Call) => params?.[1] === "pending",
       "cannot be taken from chain 31337: request timed out",
     ],
@@ -188,10 +188,10 @@ describe("a lane says why it stands still where its only node", () => {
 })
 
 test.each([
-  ["more transactions of its signer than are known", 99],
-  ["another transaction with the nonce of one that is on its way", 1],
+  ["more transactions of its signer than the database has", 99],
+  ["another transaction with the nonce of one in flight", 1],
 ])(
-  "no lane halts where its only node tells of %s, for another chain that it serves until it is asked for its id",
+  "no lane halts if its only node reports %s because it serves another chain until it is asked for the chain ID",
   async (_what, count) => {
     const other = { isServed: false, isSilent: true }
     const { running } = await openBehind(
@@ -223,7 +223,7 @@ test.each([
 
 type Running = Awaited<ReturnType<typeof runWorkers>>
 
-/** The factory's admin names another authorizer; the one before stays good for an hour. */
+/** The factory's admin names another authorizer; the previous one stays valid for an hour. */
 async function nameAuthorizer({ stage }: Running, address: Address): Promise<void> {
   const factory = stage.world.context.config.chains[0]?.factory_address as Address
   const { client } = stage.anvil
@@ -235,7 +235,7 @@ async function nameAuthorizer({ stage }: Running, address: Address): Promise<voi
   await until(async () => (await client.getTransactionReceipt({ hash }).catch(() => null)) !== null)
 }
 
-/** A claim that a person's own wallet sends. */
+/** A claim sent from a person's own wallet. */
 async function walletClaim(
   context: Context,
   { caller, turn }: Running,
@@ -272,7 +272,7 @@ async function reasonsOf({ context }: Running) {
   return (await context.db.read.select().from(lanes)).map(({ reason }) => reason)
 }
 
-/** Workers on a chain whose first node lacks something, which is the only one or has a healthy one beside it. */
+/** Workers on a chain whose first node lacks a feature and is either the only one or next to a healthy one. */
 async function openBehind(lack: Lack, { isAlone }: { isAlone: boolean }) {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 0)
   const { url } = stage.anvil

@@ -26,7 +26,7 @@ test("a loop runs a tick when its queue is woken", async () => {
   expect(await ticks.next()).toBe(2)
 })
 
-test("a loop runs a tick by itself when its time is over", async () => {
+test("a loop runs a tick without being woken when its interval is over", async () => {
   const { ticks } = start({ every_milliseconds: 1 })
   for (const number of [1, 2, 3]) {
     expect(await ticks.next()).toBe(number)
@@ -34,7 +34,7 @@ test("a loop runs a tick by itself when its time is over", async () => {
   }
 })
 
-test("a loop that is idle looks once a second, however short its time is, until it is woken", async () => {
+test("an idle loop ticks once a second, however short its interval, until it is woken", async () => {
   const wakeUps = createWakeUps()
   let idly = 0
   const woken = Promise.withResolvers<void>()
@@ -57,11 +57,11 @@ test("a loop that is idle looks once a second, however short its time is, until 
     if (++busily === 30) enough.resolve()
   })
   await enough.promise
-  // A second may begin meanwhile.
+  // Another second may begin meanwhile.
   expect(idly - before).toBeLessThan(10)
 })
 
-test("a loop whose tick leaves more to do goes on at once, until there is no more or it is stopped", async () => {
+test("a loop whose tick leaves work continues at once until there is none or it is stopped", async () => {
   const { ticks, loop } = start()
   for (const number of [1, 2]) {
     expect(await ticks.next()).toBe(number)
@@ -101,7 +101,7 @@ test("a loop that is woken during a tick waits for it and then runs another", as
   expect(await ticks.next()).toBe(2)
 })
 
-test("a loop that is woken often during a tick runs one more, not as many", async () => {
+test("a loop that is woken several times during a tick runs one more, not as many", async () => {
   const { ticks, wake } = start()
   await ticks.next()
   for (let count = 0; count < 10; count++) wake()
@@ -112,7 +112,7 @@ test("a loop that is woken often during a tick runs one more, not as many", asyn
   expect(ticks.begun()).toBe(2)
 })
 
-test("a loop never runs two ticks at a time", async () => {
+test("a loop never runs two ticks at once", async () => {
   const wakeUps = createWakeUps()
   let running = 0
   let most = 0
@@ -129,7 +129,7 @@ test("a loop never runs two ticks at a time", async () => {
   expect(most).toBe(1)
 })
 
-test("a tick that throws is tried again, and logged once for as long as it says the same", async () => {
+test("a tick that throws is retried, and logged once while the error stays the same", async () => {
   const { ticks, wake, lines } = start()
   for (const complaint of ["the chain is away", "the chain is away", "the chain is slow"]) {
     await ticks.next()
@@ -144,7 +144,7 @@ test("a tick that throws is tried again, and logged once for as long as it says 
   ])
 })
 
-test("a tick that throws before its first await is tried again", async () => {
+test("a tick that throws synchronously is retried", async () => {
   const wakeUps = createWakeUps()
   let ran = 0
   const again = Promise.withResolvers<void>()
@@ -155,7 +155,7 @@ test("a tick that throws before its first await is tried again", async () => {
   await again.promise
 })
 
-test("a tick that works again says so once, and its next failure is logged anew", async () => {
+test("a tick that succeeds again is logged once, and its next failure is logged again", async () => {
   const { ticks, wake, lines } = start()
   await ticks.next()
   ticks.fail(new Error("no"))
@@ -190,7 +190,7 @@ test("stop waits for the running tick", async () => {
   await stopping
 })
 
-test("stop does not wait for the next tick's time", async () => {
+test("stop does not wait for the next tick", async () => {
   const { ticks, loop } = start()
   await ticks.next()
   ticks.end()
@@ -198,7 +198,7 @@ test("stop does not wait for the next tick's time", async () => {
   await loop.stop()
 })
 
-test("a loop that was stopped is not woken any more", async () => {
+test("a stopped loop cannot be woken", async () => {
   const { ticks, loop, wake } = start()
   await ticks.next()
   ticks.end()
@@ -248,7 +248,7 @@ function manualTicks() {
     },
     ticks: {
       begun: () => begun,
-      /** Answers the number of the next tick once it has begun. */
+      /** Returns the number of the next tick once it has begun. */
       async next(): Promise<number> {
         if (begun === awaited) await arrived.promise
         arrived = Promise.withResolvers()
@@ -279,7 +279,7 @@ function recorder() {
   return { log, lines }
 }
 
-/** Lets everything run that waits for nothing but its turn. */
+/** Runs everything that is ready to run. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

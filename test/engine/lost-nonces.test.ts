@@ -20,11 +20,11 @@ import {
 const open = openForEachTest()
 
 test.each<[where: string, said: string[], voices: number, halts: boolean]>([
-  ["where both providers have lost it", ["0x0", "0x0"], 2, true],
-  ["where the only provider has", ["0x0"], 1, true],
-  ["but not where one has it", ["0x0", "0x9"], 2, false],
-  ["but not where one is silent", ["0x0"], 2, false],
-])("a lane halts for what was final and is lost, %s", async (_where, said, voices, halts) => {
+  ["if both providers lost it", ["0x0", "0x0"], 2, true],
+  ["if the only provider lost it", ["0x0"], 1, true],
+  ["but not if one provider has it", ["0x0", "0x9"], 2, false],
+  ["but not if one provider is silent", ["0x0"], 2, false],
+])("a lane halts for a final transaction that was lost, %s", async (_where, said, voices, halts) => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 3 })
   await issuedUnit(hand)
   await hand.mine(6)
@@ -46,7 +46,7 @@ test.each<[where: string, said: string[], voices: number, halts: boolean]>([
   if (!halts) expect(notices[0]).toContain("or the wrong one is removed from CHAINS")
 })
 
-test("a lane halts where the chain ends far below what was final, and its nodes have no such block", async () => {
+test("a lane halts if the chain ends far below a final transaction, and its nodes lack that block", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 3 })
   await issuedUnit(hand)
   await hand.mine(6)
@@ -69,10 +69,10 @@ test("a lane halts where the chain ends far below what was final, and its nodes 
 })
 
 test.each([
-  ["also when it is asked again", 2n],
-  ["and another one of the same address answers then", 0n],
+  ["also when it is queried again", 2n],
+  ["and another node behind the same URL responds then", 0n],
 ])(
-  "a lane halts for no node that is some blocks behind, where each block is final, %s",
+  "a lane does not halt for a node that lags by some blocks on a chain where each block is final, %s",
   async (_when, behind) => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 1 })
     const { id } = await activeCollection(hand)
@@ -94,7 +94,10 @@ test.each([
   },
 )
 
-/** A chain whose nodes lack the newest blocks, so many when a signer's transactions are counted first, and then. */
+/**
+ * A chain whose nodes lack the newest blocks: so many when a signer's transactions are first counted, and so many
+ * later.
+ */
 async function asAnswered({ chain, stage }: ByHand, lacks: { first: bigint; next: bigint }) {
   const { client } = stage.anvil
   const newest = await client.getBlockNumber()

@@ -25,7 +25,7 @@ const cursorAt99 = {
 describe.each(engines)("owners of units, on $name", (engine) => {
   const databases = useEngine(engine)
 
-  test("are asked for first where nobody ever was, then the ones that were longest ago", async () => {
+  test("are queried first where none is recorded, then least recently queried first", async () => {
     const context = createTestContext(await databases.openMigrated())
     await context.db.transaction(async (tx) => {
       const scene = await insertScene(tx)
@@ -39,7 +39,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
             owner_block,
           },
         })
-      // More than are asked for in one round.
+      // More than are queried in one round.
       const known = Array.from({ length: 30 }, (_each, index) => issued(index + 1, 130 - index))
       await tx.insert(units).values([...known, issued(31, null)])
     })
@@ -53,7 +53,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     expect(asked.slice(0, 3)).toEqual([31n, 30n, 29n])
   })
 
-  test("are left as they are by whoever asked before another worker read on, or asked anew", async () => {
+  test("are not changed by a worker that queried before another worker read on or queried again", async () => {
     const context = createTestContext(await databases.openMigrated())
     const owner = `0x${"1".repeat(40)}`
     const [claimed, lost] = await context.db.transaction(async (tx) => {
@@ -92,7 +92,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     expect(owners).toEqual([owner, null])
   })
 
-  test("are as who asked for them anew was told, whoever else still writes what was so before", async () => {
+  test("are those of the newest query, even if another worker still writes an older result", async () => {
     const url = await databases.newDatabase()
     const [one, other] = [createTestContext(databases.open(url)), createTestContext(databases.open(url))]
     await migrate(one.db, startOfTime)
@@ -113,7 +113,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     const { promise: isWritten, resolve: writeOn } = Promise.withResolvers<void>()
     const slow: typeof one = {
       ...one,
-      // Its turn stands still after it has looked and before it is committed.
+      // Its transaction pauses after it has read and before it commits.
       async tell(...told) {
         isWriting.resolve()
         await isWritten
@@ -126,7 +126,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     )
     await isWriting.promise
     const askedAnew = askAnew()
-    // Whoever writes beside it comes to wait for it, or not.
+    // A concurrent writer waits for it, or does not.
     await Promise.race([askedAnew, Bun.sleep(200)])
     writeOn()
     await Promise.all([finding.catch(() => {}), askedAnew])
@@ -141,7 +141,7 @@ describe.each(engines)("owners of units, on $name", (engine) => {
     }
   }, 20_000)
 
-  test("keep what another worker was told while they were asked for after a reorganization", async () => {
+  test("keep what another worker recorded while they were queried after a reorganization", async () => {
     const context = createTestContext(await databases.openMigrated())
     const [before, since] = [`0x${"1".repeat(40)}`, `0x${"2".repeat(40)}`]
     const unit_id = await context.db.transaction(async (tx) => {

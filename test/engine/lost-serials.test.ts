@@ -42,7 +42,7 @@ import { importedChip, refusal } from "../harness/services.ts"
 
 const root = join(import.meta.dir, "../..")
 const logRangeBlocks = 7
-/** Blocks before the collection's, which no search may come down to. */
+/** Blocks before the collection's, which no search may reach. */
 const olderBlocks = 30
 
 let service: Service
@@ -51,8 +51,8 @@ beforeEach(async () => {
 }, 30_000)
 afterEach(() => service.close())
 
-describe("after an older back-up was restored", () => {
-  test("chips that are paired again get the serials that the chain has for them, others the next ones", async () => {
+describe("after a restore from an older back-up", () => {
+  test("chips that are paired again get the serials that they have on the chain, and others the next ones", async () => {
     const { known, b, c, d, e, f, replacing, x, y, later, last } = await importChips(
       ...(["known", "b", "c", "d", "e", "f", "replacing", "x", "y", "later", "last"] as const),
     )
@@ -78,7 +78,7 @@ describe("after an older back-up was restored", () => {
     const mixed = await pairInBulk([replacing, y, c, b])
     const [ofD] = await pairSingly([d])
     await untilIssued([ofE, ofX, ...mixed, ofD])
-    // Lost serials in the order of the chain: b 2, c 3, d 4 until its replacement, e 5, f 6.
+    // Lost serials in chain order: b 2, c 3, d 4 until its replacement, e 5, f 6.
     expect(await serialsOf([ofE, ...mixed.filter((_unit, index) => index !== 1)])).toEqual([5, 4, 3, 2])
     const fresh = await serialsOf([ofX, mixed[1], ofD])
     expect(fresh.toSorted()).toEqual([7, 8, 9])
@@ -109,7 +109,7 @@ describe("after an older back-up was restored", () => {
     expect(service.provider.refused).toEqual([])
   }, 60_000)
 
-  test("pairings that it still has get the serials the chain has for them, however these were batched", async () => {
+  test("pairings in the back-up get the serials of their chips on the chain, however they were batched", async () => {
     const { known, b, c, d, e, f, x } = await importChips("known", "b", "c", "d", "e", "f", "x")
     await untilIssued(await pairSingly([known]))
     await service.workers.stop()
@@ -129,7 +129,7 @@ describe("after an older back-up was restored", () => {
     expect(await issuedOnChain()).toEqual([1, 2, 3, 4, 5, 6, 7])
   }, 60_000)
 
-  test("a claim that it still has open ends with the transaction by which the chain has it", async () => {
+  test("a claim that is open in the back-up ends with the transaction that made it on the chain", async () => {
     const { known } = await importChips("known")
     const [unit] = await pairSingly([known])
     await untilIssued([unit])
@@ -148,15 +148,15 @@ describe("after an older back-up was restored", () => {
   }, 30_000)
 })
 
-describe("where somebody else issues first", () => {
-  test("a batch that reverts for that is planned anew behind what was issued", async () => {
+describe("if another sender issues first", () => {
+  test("a batch that reverts for it is planned again behind the other's serials", async () => {
     const { known, other, ours } = await importChips("known", "other", "ours")
     const { client } = service.stage.anvil
     await untilIssued(await pairSingly([known]))
     service.blocks.pause()
     const [unit] = await pairSingly([ours])
     const [hash] = await untilInPool()
-    // The pool forgets ours, which is sent again after somebody else's is in a block.
+    // The pool drops ours, which is sent again after the other's is in a block.
     await client.dropTransaction({ hash })
     const foreign = await issueAsOther(2n, other)
     service.blocks.resume()
@@ -170,7 +170,7 @@ describe("where somebody else issues first", () => {
   }, 30_000)
 })
 
-/** What became of all that went out with the nonce of these bytes, which may have gone out again at another price. */
+/** The outcome of every transaction with the nonce of these bytes, which may have been sent again at another price. */
 async function fatesOf(hash: Hex): Promise<(string | null)[]> {
   const attempts = await service.read.select().from(transactionAttempts)
   const own = attempts.find((attempt) => attempt.hash === hash)?.transaction_id
@@ -181,8 +181,8 @@ async function fatesOf(hash: Hex): Promise<(string | null)[]> {
   return answers.map((answer) => (answer.status === "fulfilled" ? answer.value.status : null))
 }
 
-describe("a provider that refuses to be searched", () => {
-  test("holds up that collection only, in words that say what to change, until it answers", async () => {
+describe("a provider that rejects a log search", () => {
+  test("delays that collection only, with a reason that says what to change, until it accepts", async () => {
     const { known, other, ours } = await importChips("known", "other", "ours")
     await untilIssued(await pairSingly([known]))
     await issueAsOther(2n, other)
@@ -202,7 +202,7 @@ describe("a provider that refuses to be searched", () => {
   }, 30_000)
 })
 
-test("a deployment that is confirmed leaves the block in which the factory tells of it", async () => {
+test("a confirmed deployment records the block of the factory's event", async () => {
   const { client } = service.stage.anvil
   const logs = await client.getLogs({ address: service.factory, fromBlock: 0n })
   const [deployed] = parseEventLogs({ abi: factoryAbi, logs, eventName: "CollectionDeployed" })
@@ -215,7 +215,7 @@ type ImportedChip = { chip_id: string; tag: SunChip; reads: number }
 type UnitId = string
 type UnitsOf<Chips> = { [Index in keyof Chips]: UnitId }
 
-/** A collection on a chain of the test's own, behind a provider that refuses what public ones refuse. */
+/** A collection on a separate chain, behind a provider with the limits of public ones. */
 async function openService() {
   const stage = await openStage({ confirmation_depth: 2, finality_depth: 6 }, 1)
   const factory = stage.world.context.config.chains[0]?.factory_address as Address
@@ -234,7 +234,7 @@ async function openService() {
   writeFileSync(environment.CHAINS, JSON.stringify({ [String(chain_id)]: chain }))
   const warnings: unknown[] = []
   const opened = await openWithWorkers(environment, warnings)
-  // The chain was read before there was a collection, as nearly always.
+  // The chain was read before the collection existed, as in nearly every real case.
   await until(async () => (await opened.world.context.db.read.select().from(chainCursors)).length > 0)
   const { caller, collection } = await newCollection(opened.world)
   return {
@@ -273,7 +273,7 @@ async function openWithWorkers(
   return { world, workers: start(world) }
 }
 
-/** A lease in a back-up is waited for, so it is a short one. */
+/** A lease in a back-up has to expire, so it is a short one. */
 function start(world: World): Workers {
   return startWorkers(world, { lease_milliseconds: 600, checkpoint() {} })
 }
@@ -292,7 +292,7 @@ async function newCollection({ context }: World): Promise<{ caller: Caller; coll
   return { caller, collection }
 }
 
-/** Passes everything on but searches of logs that are too wide, or that begin before there was a collection. */
+/** Forwards everything except log searches that are too wide or that begin before the collection. */
 function startStrictProvider(chainUrl: string) {
   const provider = { refused: [] as unknown[], refuses_logs: false }
   const server = Bun.serve({
@@ -347,7 +347,7 @@ async function importChips<Name extends string>(...names: Name[]): Promise<Recor
   return Object.fromEntries(imported) as Record<Name, ImportedChip>
 }
 
-/** The body that pairs a chip to a new unit; a chip counts on whatever the database forgets. */
+/** The body that pairs a chip to a new unit. A chip keeps counting, whatever the database lost. */
 async function pairingOf(chip: ImportedChip): Promise<{ unit_id: string; chip_id: string; e: string }> {
   chip.reads += 1
   const { id } = await turn((t) => createUnit(t, service.caller, { collection_id: service.collection.id }))
@@ -441,10 +441,10 @@ async function restore(file: string): Promise<void> {
   Object.assign(service, await openWithWorkers(service.environment, service.warnings))
 }
 
-/** A key with the role to issue that is none of the service's. */
+/** A key with the role to issue that is not the service's. */
 const other = accountAt(8)
 
-/** Issues a chip with a key of which its database knows nothing. */
+/** Issues a chip with a key that the database does not know. */
 function issueAsOther(serial: bigint, { chip_id }: ImportedChip): Promise<Hex> {
   return service.stage.anvil.client.sendTransaction({
     account: other,
@@ -463,7 +463,7 @@ async function lastErrorOf(unitId: UnitId): Promise<string | null> {
   return effect?.last_error ?? null
 }
 
-/** The hashes of what waits to be mined, once there is something. */
+/** Returns the hashes of pending transactions, once there are any. */
 async function untilInPool(): Promise<[Hex, ...Hex[]]> {
   const { client } = service.stage.anvil
   let hashes: Hex[] = []

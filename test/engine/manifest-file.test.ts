@@ -18,7 +18,7 @@ const source = keySourceOf("an10922", Buffer.alloc(16, 7), 1)
 const mirrors = { mac: true, tamper: false }
 
 describe("a manifest file", () => {
-  test("has one JSON line for each chip, in order, and nobody else may read it", async () => {
+  test("has one JSON line for each chip, in order, and is readable by its owner only", async () => {
     const path = join(folder, "plain.jsonl")
     await writeManifest(path, lines(1_000))
     const written = readFileSync(path, "utf8")
@@ -29,14 +29,14 @@ describe("a manifest file", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  test("is there whole or not at all", async () => {
+  test("is written completely or not at all", async () => {
     const path = join(folder, "broken.jsonl")
     const cutShort = writeManifest(path, breakingAfter(500))
     await expect(cutShort).rejects.toThrow("the power went")
     expect([existsSync(path), existsSync(`${path}.part`)]).toEqual([false, false])
   })
 
-  test("sealed to a recipient opens with that recipient's key alone", async () => {
+  test("encrypted to a recipient opens with that recipient's key only", async () => {
     const [mine, other] = [await generateX25519Identity(), await generateX25519Identity()]
     const path = join(folder, "sealed.jsonl.age")
     await writeManifest(
@@ -51,7 +51,7 @@ describe("a manifest file", () => {
     await expect(opened(sealed, other)).rejects.toThrow()
   })
 
-  test("is not sealed to what is no public key, and a secret key is never quoted", async () => {
+  test("is not encrypted to an invalid public key, and a secret key is never quoted", async () => {
     const secret = await generateX25519Identity()
     expect(() => parseRecipients("")).toThrow(RecipientError)
     expect(() => parseRecipients("age1nonsense")).toThrow("key 1 of the file is not an age public key")

@@ -33,15 +33,15 @@ import {
   withoutReceipts,
 } from "../harness/by-hand.ts"
 
-// What met no contract, as a reorganization put it before the deployment: it succeeds, and does nothing.
+// Transactions that a reorganization moved before the contract's deployment: they succeed without effect.
 
 const open = openForEachTest()
 const [person, friend] = [accountAt(6), accountAt(7)]
 
-describe("what met no contract and was not told of yet", () => {
+describe("a transaction without effect whose result was not given yet", () => {
   const depths = { confirmation_depth: 3, finality_depth: 30 }
 
-  test("is not refused for a claim that comes undone: a chip replacement", async () => {
+  test("does not fail because of a claim that is undone: a chip replacement", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id, chip_id } = await replaceChip(hand, unit_id)
@@ -56,7 +56,7 @@ describe("what met no contract and was not told of yet", () => {
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
   }, 30_000)
 
-  test("is not refused for a claim that comes undone: a claim", async () => {
+  test("does not fail because of a claim that is undone: a claim", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id } = await (await preparedClaim(hand, unit_id, person.address))()
@@ -71,7 +71,7 @@ describe("what met no contract and was not told of yet", () => {
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 
-  test("is not done by what somebody else did in the newest block", async () => {
+  test("does not succeed because of what another sender did in the newest block", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id, previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
@@ -87,7 +87,7 @@ describe("what met no contract and was not told of yet", () => {
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
   }, 30_000)
 
-  test("fails once no reorganization can put its bytes elsewhere, and binds no chip after it has failed", async () => {
+  test("fails once no reorganization can move its bytes elsewhere, and binds no chip after it has failed", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
     const { unit_id, address } = await issuedUnit(hand)
     const { id } = await replaceChip(hand, unit_id)
@@ -95,7 +95,7 @@ describe("what met no contract and was not told of yet", () => {
     await putBeforeDeployment(hand, "replaceChip")
     await claimBeside(hand, address, friend.address)
     await hand.tick()
-    // In their order again, and without the claim.
+    // In their original order again, and without the claim.
     await reorganize(hand, "replaceChip", ({ kind }) => (kind === "replaceChip" ? 1 : 0))
     await goOn(hand, 10)
     const [chip] = await hand.world.context.db.read.select().from(chips).where(eq(chips.unit_id, unit_id))
@@ -104,10 +104,10 @@ describe("what met no contract and was not told of yet", () => {
   }, 30_000)
 })
 
-describe("what was told of, met no contract, and came after a claim", () => {
+describe("a transaction without effect, behind a claim, whose result was already given", () => {
   const depths = { confirmation_depth: 1, finality_depth: 30 }
 
-  test("is made again where somebody else's is undone: a claim", async () => {
+  test("is repeated if the other sender's claim is undone: a claim", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id } = await (await preparedClaim(hand, unit_id, person.address))()
@@ -121,7 +121,7 @@ describe("what was told of, met no contract, and came after a claim", () => {
     expect((await claimNow(hand, id)).status).toBe("claimed")
   }, 30_000)
 
-  test("is made again where somebody else's is undone: a chip replacement", async () => {
+  test("is repeated if the other sender's claim is undone: a chip replacement", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id, chip_id } = await replaceChip(hand, unit_id)
@@ -134,7 +134,7 @@ describe("what was told of, met no contract, and came after a claim", () => {
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
   }, 30_000)
 
-  test("was made again before, and is lost once its own block is final: then an operator is told", async () => {
+  test("after a repetition is lost once its own block is final, which an operator is told", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id } = await replaceChip(hand, unit_id)
@@ -168,10 +168,10 @@ describe("what was told of, met no contract, and came after a claim", () => {
   }, 30_000)
 })
 
-describe("what was told of, met no contract, in a block that is final by now, and came after somebody else", () => {
+describe("a transaction without effect in a final block, behind another sender's, whose result was already given", () => {
   const depths = { confirmation_depth: 1, finality_depth: 8 }
 
-  test("is made again where that one alone is undone: a claim", async () => {
+  test("is repeated if the other one alone is undone: a claim", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id } = await (await preparedClaim(hand, unit_id, person.address))()
@@ -185,7 +185,7 @@ describe("what was told of, met no contract, in a block that is final by now, an
     expect((await claimNow(hand, id)).status).toBe("claimed")
   }, 30_000)
 
-  test("is made again where that one alone is undone: a chip replacement after a claim", async () => {
+  test("is repeated if the other one alone is undone: a chip replacement after a claim", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { chip_id } = await replaceChip(hand, unit_id)
@@ -198,7 +198,7 @@ describe("what was told of, met no contract, in a block that is final by now, an
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
   }, 30_000)
 
-  test("is made again where that one alone is undone: a chip replacement after a swap", async () => {
+  test("is repeated if the other one alone is undone: a chip replacement after a swap", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { previous_chip_id, chip_id } = await replaceChip(hand, unit_id)
@@ -215,7 +215,7 @@ describe("what was told of, met no contract, in a block that is final by now, an
   }, 30_000)
 })
 
-test("a chip replacement that had been planned often is made again where it met no contract", async () => {
+test("a chip replacement without effect is repeated, however often it was planned before", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { unit_id, address } = await issuedUnit(hand)
   const { id, chip_id } = await replaceChip(hand, unit_id)
@@ -226,7 +226,7 @@ test("a chip replacement that had been planned often is made again where it met 
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
 }, 30_000)
 
-test("an issuance that had been planned often is made again where it met no contract", async () => {
+test("an issuance without effect is repeated, however often it was planned before", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { id: collection_id, address } = await activeCollection(hand)
   await pairedUnit(hand, collection_id)
@@ -237,7 +237,7 @@ test("an issuance that had been planned often is made again where it met no cont
   expect(await issuedOn(hand.chain, address as Address)).toBe(1)
 }, 30_000)
 
-test("a metadata refresh that had been planned often is made again where it met no contract", async () => {
+test("a metadata refresh without effect is repeated, however often it was planned before", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { id: collection_id, address } = await activeCollection(hand)
   const { id } = await hand.turn((turn) => createMetadataRefresh(turn, hand.caller, collection_id))
@@ -249,7 +249,7 @@ test("a metadata refresh that had been planned often is made again where it met 
   expect(await hand.stage.anvil.client.getContractEvents({ ...said, fromBlock: 0n })).toHaveLength(1)
 }, 30_000)
 
-test("a chip replacement that waits to be made again is not taken for made where no node has its receipt for a while", async () => {
+test("a chip replacement that waits to be repeated is not taken for done while no node has its receipt", async () => {
   const finality_depth = 12
   const hand = await open({ confirmation_depth: 1, finality_depth })
   const [owning] = hand.lanes
@@ -258,7 +258,7 @@ test("a chip replacement that waits to be made again is not taken for made where
   await hand.settle()
   const [deployment] = await hand.transactionsOf("deployCollection")
   const [replacement] = await hand.transactionsOf("replaceChip")
-  // At the height where it was before, and what it builds on after it.
+  // At its original height, followed by what it builds on.
   const height = Number(replacement?.block_number) - Number(deployment?.block_number)
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === "replaceChip" ? height : height + 1))
   await grant(hand, owning.signer.address, 0n)
@@ -270,7 +270,7 @@ test("a chip replacement that waits to be made again is not taken for made where
   expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
 }, 30_000)
 
-test("an issuance that another transaction has made after it met no contract is made again where only that is undone", async () => {
+test("an issuance without effect that another transaction achieved is repeated if only that transaction is undone", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const [, issuing] = hand.lanes
   const { client } = hand.stage.anvil
@@ -295,7 +295,7 @@ test("an issuance that another transaction has made after it met no contract is 
   expect(await issuedOn(hand.chain, address as Address)).toBe(1)
 }, 30_000)
 
-/** One round of every lane after somebody else has claimed serial 1 for a friend, in the newest block. */
+/** One round of every lane after another sender claimed serial 1 for a friend in the newest block. */
 async function judgeBesideClaim(hand: ByHand, address: string): Promise<void> {
   await claimBeside(hand, address, friend.address)
   expect(await readToken(hand, address, "ownerOf")).toBe(friend.address)

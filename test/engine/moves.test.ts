@@ -25,7 +25,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-test("a collection follows the keys as soon as nothing of it is on its way by the one it had", async () => {
+test("a collection moves to the new keys' lane as soon as nothing of it is in flight with the old key", async () => {
   const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6 })
   closers.push(hand.close)
   const { read } = hand.world.context.db
@@ -66,7 +66,7 @@ test("a collection follows the keys as soon as nothing of it is on its way by th
   expect((await sent()).map(({ lane_id }) => lane_id)).toEqual([`31337:${signers[1]}`, `31337:${signers[0]}`])
 }, 30_000)
 
-test("a unit that was asked for under other keys keeps its place among those that were asked for under these", async () => {
+test("a unit requested under other keys keeps its place among those requested under the current ones", async () => {
   const hand = await openByHand({ confirmation_depth: 2, finality_depth: 6 })
   closers.push(hand.close)
   const { context } = hand.world
@@ -112,7 +112,7 @@ async function giveAllRoles(hand: ByHand): Promise<void> {
   for (const address of signers) await grant(hand, address)
 }
 
-/** The lanes of a process that was given the same keys in the other order. */
+/** The lanes of a process that has the same keys in the opposite order. */
 async function exchangedLanes(hand: ByHand): Promise<Lane[]> {
   const SIGNER_KEYS = [keyAt(2), keyAt(1)].join(",")
   const world = await openWorld(

@@ -5,9 +5,9 @@ import { type Mutation, mutations, playMutation } from "../faults/mutations.ts"
 import { outdated } from "../harness/project-copy.ts"
 import { seedOf } from "../harness/seed.ts"
 
-// Rules of workers and chain broken one at a time, each in a copy of the tree: a test that passes there proves nothing.
-// A third of them is played each day. bun test/faults/mutations.ts plays all, those too that a whole scenario notices,
-// which takes a minute each.
+// Rules of workers and chain are broken one at a time, each in a copy of the tree: a test that still passes there
+// proves nothing. A third of them run each day. bun test/faults/mutations.ts runs all, including those that only a
+// whole scenario detects, which takes a minute each.
 const byTest = mutations
   .filter(({ noticed_by }) => "test" in noticed_by)
   .filter((_each, index) => index % 3 === seedOf("MUTATIONS_SEED") % 3)

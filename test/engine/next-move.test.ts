@@ -58,12 +58,12 @@ describe("the next move for a nonce", () => {
     null,
   ] as const
 
-  test("is the same bytes after every answer that says nothing of the price, however long it waits", async () => {
+  test("repeats the same bytes after every response that says nothing about the price, however long it waits", async () => {
     for (const last_outcome of teachNothing)
       expect(await moveFor([{ last_outcome }])).toEqual({ do: "resend", of: 0 })
   })
 
-  test("never offers more than the limits, whatever was said and offered", async () => {
+  test("never offers more than the limits, whatever was returned and offered", async () => {
     const fee = fc.bigInt({ min: 10n, max: 2_000_000n })
     const outcome = fc.constantFrom(...sendOutcomes)
     await fc.assert(
@@ -85,24 +85,24 @@ describe("the next move for a nonce", () => {
     )
   })
 
-  test("is today's price where no pool had it and it was too cheap or cannot be mined", async () => {
+  test("is today's price if no pool accepted the bytes and they were too cheap or cannot be mined", async () => {
     const todays = { do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n } as const
     expect(await moveFor([{ fee: 900n, last_outcome: "fee_too_low" }])).toEqual(todays)
     expect(await moveFor([{ fee: 900n, last_outcome: "unclear" }])).toEqual(todays)
   })
 
-  test("is down again where what was refused was dearer than today's price", async () => {
+  test("is lower again if the rejected offer was above today's price", async () => {
     const move = await moveFor([{ fee: 500_000n, last_outcome: "no_funds" }])
     expect(move).toEqual({ do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n })
   })
 
-  test("is a tenth more and enough for six full blocks where a pool holds what is too cheap now", async () => {
+  test("is ten percent more and sufficient for six full blocks if a pool holds an offer that is now too cheap", async () => {
     const move = await moveFor([{ fee: 900n, last_outcome: "known", first_sent_block: 5 }])
     expect(move).toMatchObject({ do: "offer", max_priority_fee_per_gas: 11n })
     expect("max_fee_per_gas" in move && move.max_fee_per_gas > 2_000n).toBe(true)
   })
 
-  test("is what a pool had before where that can be mined and the cheaper one after it cannot, also at the limit", async () => {
+  test("is an earlier offer of the pool if that can be mined and the later, cheaper one cannot, also at the limit", async () => {
     const before = { fee: limits.max_fee_per_gas, last_outcome: "known", first_sent_block: 5 } as const
     const after = { fee: 900n, last_outcome: "known", first_sent_block: 9 } as const
     expect(await moveFor([before, after])).toEqual({ do: "resend", of: 0 })
@@ -119,7 +119,7 @@ describe("the next move for a nonce", () => {
     expect(await moveFor([before, cancel], { given: true })).toEqual({ do: "keep", of: 1 })
   })
 
-  test("is a tenth above the dearest attempt where a pool has another one, whichever that is", async () => {
+  test("is ten percent above the most expensive attempt if a pool has another one, whichever that is", async () => {
     const move = await moveFor([
       { fee: 5_000n, last_outcome: "no_answer" },
       { fee: 1_300n, last_outcome: "underpriced" },
@@ -131,7 +131,7 @@ describe("the next move for a nonce", () => {
     "transaction gas price below minimum: gas tip cap 10, minimum needed 250",
     "transaction underpriced: tip needed 250, tip permitted 10",
     "transaction priority fee below minimum required priority fee 250",
-  ])("is the tip that a node asks for at once, where it says “%s”", async (last_error) => {
+  ])("is at once the tip that a node requires, if it says “%s”", async (last_error) => {
     const refused = { last_outcome: "underpriced", last_error } as const
     expect(await moveFor([refused])).toEqual({
       ...{ do: "offer", max_fee_per_gas: 1_516n, max_priority_fee_per_gas: 250n },
@@ -140,11 +140,11 @@ describe("the next move for a nonce", () => {
     expect(await moveFor([held, { ...refused, fee: 1_430n, tip: 11n }])).toMatchObject({
       max_priority_fee_per_gas: 250n,
     })
-    // What it asks for is offered, and something else is wrong.
+    // The required tip is offered, and something else is wrong.
     expect(await moveFor([{ ...refused, tip: 250n }])).toMatchObject({ max_priority_fee_per_gas: 275n })
   })
 
-  test("is the tip that a node asks for within the limits, and goes beyond them by as much as any other", async () => {
+  test("is the tip that a node requires within the limits, and may exceed them by as much as any other", async () => {
     const last_error = "transaction gas price below minimum: gas tip cap 10, minimum needed 50000"
     const refused = { last_outcome: "underpriced", last_error } as const
     expect(await moveFor([refused])).toMatchObject({ max_priority_fee_per_gas: 1_000n })
@@ -154,7 +154,7 @@ describe("the next move for a nonce", () => {
     expect(await moveFor([{ ...refused, fee: 9_000n, tip: 2_000n }])).toEqual({ do: "keep", of: 0 })
   })
 
-  test("is no smaller tip than a node asked for where the signer has not enough for that one yet", async () => {
+  test("is no smaller tip than a node required if the signer does not have enough for that one yet", async () => {
     const last_error = "transaction gas price below minimum: gas tip cap 10, minimum needed 250"
     const refused = { last_outcome: "underpriced", last_error } as const
     const unpaid = { fee: 1_516n, tip: 250n, last_outcome: "no_funds" } as const
@@ -164,8 +164,8 @@ describe("the next move for a nonce", () => {
     })
   })
 
-  test("is no other tip at the limit for who lacks the money, whatever tips providers advise", async () => {
-    // The limit for a transaction's cost leaves a price below the base fee.
+  test("is no other tip at the limit if the signer lacks the money, whatever tips providers suggest", async () => {
+    // The cost limit of a transaction leaves a price below the base fee.
     const costly = 2n * 10n ** 15n
     const unpaid = { fee: 500n, tip: 9n, gas: costly, last_outcome: "no_funds" } as const
     expect(await moveFor([unpaid], { gas: costly })).toEqual({ do: "resend", of: 0 })
@@ -174,24 +174,24 @@ describe("the next move for a nonce", () => {
     })
   })
 
-  test("is a higher tip where the price is at its limit and a pool has something that nobody here knows", async () => {
+  test("is a higher tip if the price is at its limit and a pool holds an unknown transaction", async () => {
     const refused = { fee: limits.max_fee_per_gas, last_outcome: "underpriced" } as const
     const higherTip = {
       ...{ do: "offer" as const, max_fee_per_gas: limits.max_fee_per_gas, max_priority_fee_per_gas: 11n },
     }
     expect(await moveFor([refused])).toEqual(higherTip)
-    // A pool that took these very bytes, and refuses them now, has lost them for something else.
+    // A pool that accepted these very bytes and now rejects them has replaced them.
     expect(await moveFor([{ ...refused, first_sent_block: 5 }])).toEqual(higherTip)
   })
 
-  test("is a higher tip there, too, where what was refused would have replaced what a pool once had of ours", async () => {
+  test("is a higher tip also if the rejected offer was to replace one that a pool once held", async () => {
     const ours = { fee: 900n, last_outcome: "known", first_sent_block: 5 } as const
     const refused = { fee: limits.max_fee_per_gas, tip: 11n, last_outcome: "underpriced" } as const
     expect(await moveFor([ours, refused])).toMatchObject({ do: "offer", max_priority_fee_per_gas: 13n })
     expect(await moveFor([ours, { ...refused, tip: 10n }])).toEqual({ do: "keep", of: 1 })
   })
 
-  test("is never dearer than what a node found too dear, and what a pool holds is kept", async () => {
+  test("is never above what a node found too expensive, and keeps what a pool holds", async () => {
     const alone = await moveFor([{ fee: 1_270n, last_outcome: "fee_too_high" }])
     expect("max_fee_per_gas" in alone && alone.max_fee_per_gas <= 1_143n).toBe(true)
     const held = { fee: 1_300n, last_outcome: "known", first_sent_block: 5 } as const
@@ -202,10 +202,10 @@ describe("the next move for a nonce", () => {
   })
 
   test.each(["no_funds", "fee_too_high"] as const)(
-    "is, where a pool holds what no block takes, in turn that and the better offer that was refused as %s",
+    "alternates between what a pool holds, which no block takes, and the better offer that was rejected as %s",
     async (last_outcome) => {
       const held = { fee: 900n, last_outcome: "known", first_sent_block: 5 } as const
-      // So little more that nothing below what was refused replaces what the pool holds.
+      // So little more that nothing below the rejected offer replaces what the pool holds.
       const better = { fee: 990n, last_outcome }
       const sent = async (counts: [number, number]) =>
         await moveFor([
@@ -218,29 +218,29 @@ describe("the next move for a nonce", () => {
     },
   )
 
-  test("is the same price with more gas where the gas was too low", async () => {
+  test("is the same price with more gas if the gas was too low", async () => {
     const move = await moveFor([{ fee: 1_276n, last_outcome: "gas_too_low" }], { gas: 2n * gas })
     expect(move).toEqual({ do: "offer", max_fee_per_gas: 1_276n, max_priority_fee_per_gas: 10n })
   })
 
-  test("is what a pool holds where more gas is needed and the limits allow no dearer bytes", async () => {
+  test("is what a pool holds if more gas is needed and the limits allow nothing more expensive", async () => {
     const held = { fee: 999_999n, last_outcome: "known", first_sent_block: 5 } as const
     const tooSmall = { fee: 1_300n, last_outcome: "gas_too_low" } as const
     expect(await moveFor([held, tooSmall], { gas: 2n * gas })).toEqual({ do: "keep", of: 0 })
   })
 
-  test("waits at the highest price rather than pass the limits, also for a nonce that is given up", async () => {
+  test("waits at the highest price rather than exceed the limits, also for a nonce that is given up", async () => {
     const held = { fee: 999_999n, last_outcome: "known", first_sent_block: 5 } as const
     expect(await moveFor([held], { waits: true })).toEqual({ do: "keep", of: 0 })
     expect(await moveFor([held], { given: true })).toEqual({ do: "keep", of: 0 })
   })
 
-  test("is the last bytes where a nonce is given up, no pool had any, and the limits allow no more", async () => {
+  test("is the last bytes if a nonce is given up, no pool had any, and the limits allow no more", async () => {
     const unheard = { fee: 999_999n, last_outcome: "no_answer" } as const
     expect(await moveFor([unheard, unheard], { given: true })).toEqual({ do: "keep", of: 1 })
   })
 
-  test("replaces whatever may be in a pool where the nonce is given up", async () => {
+  test("replaces whatever a pool may hold if the nonce is given up", async () => {
     const move = await moveFor([{ fee: 3_000n, last_outcome: "no_answer" }], { given: true })
     expect(move).toMatchObject({ do: "offer", max_fee_per_gas: 3_300n })
   })

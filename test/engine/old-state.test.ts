@@ -23,12 +23,12 @@ test.each([
     "OpenEthereum",
     "This request is not supported because your node is running with state pruning. Run with --pruning=archive.",
   ],
-])("an old state is forgotten in the words of %s", async (_node, words) => {
+])("a pruned state is recognized in the words of %s", async (_node, words) => {
   expect(await unlessForgotten(refusing(words))).toBeNull()
 })
 
 test.each(["header not found", "block not found", "Unknown block", "backend is syncing", "Internal error"])(
-  "an old state is asked for again where a node says “%s”",
+  "a state is requested again if a node says “%s”",
   async (words) => {
     await expect(unlessForgotten(refusing(words))).rejects.toThrow(ChainUnreachable)
   },

@@ -30,15 +30,15 @@ import {
   replacementNow,
 } from "../harness/by-hand.ts"
 
-// What was done, and what came before it on another fork or beside the service.
+// Work that was done already, by another sender or on another fork.
 
 const open = openForEachTest()
 
 const depths = { confirmation_depth: 1, finality_depth: 8 }
 const [person, friend] = [accountAt(6), accountAt(7)]
 
-describe("what the chain refuses because it was done before", () => {
-  test("is told as done: a claim whose owner has handed the unit over since", async () => {
+describe("a call that the chain rejects because its work is already done", () => {
+  test("succeeds: a claim whose owner has since transferred the unit", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     await grant(hand, outsider.address)
@@ -56,7 +56,7 @@ describe("what the chain refuses because it was done before", () => {
     expect(await claimNow(hand, claim.id)).toMatchObject({ status: "claimed", transaction_hash: hash })
   }, 30_000)
 
-  test("is told as done: a chip replacement of a unit that got another chip and was claimed since", async () => {
+  test("succeeds: a chip replacement of a unit that has since got another chip and been claimed", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     await grant(hand, outsider.address)
@@ -72,15 +72,15 @@ describe("what the chain refuses because it was done before", () => {
   }, 30_000)
 })
 
-describe("a chip replacement that a reorganization undid", () => {
-  test("is made again before the claim that came after it, which would lock the wrong chip for ever", async () => {
+describe("a chip replacement undone by a reorganization", () => {
+  test("is repeated before the later claim, which would lock in the wrong chip forever", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
     const { id, address } = await activeCollection(hand)
     const [unit_id, neighbour] = [await pairedUnit(hand, id), await pairedUnit(hand, id)]
     await hand.settle()
     const replacement = await replaceChip(hand, unit_id)
     await hand.settle()
-    // What follows another call to the contract is sent with gas for whatever it meets.
+    // A call behind another one to the same contract is sent with gas for any outcome.
     await (await preparedClaim(hand, neighbour, friend.address))()
     await hand.tick()
     const claim = await (await preparedClaim(hand, unit_id, person.address))()
@@ -93,7 +93,7 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await readToken(hand, address, "ownerOf")).toBe(person.address)
   }, 30_000)
 
-  test("is made again with the gas that it takes then", async () => {
+  test("is repeated with the gas that it takes then", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
     const { unit_id, address } = await issuedUnit(hand)
     const { chip_id } = await replaceChip(hand, unit_id)
@@ -105,7 +105,7 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await hand.transactionsOf("replaceChip")).toHaveLength(2)
   }, 30_000)
 
-  test("is waited for by the one after it, which has met no contract, as long as it takes", async () => {
+  test("is waited for by the next one, which had no effect, as long as it takes", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 12 })
     const [owning] = hand.lanes
     const { unit_id, address } = await issuedUnit(hand)
@@ -113,7 +113,7 @@ describe("a chip replacement that a reorganization undid", () => {
     await hand.settle()
     const { id, chip_id } = await replaceChip(hand, unit_id)
     await hand.tick()
-    // Both are mined, and succeed, where the contract's deployment comes later; the first cannot be done again.
+    // Both are mined before the contract's deployment, and succeed; the first cannot be repeated.
     await putBeforeDeployment(hand, "replaceChip")
     await grant(hand, owning.signer.address, 0n)
     await goOn(hand, 16)
@@ -123,13 +123,13 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await readToken(hand, address, "chipOf")).toBe(numberOf(chip_id))
   }, 30_000)
 
-  test("holds up nothing behind it that waits for a nonce of which nothing is known", async () => {
+  test("delays nothing behind it that waits for an unknown nonce to be filled", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
     const neighbour = await issuedUnit(hand)
     const { unit_id } = await issuedUnit(hand)
     await replaceChip(hand, unit_id)
     await hand.settle()
-    // It is mined again where its unit's issuance is not there any more, whose lane stands still.
+    // It is mined again without its unit's issuance, whose lane is stopped.
     const issuances = (await hand.transactionsOf("issueUnit")).map(({ nonce }) => nonce)
     const isLost = ({ kind, nonce }: { kind: string; nonce: number }) =>
       kind === "replaceChip" || nonce === Math.max(...issuances)
@@ -151,7 +151,7 @@ describe("a chip replacement that a reorganization undid", () => {
     expect(await hand.transactionsOf("useUpNonce")).toHaveLength(1)
   }, 30_000)
 
-  test("ends where somebody was quicker to claim the unit, once that is final, and an operator is told", async () => {
+  test("ends if another sender claimed the unit first, once that is final, and an operator is told", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     await grant(hand, outsider.address)
@@ -179,7 +179,7 @@ describe("a chip replacement that a reorganization undid", () => {
 })
 
 describe("a chip replacement that reverted", () => {
-  test("is told as done by another one once no reorganization can undo that", async () => {
+  test("is confirmed with another transaction once no reorganization can undo that one", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
     const { unit_id, address } = await issuedUnit(hand)
     await grant(hand, outsider.address)
@@ -203,7 +203,7 @@ describe("a chip replacement that reverted", () => {
 })
 
 describe("a deployment that reverted", () => {
-  test("counts as done by another one once no reorganization can undo that", async () => {
+  test("counts as done by another transaction once no reorganization can undo that one", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
     await activeCollection(hand)
     const [transaction] = await hand.transactionsOf("deployCollection")
@@ -223,7 +223,7 @@ describe("a deployment that reverted", () => {
   }, 30_000)
 })
 
-test("an issuance that reverted leaves none behind that was planned after it, where it is mined again", async () => {
+test("an issuance that reverted leaves no later one stuck if it is mined again successfully", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const { id, address } = await activeCollection(hand)
   await pairedUnit(hand, id)
@@ -232,7 +232,7 @@ test("an issuance that reverted leaves none behind that was planned after it, wh
   await grant(hand, hand.lanes[1].signer.address)
   await pairedUnit(hand, id)
   await hand.settle()
-  // Without the blocks that took the role, the first one issues what those after it would issue.
+  // Without the blocks that revoked the role, the first one issues the serial of those after it.
   await reorganize(hand, "deployCollection", ({ kind }) => (kind === "issueUnit" ? 1 : 0))
   await goOn(hand, 6)
   expect(await issuedOn(hand.chain, address as Address)).toBe(2)

@@ -17,8 +17,8 @@ afterEach(async () => {
 const holder = accountAt(7)
 const friend = accountAt(8).address
 
-describe("who owns a unit is what the chain says at the confirmation depth", () => {
-  test("after a claim that nobody asked of the service, and after holders' own transfers, each told of once", async () => {
+describe("a unit's owner is the chain's at the confirmation depth", () => {
+  test("after a claim outside the service and after holders' own transfers, each reported once", async () => {
     const running = await open()
     const { stage } = running
     const { unit_id, address } = await issuedUnit(running)
@@ -34,7 +34,7 @@ describe("who owns a unit is what the chain says at the confirmation depth", () 
     expect(await toldOwners(running, unit_id)).toEqual([holder.address, friend])
   }, 60_000)
 
-  test("also when a reorganization deeper than that takes a transfer back", async () => {
+  test("also after a reorganization deeper than that undoes a transfer", async () => {
     const running = await open(40)
     const { stage } = running
     const { unit_id, address } = await issuedUnit(running)
@@ -49,7 +49,7 @@ describe("who owns a unit is what the chain says at the confirmation depth", () 
     expect(await toldOwners(running, unit_id)).toEqual([holder.address, friend, holder.address, friend])
   }, 60_000)
 
-  test("also where it takes back a claim of which nothing is known here: the unit can be claimed again", async () => {
+  test("also after one undoes a claim that the service does not know: the unit can be claimed again", async () => {
     const running = await open(40)
     const { stage } = running
     const { unit_id, address } = await issuedUnit(running)
@@ -77,7 +77,7 @@ function rowsOf({ context }: RunningWorkers, unitId: string) {
   return context.db.read.select().from(units).where(eq(units.id, unitId))
 }
 
-/** The owners that the feed has told of, in order. */
+/** The owners that the feed has reported, in order. */
 async function toldOwners({ context }: RunningWorkers, unitId: string): Promise<unknown[]> {
   const rows = await context.db.read
     .select()
@@ -104,7 +104,7 @@ function transferCall(to: Address): Hex {
   })
 }
 
-/** The service has ended: its admin announced it, and a week is over. */
+/** Ends the custody of the service: its admin announced it, and a week has passed. */
 async function release(stage: Stage, contract: Address): Promise<void> {
   const { client } = stage.anvil
   await sendAsAdmin(stage, encodeFunctionData({ abi: factoryAbi, functionName: "announceRelease" }))
@@ -128,7 +128,7 @@ async function send({ anvil: { client } }: Pick<Stage, "anvil">, to: Address, da
   return hash
 }
 
-/** The blocks from a transaction's own on are replaced; again where one was made between question and answer. */
+/** Replaces the blocks from a transaction's own on; retries if a block was mined between question and answer. */
 async function lose({ anvil: { client } }: Stage, hash: Hex): Promise<void> {
   const request = client.request as (call: object) => Promise<unknown>
   const receiptNow = () => client.getTransactionReceipt({ hash }).catch(() => null)

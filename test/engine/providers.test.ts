@@ -64,39 +64,39 @@ function clientOf(
   return { client: createPublicClient({ transport, cacheTime: 0 }), ...rest }
 }
 
-/** Each is a question of its own, as the block's number is not. */
+/** Each is a separate request, unlike the block number. */
 const gasPrice = (client: PublicClient) => client.request({ method: "eth_gasPrice" })
 
-/** A clock that goes on when it is told to. */
+/** A clock that advances when it is told to. */
 function startClock() {
   const clock = { milliseconds: 1_000_000, now: () => clock.milliseconds }
   return clock
 }
 
-describe("the next provider is asked when what the first one says is no answer:", () => {
+describe("the next provider is asked if the first one's response is no answer:", () => {
   const endless = () => new Response(new ReadableStream({ start: (body) => body.enqueue('{"jsonrpc":') }))
   const noAnswers: [what: string, answer: FakeProvider["answer"]][] = [
     ["the status 500", fails(500)],
-    ["an answer that begins and never ends", endless],
-    ["a page of HTML", () => new Response("<html>down for maintenance</html>")],
+    ["a response that never ends", endless],
+    ["an HTML page", () => new Response("<html>down for maintenance</html>")],
     ["an empty body", () => new Response("")],
-    ["JSON that is no answer", () => Response.json({ ok: true })],
+    ["JSON that is not a JSON-RPC response", () => Response.json({ ok: true })],
     ["null", () => Response.json(null)],
-    ["a JSON error under 402", refuses(-32_000, "payment required", 402)],
-    ["a JSON error under 403", refuses(-32_001, "inactive app", 403)],
-    ["a JSON error under 429", refuses(-32_007, "15/second request limit reached", 429)],
-    ["a JSON error under 503", refuses(-32_011, "no backends available for method", 503)],
-    ["a word of the pool under 500", refuses(-32_000, "nonce too low", 500)],
-    ["a revert under 503", refuses(3, "execution reverted", 503)],
-    ["a request limit under 200", refuses(-32_007, "15/second request limit reached")],
-    ["a pool that is full", refuses(-32_000, "txpool is full")],
+    ["a JSON-RPC error with status 402", refuses(-32_000, "payment required", 402)],
+    ["a JSON-RPC error with status 403", refuses(-32_001, "inactive app", 403)],
+    ["a JSON-RPC error with status 429", refuses(-32_007, "15/second request limit reached", 429)],
+    ["a JSON-RPC error with status 503", refuses(-32_011, "no backends available for method", 503)],
+    ["a pool error with status 500", refuses(-32_000, "nonce too low", 500)],
+    ["a revert with status 503", refuses(3, "execution reverted", 503)],
+    ["a rate limit with status 200", refuses(-32_007, "15/second request limit reached")],
+    ["a full pool", refuses(-32_000, "txpool is full")],
     ["-32601", refuses(-32_601, "the method does not exist")],
     ["-32603", refuses(-32_603, "internal error")],
     ["header not found", refuses(-32_000, "header not found")],
     ["missing trie node", refuses(-32_000, "missing trie node 5f (path )")],
     ["a plan without the method", refuses(35, "method is not available on freetier")],
-    ["an error without words", () => Response.json({ error: {} })],
-    ["an error that is a text", () => Response.json({ error: "forbidden" })],
+    ["an error without a message", () => Response.json({ error: {} })],
+    ["an error that is a string", () => Response.json({ error: "forbidden" })],
   ]
   for (const [what, answer] of noAnswers)
     test(what, async () => {
@@ -110,7 +110,7 @@ describe("the next provider is asked when what the first one says is no answer:"
     .array(fc.constantFrom(..."bcdfghjklmnpqrstvwxz "), { minLength: 1, maxLength: 40 })
     .map((letters) => letters.join(""))
 
-  test("whatever words under whatever status of 400 or above", async () => {
+  test("any message with any status of 400 or above", async () => {
     const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
     await fc.assert(
       fc.asyncProperty(status, code, fc.string(), async (httpStatus, rpcCode, words) => {
@@ -121,7 +121,7 @@ describe("the next provider is asked when what the first one says is no answer:"
     )
   })
 
-  test("words that nobody knows, under whatever code", async () => {
+  test("an unknown message with any code", async () => {
     const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
     await fc.assert(
       fc.asyncProperty(code, riddle, async (rpcCode, words) => {
@@ -139,30 +139,30 @@ describe("a provider that is slow", () => {
     return says(result)(call)
   }
 
-  test("is not waited for: the next one is asked beside it", async () => {
+  test("is not waited for: the next one is asked in parallel", async () => {
     const [silent, good] = [startProvider(isSilent), startProvider(says("0x7"))]
     const { client } = clientOf([silent, good], { timeout_milliseconds: 60_000, patience_milliseconds: 10 })
     expect(await client.getBlockNumber()).toBe(7n)
   })
 
-  test("is not waited for where all are asked", async () => {
+  test("is not waited for if all are asked", async () => {
     const [silent, good] = [startProvider(isSilent), startProvider(says({ hash: "0x01" }))]
     const providers = clientOf([silent, good], { timeout_milliseconds: 60_000, patience_milliseconds: 10 })
     expect(await providers.blockHashes(5n)).toEqual(["0x01"])
   })
 
-  test("is waited for where nobody else answers what is asked of all", async () => {
+  test("is waited for if no other one answers a request to all", async () => {
     const [slow, broken] = [startProvider(slowly(60, { hash: "0x01" })), startProvider(fails(500))]
     expect(await clientOf([slow, broken], { patience_milliseconds: 10 }).blockHashes(5n)).toEqual(["0x01"])
   })
 
-  test("keeps back no verdict on signed bytes", async () => {
+  test("delays no verdict on a raw transaction", async () => {
     const [silent, full] = [startProvider(isSilent), startProvider(refuses(-32_000, "txpool is full"))]
     const { send } = clientOf([silent, full], { timeout_milliseconds: 60_000, patience_milliseconds: 10 })
     expect(await send("0x02abcd")).toEqual({ outcome: "wait", said: "txpool is full" })
   })
 
-  test("is asked last from then on, until it answers", async () => {
+  test("is asked last from then on, until it responds", async () => {
     const order: string[] = []
     const isOver = Promise.withResolvers<void>()
     const slow = startProvider(async (call) => {
@@ -191,7 +191,7 @@ describe("a provider that is slow", () => {
     expect(await firstAsked()).toBe("slow")
   })
 
-  test("is listened to all the same, where the next one fails or is slower", async () => {
+  test("is still listened to if the next one fails or is slower", async () => {
     for (const other of [fails(500), isSilent]) {
       const [slow, second] = [startProvider(slowly(60, "0x7")), startProvider(other)]
       const { client } = clientOf([slow, second], { patience_milliseconds: 10 })
@@ -200,7 +200,7 @@ describe("a provider that is slow", () => {
     }
   })
 
-  test("is asked alone while it answers in time", async () => {
+  test("is asked alone while it responds in time", async () => {
     const [quick, second] = [startProvider(says("0x7")), startProvider(says("0x7"))]
     const { client } = clientOf([quick, second], { patience_milliseconds: 500 })
     for (let round = 0; round < 20; round++) await client.getBlockNumber()
@@ -208,8 +208,8 @@ describe("a provider that is slow", () => {
   })
 })
 
-describe("a provider that is asked more than it may be at once", () => {
-  test("is asked the rest once it has answered", async () => {
+describe("a provider with more requests than it may have at once", () => {
+  test("gets the rest once it has responded", async () => {
     const isOver = Promise.withResolvers<void>()
     const slow = startProvider(async (call) => {
       await isOver.promise
@@ -225,7 +225,7 @@ describe("a provider that is asked more than it may be at once", () => {
     expect(await Promise.all(asked)).toEqual(Array(20).fill("0x7"))
   })
 
-  test("and is silent fails within the time that it has", async () => {
+  test("that is silent fails within the timeout", async () => {
     const silent = startProvider(isSilent)
     const { client } = clientOf([silent], { timeout_milliseconds: 50, places: createPlaces(2) })
     const asked = Array.from({ length: 8 }, () => reach(() => gasPrice(client)))
@@ -235,11 +235,11 @@ describe("a provider that is asked more than it may be at once", () => {
   })
 })
 
-describe("what is known to be an answer is passed on, and is nobody's fault:", () => {
+describe("a known answer is returned, and does not count against the provider:", () => {
   const answers: [what: string, answer: FakeProvider["answer"], words: string][] = [
     ["a revert by its code", refuses(3, "something of the contract"), "something of the contract"],
-    ["a revert by its words", refuses(-32_000, "execution reverted"), "execution reverted"],
-    ["a revert of Nethermind", refuses(-32_015, "VM execution error."), "VM execution error."],
+    ["a revert by its message", refuses(-32_000, "execution reverted"), "execution reverted"],
+    ["a revert from Nethermind", refuses(-32_015, "VM execution error."), "VM execution error."],
   ]
   const blockNumber = (client: PublicClient) => client.getBlockNumber()
   const isPassedOn = async (
@@ -255,18 +255,18 @@ describe("what is known to be an answer is passed on, and is nobody's fault:", (
   }
   for (const [what, answer, words] of answers) test(what, () => isPassedOn(answer, words, blockNumber))
 
-  test("a word of the pool, to signed bytes", () =>
+  test("a pool's response to a raw transaction", () =>
     isPassedOn(refuses(-32_603, "nonce too low"), "nonce too low", (client) =>
       client.sendRawTransaction({ serializedTransaction: "0x02abcd" }),
     ))
 })
 
-describe("what nodes say of transactions is no answer to a call:", () => {
+describe("an error about sending a transaction is no answer to a call:", () => {
   test.each([
-    // Nodes of OP stack chains that are built on reth, in 2026, and geth's first release with that limit.
+    // Nodes of OP Stack chains based on reth, in 2026, and geth's first release with that limit.
     ["eth_estimateGas", "intrinsic gas too high"],
     ["eth_call", "err: transaction gas limit too high (cap: 16777216, tx: 50000000) (supplied gas 50000000)"],
-  ])("%s, to which the first one says “%s”, is asked of the next one", async (method, words) => {
+  ])("%s, to which the first one says “%s”, is repeated at the next one", async (method, words) => {
     const [first, second] = [startProvider(refuses(-32_000, words)), startProvider(says("0x7"))]
     const { client, health } = clientOf([first, second])
     expect(await client.request({ method, params: [] } as never)).toBe("0x7" as never)
@@ -287,7 +287,7 @@ describe("a read of a contract", () => {
     await expect(asked).rejects.toThrow(new ChainUnreachable("internal error"))
   })
 
-  test("that answers nothing says so in words for the one who operates the service", async () => {
+  test("that returns nothing is explained in words for operators", async () => {
     const { client } = clientOf([startProvider(says("0x"))])
     const asked = reach(() => client.readContract({ ...token, args: [1n] }))
     await expect(asked).rejects.toThrow(
@@ -321,7 +321,7 @@ describe("a provider that fails", () => {
     expect(askedAfter).toEqual([0, 1_000, 3_000, 7_000, 15_000])
   })
 
-  test("is asked all the same when nobody else answers", async () => {
+  test("is still asked if no other one answers", async () => {
     const [one, other] = [startProvider(fails(500)), startProvider(fails(500))]
     const { client } = clientOf([one, other])
     await client.getBlockNumber().catch(() => {})
@@ -329,7 +329,7 @@ describe("a provider that fails", () => {
     expect(await client.getBlockNumber()).toBe(7n)
   })
 
-  test("is asked all the same, where all are, when the others want fewer requests", async () => {
+  test("is still asked, where all are, if the others throttle", async () => {
     const [back, limited] = [startProvider(fails(500)), startProvider(fails(429))]
     const { client, askAll } = clientOf([back, limited])
     await client.getBlockNumber().catch(() => {})
@@ -337,7 +337,7 @@ describe("a provider that fails", () => {
     expect(await askAll({ method: "eth_blockNumber" })).toEqual(["0x7"])
   })
 
-  test("is well again as soon as it answers what it is asked on the way", async () => {
+  test("counts as healthy again as soon as it answers any request", async () => {
     const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
     const { client, rank, health } = clientOf([broken, good])
     await client.getBlockNumber()
@@ -347,7 +347,7 @@ describe("a provider that fails", () => {
     expect(await client.getBlockNumber()).toBe(8n)
   })
 
-  test("counts once where many questions failed at the same time", async () => {
+  test("counts as failed once if many requests failed at the same time", async () => {
     const clock = startClock()
     const [broken, good] = [startProvider(fails(500)), startProvider(says("0x7"))]
     const { client, health } = clientOf([broken, good], { now: clock.now })
@@ -356,7 +356,7 @@ describe("a provider that fails", () => {
     expect(health()[0]?.state).toBe("healthy")
   })
 
-  test("with silence is not waited for again where all are asked", async () => {
+  test("with silence is not waited for again if all are asked", async () => {
     const [silent, good] = [startProvider(isSilent), startProvider(says({ hash: "0x01" }))]
     const { blockHashes, health } = clientOf([silent, good], { timeout_milliseconds: 50 })
     expect(await blockHashes(5n)).toEqual(["0x01"])
@@ -365,7 +365,7 @@ describe("a provider that fails", () => {
     expect(silent.asked).toHaveLength(1)
   })
 
-  test("for an hour is gone: its voice is not needed any more, and that is said", async () => {
+  test("for an hour is gone: its vote is no longer needed, and that is reported", async () => {
     const clock = startClock()
     const [silent, good] = [startProvider(fails(502)), startProvider(says("0x7"))]
     const { client, health, voices } = clientOf([silent, good], { now: clock.now })
@@ -377,7 +377,7 @@ describe("a provider that fails", () => {
     expect(health()[0]).toEqual({ number: 1, state: "gone", troubled_seconds: 3_600, said: "http 502: " })
   })
 
-  test("only at what it does not know is given no rest, and is gone where it knows nothing for an hour", async () => {
+  test("only for what it does not know is not suspended, and is gone if it knows nothing for an hour", async () => {
     const clock = startClock()
     for (const [code, words] of [
       [-32_601, "the method does not exist/is not available"],
@@ -397,7 +397,7 @@ describe("a provider that fails", () => {
     }
   })
 
-  test("with a quota that is used up is gone after an hour, too", async () => {
+  test("with an exhausted quota is gone after an hour, too", async () => {
     const clock = startClock()
     const providers = [
       startProvider(refuses(-32_000, "daily request limit reached")),
@@ -411,7 +411,7 @@ describe("a provider that fails", () => {
     expect(voices()).toBe(1)
   })
 
-  test("is counted again when it comes back", async () => {
+  test("counts again when it is back", async () => {
     const clock = startClock()
     const [back, good] = [startProvider(fails(502)), startProvider(says("0x7"))]
     const { client, rank, voices } = clientOf([back, good], { now: clock.now })
@@ -423,12 +423,12 @@ describe("a provider that fails", () => {
   })
 })
 
-describe("too many requests", () => {
+describe("rate limiting", () => {
   test.each([
     ["the status 429", fails(429)],
     ["the code -32005", refuses(-32_005, "limit exceeded")],
     ["words", refuses(-32_000, "You've exceeded the RPS limit available on the current plan")],
-  ])("in %s: the provider is left in peace for a while", async (_what, answer) => {
+  ])("in %s: the provider is left alone for a while", async (_what, answer) => {
     const limited = startProvider(answer)
     const { client } = clientOf([limited])
     for (let round = 0; round < 5; round++) await client.getBlockNumber().catch(() => {})
@@ -465,7 +465,7 @@ describe("too many requests", () => {
     "please limit the query to at most 1000 blocks",
     "backend response too large",
     "query timeout exceeded",
-  ])("is not what “%s” of logs means, though the code is the same", async (words) => {
+  ])("is not what “%s” means for logs, though the code is the same", async (words) => {
     const wide = startProvider(refuses(-32_005, words))
     const { client, health } = clientOf([wide])
     for (let round = 0; round < 5; round++) await client.getBlockNumber().catch(() => {})
@@ -476,15 +476,18 @@ describe("too many requests", () => {
   test.each([
     "Query returned more than 50000 results. Try with this block range [0x1000000, 0x1080000].",
     "requested block range 16777217 exceeds the limit of 200; narrow your fromBlock/toBlock",
-  ])("nor is it what “%s” means in the data of an error, where Nethermind has its words", async (words) => {
-    const wide = startProvider(refuses(-32_602, "invalid params", 200, words))
-    const { client, health } = clientOf([wide])
-    await expect(reach(() => gasPrice(client))).rejects.toThrow(words.toLowerCase())
-    expect(health()[0]).toMatchObject({ state: "healthy", troubled_seconds: 0, said: null })
-  })
+  ])(
+    "nor is it what “%s” means in the data of an error, where Nethermind puts its message",
+    async (words) => {
+      const wide = startProvider(refuses(-32_602, "invalid params", 200, words))
+      const { client, health } = clientOf([wide])
+      await expect(reach(() => gasPrice(client))).rejects.toThrow(words.toLowerCase())
+      expect(health()[0]).toMatchObject({ state: "healthy", troubled_seconds: 0, said: null })
+    },
+  )
 
   test.each([200, 400])(
-    "nor is it what such words mean in the data of an error under the status %d, where Tenderly has them beside an id",
+    "nor is it what such a message means in the data of an error with status %d, where Tenderly puts it next to an ID",
     async (status) => {
       const words = "range 9009594 is bigger than range limit 2000"
       const data = { error_id: "4ed94073-0317-4648-a167-107fba5f44b3", payload: words }
@@ -496,7 +499,7 @@ describe("too many requests", () => {
   )
 
   test.each([400, 429])(
-    "is not what such words mean under the status %d, nor is it trouble",
+    "is not what such a message means with status %d, nor is it a failure",
     async (status) => {
       const words = "You can make eth_getLogs requests with up to a 10 block range."
       const wide = startProvider(refuses(-32_600, words, status))
@@ -508,7 +511,7 @@ describe("too many requests", () => {
 })
 
 describe("several providers", () => {
-  test("one that is more than three blocks behind is asked after the others", async () => {
+  test("one that lags more than three blocks is asked after the others", async () => {
     const [behind, ahead] = [startProvider(says("0x3")), startProvider(says("0x8"))]
     const { client, rank, health } = clientOf([behind, ahead])
     expect(await client.getBlockNumber()).toBe(3n)
@@ -517,7 +520,7 @@ describe("several providers", () => {
     expect(health().map(({ state }) => state)).toEqual(["behind", "healthy"])
   })
 
-  test("are all as good where blocks are fast and one is some blocks behind, which is no more than a moment", async () => {
+  test("are equal if blocks are fast and one lags by some blocks, which is only a moment", async () => {
     const block_time_seconds = 0.25
     for (const [head, state] of [
       ["0x70", "healthy"],
@@ -530,7 +533,7 @@ describe("several providers", () => {
     }
   })
 
-  test("none passes for as good that may lack what counts as held by all, however fast blocks are", async () => {
+  test("do not count as equal if one may lack what counts as confirmed by all, however fast blocks are", async () => {
     for (const block_time_seconds of [12, 1, 0.25, 0.1])
       for (const finality_depth of [1, 30]) {
         const best = 0x100n + surelyHeld({ finality_depth })
@@ -541,7 +544,7 @@ describe("several providers", () => {
       }
   })
 
-  test("are ranked from time to time where more is asked than the newest block", async () => {
+  test("are ranked from time to time if more than the newest block is requested", async () => {
     const clock = startClock()
     const [one, other] = [startProvider(says("0x7")), startProvider(says("0x7"))]
     const { client } = clientOf([one, other], { now: clock.now })
@@ -555,7 +558,7 @@ describe("several providers", () => {
     expect(other.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
   })
 
-  test("are ranked some blocks apart for whoever asks again and again", async () => {
+  test("are ranked some blocks apart for repeated requests", async () => {
     const clock = startClock()
     const [one, other] = [startProvider(says("0x7")), startProvider(says("0x7"))]
     const { rank, rankWhenDue } = clientOf([one, other], { now: clock.now })
@@ -563,16 +566,16 @@ describe("several providers", () => {
       clock.milliseconds += 1_000
       const before = other.asked.length
       for (let time = 0; time < 4; time++) rankWhenDue()
-      // The one that is under way.
+      // The round that is in progress.
       if (second % 4 === 3) await rank()
       expect(other.asked.length - before).toBe(second % 4 === 3 ? 1 : 0)
     }
   })
 
-  test("one that says something of a question is not drowned by those that say nothing of it", async () => {
+  test("one that answers a request is not outvoted by those that do not", async () => {
     for (const [code, words, isOfAll] of [
       [-32_600, "you can make eth_getLogs requests with up to a 10 block range", true],
-      // Another one may know it: whoever wants the word of all has to wait for that one.
+      // Another provider may know it, so a request to all has to wait for that one.
       [-32_602, "too many arguments, want at most 1", false],
     ] as const) {
       const { client, askAll } = clientOf([usedUp, fails(500), refuses(code, words)].map(startProvider))
@@ -584,12 +587,12 @@ describe("several providers", () => {
     }
   })
 
-  test("one that has forgotten a state speaks for none that is busy and may have it", async () => {
+  test("one that has pruned a state does not speak for a busy one that may have it", async () => {
     const { client } = clientOf([usedUp, refuses(-32_000, "missing trie node 5f (path )")].map(startProvider))
     await expect(reach(() => gasPrice(client))).rejects.toThrow("monthly capacity limit exceeded")
   })
 
-  test("one that lets nobody in for now is passed over for the next, whatever it calls that", async () => {
+  test("one that denies access for now is skipped for the next, whatever it calls that", async () => {
     for (const words of [
       "your IP is banned",
       "eth_gasPrice is not permitted on your plan",
@@ -600,17 +603,17 @@ describe("several providers", () => {
     }
   })
 
-  test("a block's hash is asked of all of them, and one that does not have it yet says null", async () => {
+  test("a block's hash is requested from all of them, and one that does not have the block yet returns null", async () => {
     const answers = [says({ hash: "0x01" }), says(null), fails(500)]
     expect(await clientOf(answers.map(startProvider)).blockHashes(5n)).toEqual(["0x01", null])
   })
 })
 
-describe("signed bytes", () => {
+describe("a raw transaction", () => {
   const raw = "0x02abcd"
   const taken = says(`0x${"ab".repeat(32)}`)
 
-  test("go to every provider", async () => {
+  test("goes to every provider", async () => {
     const providers = [startProvider(taken), startProvider(taken), startProvider(taken)]
     expect(await clientOf(providers).send(raw)).toEqual({ outcome: "known", said: null })
     await until(() => providers.every(({ asked }) => asked.length === 1))
@@ -618,13 +621,13 @@ describe("signed bytes", () => {
       expect(asked).toMatchObject([{ method: "eth_sendRawTransaction", params: [raw] }])
   })
 
-  test("are on their way as soon as one pool has them, however long another one takes", async () => {
+  test("is in flight as soon as one pool has it, however long another one takes", async () => {
     const [silent, good] = [startProvider(isSilent), startProvider(taken)]
     const { send } = clientOf([silent, good], { timeout_milliseconds: 60_000 })
     expect(await send(raw)).toEqual({ outcome: "known", said: null })
   })
 
-  test("go to those that are not at rest", async () => {
+  test("goes to those that are not suspended", async () => {
     const [broken, good] = [startProvider(fails(500)), startProvider(taken)]
     const { client, send } = clientOf([broken, good])
     await client.getBlockNumber()
@@ -632,7 +635,7 @@ describe("signed bytes", () => {
     expect(broken.asked.map(({ method }) => method)).toEqual(["eth_blockNumber"])
   })
 
-  test("go to the private pool alone where there is one", async () => {
+  test("goes only to the private pool if there is one", async () => {
     const [open, hidden] = [startProvider(taken), startProvider(taken)]
     const { client, send } = clientOf([open], { send_url: hidden.url })
     await send(raw)
@@ -644,26 +647,26 @@ describe("signed bytes", () => {
   type Told = [what: string, answers: FakeProvider["answer"][], outcome: string, said: string]
   const told: Told[] = [
     [
-      "the best of what is said",
+      "the best response",
       [refuses(-32_000, "txpool is full"), refuses(-32_000, "Nonce too low")],
       "nonce_low",
       "nonce too low",
     ],
     [
-      "a word that is known before one that is not",
+      "a known message before an unknown one",
       [refuses(-32_000, "gnarfl"), refuses(-32_000, "replacement transaction underpriced")],
       "underpriced",
       "replacement transaction underpriced",
     ],
-    ["words that nobody knows", [refuses(-32_000, "gnarfl")], "unclear", "gnarfl"],
+    ["unknown messages", [refuses(-32_000, "gnarfl")], "unclear", "gnarfl"],
     [
-      "a word that is known rather than Besu's code for it, which others have for a limit",
+      "a known message rather than Besu's code for it, which other nodes use for a limit",
       [refuses(-32_005, "Transaction gas limit exceeds block gas limit")],
       "refused",
       "transaction gas limit exceeds block gas limit",
     ],
     [
-      "nothing, under a bad status",
+      "nothing, with an error status",
       [refuses(-32_000, "already known", 503)],
       "no_answer",
       "http 503: already known",
@@ -677,12 +680,12 @@ describe("signed bytes", () => {
     ["nothing, from an empty body", [() => new Response("")], "no_answer", "the answer is empty"],
   ]
   for (const [what, answers, outcome, said] of told)
-    test(`that nobody took are judged by ${what}`, async () => {
+    test(`that nobody accepted is judged by ${what}`, async () => {
       const { send } = clientOf(answers.map(startProvider))
       expect(await send(raw)).toEqual({ outcome, said } as Awaited<ReturnType<typeof send>>)
     })
 
-  test("that find nobody at all are met with silence, without the address of a provider", async () => {
+  test("that reaches no provider gets silence, without any provider's URL", async () => {
     const gone = startProvider(taken)
     for (const server of servers.splice(0)) server.stop(true)
     const { outcome, said } = await clientOf([gone]).send(raw)

@@ -19,7 +19,7 @@ import {
   replaceChip,
 } from "../harness/by-hand.ts"
 
-// What becomes of signed bytes that no block holds, block by block.
+// What happens, block by block, to a signed transaction that is not mined.
 
 let hand: ByHand
 let faults: Faults
@@ -31,8 +31,8 @@ beforeEach(async () => {
 }, 30_000)
 afterEach(() => hand.close())
 
-describe("bytes that a pool took and lost", () => {
-  test("go out again after two blocks, and dearer ones for the lowest nonce after as many as are set", async () => {
+describe("a transaction that a pool accepted and dropped", () => {
+  test("is sent again after two blocks, and at a higher price for the lowest nonce after a configured number", async () => {
     faults.swallows = true
     for (let made = 0; made < 2; made++) {
       await newCollection(hand)
@@ -57,7 +57,7 @@ describe("bytes that a pool took and lost", () => {
     expect(lowest?.hash).toBe(String(dearer?.hash))
   }, 30_000)
 
-  test("go out again at once where a pool misses their nonce below another one", async () => {
+  test("is sent again at once if a pool lacks its nonce below another one", async () => {
     faults.swallows = true
     await newCollection(hand)
     await hand.tick()
@@ -71,7 +71,7 @@ describe("bytes that a pool took and lost", () => {
     expect(await hand.stage.anvil.client.getTransactionCount({ address: signers[1] })).toBe(2)
   }, 30_000)
 
-  test("stay in play at the highest price that is allowed, and a person is told", async () => {
+  test("stays in play at the highest allowed price, and a person is told", async () => {
     faults.swallows = true
     await newCollection(hand)
     await hand.tick()
@@ -89,7 +89,7 @@ describe("bytes that a pool took and lost", () => {
     expect(await sends()).toEqual([[3]])
   }, 30_000)
 
-  test("say that they need their key where they are given up and it is gone, and go on as they were", async () => {
+  test("that is given up without its key says that it needs the key, and is sent again unchanged", async () => {
     faults.swallows = true
     await newCollection(hand)
     await hand.tick()
@@ -103,7 +103,7 @@ describe("bytes that a pool took and lost", () => {
     expect(await sends()).toEqual([[2]])
   }, 30_000)
 
-  test("go out at no higher price than is allowed, and what gives them up at up to twice as much", async () => {
+  test("is sent at no more than the allowed price, and its cancellation at up to twice that", async () => {
     faults.swallows = true
     await newCollection(hand)
     await hand.tick()
@@ -123,7 +123,7 @@ describe("bytes that a pool took and lost", () => {
 })
 
 describe("a chip replacement", () => {
-  test("names its transaction once a block has it, where the process died before it could say so", async () => {
+  test("names its transaction once it is mined, if the process died before it could do so", async () => {
     const { unit_id } = await issuedUnit(hand)
     const { id } = await replaceChip(hand, unit_id)
     const [owning] = hand.lanes
@@ -139,7 +139,7 @@ describe("a chip replacement", () => {
     expect(await namedHash(id)).toBe(String(transaction?.hash))
   }, 30_000)
 
-  test("whose nonce is given up is sent with the next one, and never names what used the nonce up", async () => {
+  test("whose nonce is given up is sent with the next one, and never names the filler", async () => {
     const { unit_id } = await issuedUnit(hand)
     faults.says_to_sends = "txpool is full"
     const { id } = await replaceChip(hand, unit_id)
@@ -166,8 +166,8 @@ describe("a chip replacement", () => {
   }, 30_000)
 })
 
-describe("bytes that a node does not take", () => {
-  test("because their gas is too little get twice as much where no estimate says more", async () => {
+describe("a transaction that a node rejects", () => {
+  test("for too little gas gets twice as much if no estimate says more", async () => {
     faults.least_gas = 100_000_000
     await newCollection(hand)
     await hand.tick()
@@ -181,7 +181,7 @@ describe("bytes that a node does not take", () => {
     expect(rows).toMatchObject([{ status: "confirmed", hash: second?.hash }])
   }, 30_000)
 
-  test("in words that nobody knows go out again as they are, and the round says that it failed", async () => {
+  test("with an unknown message is sent again unchanged, and the round reports it as a failure", async () => {
     faults.says_to_sends = "the moon is too low"
     await newCollection(hand)
     await expect(hand.tick()).rejects.toThrow("the moon is too low")
@@ -195,7 +195,7 @@ describe("bytes that a node does not take", () => {
     expect((await issuingLane(hand)).reason).toBeNull()
   }, 30_000)
 
-  test("because their signer has no money wait until it has", async () => {
+  test("because its signer has no money waits until it has", async () => {
     const { client } = hand.stage.anvil
     faults.says_to_sends = "insufficient funds for gas * price + value"
     await newCollection(hand)
@@ -217,8 +217,8 @@ describe("bytes that a node does not take", () => {
     expect(await sends()).toEqual([[1, 1]])
   }, 30_000)
 
-  test("because its pool takes no tip that is so small offer the one that it asks for with the next block", async () => {
-    // As Bor does on Polygon, whose nodes may advise less than they take.
+  test("because its pool requires a higher tip offers that tip with the next block", async () => {
+    // As Bor does on Polygon, whose nodes may suggest less than they accept.
     faults.says_to_sends =
       "transaction gas price below minimum: gas tip cap 1000000000, minimum needed 25000000000"
     await newCollection(hand)
@@ -230,9 +230,9 @@ describe("bytes that a node does not take", () => {
     expect(taken).toMatchObject({ max_priority_fee_per_gas: "25000000000", last_outcome: "known" })
   }, 30_000)
 
-  test("because their signer lacks a cost that only the node knows go out again as they are, whatever prices do", async () => {
+  test("because its signer lacks a cost that only the node knows is sent again unchanged, whatever prices do", async () => {
     const { client } = hand.stage.anvil
-    // As on the OP stack, where Ethereum's part of the cost comes on top of gas.
+    // As on the OP Stack, where an L1 data fee is added to the gas cost.
     faults.says_to_sends = "insufficient funds for gas * price + value: balance 9, tx cost 10, overshot 1"
     await newCollection(hand)
     await hand.tick()
@@ -250,7 +250,7 @@ describe("bytes that a node does not take", () => {
     expect((await hand.transactionsOf("deployCollection")).map(({ status }) => status)).toEqual(["confirmed"])
   }, 40_000)
 
-  test("because they are too dear become cheaper, and so does what follows for fifty blocks", async () => {
+  test("because it is too expensive becomes cheaper, and so do later ones for fifty blocks", async () => {
     const { client } = hand.stage.anvil
     faults.says_to_sends = "tx fee (2.00 ether) exceeds the configured cap (1.00 ether)"
     await newCollection(hand)
@@ -279,7 +279,7 @@ describe("bytes that a node does not take", () => {
 })
 
 describe("a lane whose key is gone", () => {
-  test("sends what it signed again as it is, and says what it has not signed", async () => {
+  test("sends its signed transactions again unchanged, and reports unsigned ones", async () => {
     faults.swallows = true
     const [, own] = hand.lanes
     const keyless = withoutKey(own)
@@ -297,7 +297,7 @@ describe("a lane whose key is gone", () => {
     expect([lease_owner, reason]).toEqual([null, null])
   }, 30_000)
 
-  test("says that what it signed is too cheap, which nobody can raise, for as long as it is", async () => {
+  test("reports a signed transaction that is too cheap, which it cannot replace, for as long as it is", async () => {
     const { client } = hand.stage.anvil
     faults.swallows = true
     await newCollection(hand)
@@ -320,7 +320,7 @@ function withoutKey(lane: Lane): Lane {
   return { ...lane, chain: { ...hand.chain, signers: [] }, signer: { ...lane.signer, account: null } }
 }
 
-/** New blocks, and a round after them. */
+/** Mines blocks, and runs a round after them. */
 async function nextBlock(blocks = 1, lane = hand.lanes[1]): Promise<void> {
   await hand.mine(blocks)
   if (lane === hand.lanes[1]) return await hand.tick()

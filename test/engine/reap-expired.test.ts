@@ -42,7 +42,7 @@ describe.each(engines)("on $name", (engine) => {
   const waitUntil = (seconds: number) => service.setTime(new Date(start.getTime() + seconds * 1000))
   const reap = () => reapExpired(service.context)
 
-  describe("a kept answer", () => {
+  describe("a stored response", () => {
     const answer = { status: 201, body: "{}", location: null }
     const keep = (key: string) =>
       service.turn((turn) => {
@@ -50,7 +50,7 @@ describe.each(engines)("on $name", (engine) => {
         return answerOnce(turn, service.secret, asked, async () => answer)
       })
 
-    test("is deleted when its day is over, and not before", async () => {
+    test("is deleted after a day, and not before", async () => {
       const [old, young] = [newId(), newId()]
       await keep(old)
       waitUntil(1)
@@ -61,8 +61,8 @@ describe.each(engines)("on $name", (engine) => {
     })
   })
 
-  describe("a session that ended", () => {
-    test("is deleted a day later, its actor too where it was stored, however many there are", async () => {
+  describe("an ended session", () => {
+    test("is deleted a day later, and so is its stored actor, however many there are", async () => {
       const chip = await pairedTestChip(service, caller)
       const tapId = await recordedTap(service, caller, chip)
       const [one] = await read().select().from(sessionTokens).where(eq(sessionTokens.tap_id, tapId))
@@ -101,7 +101,7 @@ describe.each(engines)("on $name", (engine) => {
     const usesOf = async ({ jti }: IdentityProof) =>
       (await read().select().from(identityTokenUses)).filter((row) => row.jti === jti).length
 
-    test("is remembered for as long as the token is accepted, by a clock that is behind as well", async () => {
+    test("is kept for as long as the token is accepted, even by a clock that is behind", async () => {
       const { token } = await usedToken()
       waitUntil(304)
       const again = await check(token)
@@ -110,7 +110,7 @@ describe.each(engines)("on $name", (engine) => {
       expect(await refusal(use(again))).toEqual({ fields: ["identity_token"] })
     })
 
-    test("is forgotten ten minutes after nobody could use the token again", async () => {
+    test("is deleted ten minutes after the token can no longer be used", async () => {
       const { token, proof } = await usedToken()
       waitUntil(305 + 10 * 60)
       expect(await refusal(check(token))).toEqual({ fields: ["identity_token"] })

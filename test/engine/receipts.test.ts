@@ -35,23 +35,23 @@ beforeAll(() => {
 })
 
 describe("a tap receipt", () => {
-  test("is verified by jose", async () => {
+  test("can be verified with jose", async () => {
     const { payload, protectedHeader } = await jwtVerify(receipt, createLocalJWKSet(jwks), joseOptions)
     expect(payload).toEqual(claims as never)
     expect(protectedHeader).toEqual({ alg: "ES256", kid: key.public_jwk.kid, typ: "tap-receipt+jwt" })
   })
 
-  test("is verified by node:crypto alone", () => {
+  test("can be verified with node:crypto alone", () => {
     expect(verifiesWithNode(receipt, key.public_jwk)).toBe(true)
   })
 
-  test("is verified by the one-file verifier, after a key rotation too", async () => {
+  test("can be verified with the one-file verifier, even after a key rotation", async () => {
     expect(await verifyReceipt(receipt, jwks, claims.iss)).toEqual(claims)
     const rotated = { keys: [createReceiptKey().public_jwk, ...jwks.keys] }
     expect(await verifyReceipt(receipt, rotated)).toEqual(claims)
   })
 
-  test("with any bit flipped is refused by all three", async () => {
+  test("with any bit flipped is rejected by all three", async () => {
     const parts = receipt.split(".")
     const keys = createLocalJWKSet(jwks)
     for (const [index, part] of parts.entries()) {
@@ -70,7 +70,7 @@ describe("a tap receipt", () => {
     }
   })
 
-  test("with any letter changed is refused by the one-file verifier, spelling of the same bytes included", async () => {
+  test("with any character changed is rejected by the one-file verifier, even if it decodes to the same bytes", async () => {
     for (let place = 0; place < receipt.length; place++) {
       const letter = receipt[place] === "A" ? "B" : "A"
       const changed = receipt.slice(0, place) + letter + receipt.slice(place + 1)
@@ -82,9 +82,9 @@ describe("a tap receipt", () => {
   })
 
   const forgeries: [string, () => Promise<string>, string][] = [
-    ["by a key that nobody published", async () => signReceipt(createReceiptKey(), claims), "not among"],
+    ["of an unpublished key", async () => signReceipt(createReceiptKey(), claims), "not among"],
     [
-      "of another kind",
+      "of another type",
       async () => receipt.replace(/^[^.]+/, header({ alg: "ES256", typ: "JWT", kid: key.public_jwk.kid })),
       "not a tap receipt",
     ],
@@ -94,7 +94,7 @@ describe("a tap receipt", () => {
       "not ES256",
     ],
     [
-      "that asks for extensions",
+      "with critical extensions",
       async () =>
         receipt.replace(
           /^[^.]+/,
@@ -102,31 +102,31 @@ describe("a tap receipt", () => {
         ),
       "extensions",
     ],
-    ["that is no JWS", async () => "04A0B1C2D3", "not a compact JWS"],
+    ["that is not a JWS", async () => "04A0B1C2D3", "not a compact JWS"],
   ]
   for (const [name, forge, words] of forgeries)
-    test(`${name} is refused in words`, async () => {
+    test(`${name} is rejected with an explanation`, async () => {
       await expect(verifyReceipt(await forge(), jwks)).rejects.toThrow(words)
     })
 
-  test("of any length is refused in words", async () => {
+  test("of any length is rejected with an explanation", async () => {
     const long = header({ alg: "ES256", typ: "tap-receipt+jwt", kid: "x".repeat(1_500_000) })
     await expect(verifyReceipt(receipt.replace(/^[^.]+/, long), jwks)).rejects.toThrow("not among")
   })
 
-  test("of another issuer is refused where one is asked for", async () => {
+  test("of another issuer is rejected if an issuer is required", async () => {
     await expect(verifyReceipt(receipt, jwks, "https://other.example")).rejects.toThrow(
       "was issued by https://api.example.com",
     )
   })
 
-  test("names its chip to who has it, and to nobody else", async () => {
+  test("reveals its chip to those who know the chip ID, and to no one else", async () => {
     expect(await isOfChip(claims, "04a0b1c2d3")).toBe(true)
     expect(await isOfChip(claims, "04A0B1C2D4")).toBe(false)
     expect(receipt).not.toContain(Buffer.from("04A0B1C2D3").toString("base64url").slice(0, 10))
   })
 
-  test("is published with nothing that is secret of its key, named by its thumbprint", async () => {
+  test("has a public key that contains no secret and is named by its thumbprint", async () => {
     const { public_jwk } = key
     expect(Object.keys(public_jwk).sort()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"])
     expect(await calculateJwkThumbprint(public_jwk)).toBe(public_jwk.kid)

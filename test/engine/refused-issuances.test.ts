@@ -17,8 +17,8 @@ import { importedChip, refusal } from "../harness/services.ts"
 
 const open = openForEachTest()
 
-describe("a bulk request makes way for the next one of its collection once the chain has refused its units", () => {
-  test("before they were sent, for a chip of older stock whose id is zero", async () => {
+describe("a bulk request makes way for the collection's next one once the chain has rejected its units", () => {
+  test("before they were sent, for a chip of older stock with ID zero", async () => {
     const hand = await open()
     const { id } = await activeCollection(hand)
     const unit_id = await newUnit(hand, id)
@@ -26,7 +26,7 @@ describe("a bulk request makes way for the next one of its collection once the c
     const { chip_id, tag } = await importedChip({ secret, turn: hand.turn }, hand.caller, 0, "0000000000")
     await bulk(hand, [{ unit_id, chip_id, ...emitSun(tag, 1) }])
     expect(await refusal(nextBulk(hand, id))).toBe("chip.bulk_pending")
-    // Put off by a block more each time.
+    // Postponed by one more block each time.
     for (let round = 0; round < 5; round++) {
       await goOn(hand, 1)
       await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }))
@@ -35,7 +35,7 @@ describe("a bulk request makes way for the next one of its collection once the c
     expect(await nextBulk(hand, id)).toHaveLength(1)
   })
 
-  test("in a block, as often as it is tried", async () => {
+  test("in a block, however often it is retried", async () => {
     const hand = await open()
     const [, issuing] = hand.lanes
     const { id } = await activeCollection(hand)
@@ -51,7 +51,7 @@ describe("a bulk request makes way for the next one of its collection once the c
   })
 })
 
-test("a chip whose id is zero leaves nobody behind who is issued with it", async () => {
+test("a chip with ID zero does not block others that can be issued with it", async () => {
   const hand = await open()
   const { id } = await activeCollection(hand)
   const [refused, other] = [await newUnit(hand, id), await newUnit(hand, id)]
@@ -72,7 +72,7 @@ test("a chip whose id is zero leaves nobody behind who is issued with it", async
   expect(await nextBulk(hand, id)).toHaveLength(1)
 })
 
-test("a chip whose id is zero leaves nobody behind whose transaction is refused in a block", async () => {
+test("a chip with ID zero does not block others if its transaction reverts in a block", async () => {
   const hand = await open()
   const { id } = await activeCollection(hand)
   const before = await newUnit(hand, id)
@@ -83,7 +83,7 @@ test("a chip whose id is zero leaves nobody behind whose transaction is refused 
   const { chip_id, tag } = await importedChip({ secret, turn: hand.turn }, hand.caller, 0, "0000000000")
   await hand.turn((t) => pairChip(t, secret, hand.caller, { unit_id: refused, chip_id, ...emitSun(tag, 1) }))
   await hand.turn((t) => pairChip(t, secret, hand.caller, { unit_id: other, is_test: true }))
-  // What the first does is not known yet, so nothing that follows it is tried before it is sent.
+  // The outcome of the first is unknown, so nothing behind it is simulated before it is sent.
   await hand.tick()
   for (let round = 0; round < 14; round++) {
     await goOn(hand, 1)

@@ -29,15 +29,15 @@ import {
   undoBlocks,
 } from "../harness/by-hand.ts"
 
-// What the contract refuses, for what a reorganization may yet undo.
+// Calls that the contract rejects because of something that a reorganization may yet undo.
 
 const open = openForEachTest()
 const [person, friend] = [accountAt(6), accountAt(7)]
 
-describe("what another transaction has done before, and nothing was sent for", () => {
+describe("work that another transaction did before this lane sent anything", () => {
   const depths = { confirmation_depth: 1, finality_depth: 30 }
 
-  test("is done here where both are undone: a claim whose owner has handed the unit over", async () => {
+  test("is done by this lane if both are undone: a claim whose owner has transferred the unit", async () => {
     const hand = await open(depths)
     const { client } = hand.stage.anvil
     const { unit_id, address } = await issuedUnit(hand)
@@ -63,7 +63,7 @@ describe("what another transaction has done before, and nothing was sent for", (
     expect((await claimNow(hand, id)).status).toBe("claimed")
   }, 30_000)
 
-  test("is done here where both are undone: a chip replacement that another one followed", async () => {
+  test("is done by this lane if both are undone: a chip replacement that another one followed", async () => {
     const hand = await open(depths)
     const { client } = hand.stage.anvil
     const { unit_id, address } = await issuedUnit(hand)
@@ -85,10 +85,10 @@ describe("what another transaction has done before, and nothing was sent for", (
   }, 30_000)
 })
 
-describe("what was told of, reverts after a reorganization, and is refused in the newest block", () => {
+describe("work whose result was given, that reverts after a reorganization and is rejected in the newest block", () => {
   const depths = { confirmation_depth: 2, finality_depth: 8 }
 
-  test("is made again where that block is undone: a claim", async () => {
+  test("is repeated if that block is undone: a claim", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id } = await (await preparedClaim(hand, unit_id, person.address))()
@@ -100,7 +100,7 @@ describe("what was told of, reverts after a reorganization, and is refused in th
     expect((await claimNow(hand, id)).status).toBe("claimed")
   }, 30_000)
 
-  test("is made again where that block is undone: a chip replacement", async () => {
+  test("is repeated if that block is undone: a chip replacement", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const { id, chip_id } = await replaceChip(hand, unit_id)
@@ -112,7 +112,7 @@ describe("what was told of, reverts after a reorganization, and is refused in th
     expect((await replacementNow(hand, id)).status).toBe("confirmed")
   }, 30_000)
 
-  /** A reorganization, after which it is mined where its signer may not do it, for longer than the finality depth. */
+  /** A reorganization after which it is mined without its signer's role, for longer than the finality depth. */
   async function revertForLong(hand: ByHand, kind: string): Promise<void> {
     const [sent] = await hand.transactionsOf(kind)
     const { number } = await hand.stage.anvil.client.getBlock()
@@ -123,7 +123,7 @@ describe("what was told of, reverts after a reorganization, and is refused in th
     await grant(hand, hand.lanes[0].signer.address)
   }
 
-  /** Somebody else is quicker, in a block that does not stay. */
+  /** Another sender is quicker, in a block that does not stay. */
   async function refuseInNewest(hand: ByHand, address: string): Promise<void> {
     await callAsOutsider(hand, address, "claim", [1n, friend.address])
     await hand.mine()
@@ -132,7 +132,7 @@ describe("what was told of, reverts after a reorganization, and is refused in th
   }
 })
 
-test("a claim that was refused often for something else does not fail for a claim in the newest block", async () => {
+test("a claim that was often rejected for another reason does not fail because of a claim in the newest block", async () => {
   const hand = await open({ confirmation_depth: 3, finality_depth: 60 })
   const [owning] = hand.lanes
   const { unit_id, address } = await issuedUnit(hand)
@@ -148,7 +148,7 @@ test("a claim that was refused often for something else does not fail for a clai
   expect((await claimNow(hand, id)).status).toBe("claimed")
 }, 30_000)
 
-test("a claim that is refused holds up no other one where a node cannot tell whether it was before", async () => {
+test("a rejected claim delays no other one if a node cannot tell whether it was rejected before", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 30 })
   const [{ unit_id, address }, other] = [await issuedUnit(hand), await issuedUnit(hand)]
   const { id } = await (await preparedClaim(hand, unit_id, person.address))()
@@ -167,10 +167,10 @@ test("a claim that is refused holds up no other one where a node cannot tell whe
   expect((await claimNow(hand, id)).status).toBe("failed")
 }, 30_000)
 
-describe("what failed in a block, and whose bytes are out", () => {
+describe("work that failed in a block while its bytes are public", () => {
   const depths = { confirmation_depth: 1, finality_depth: 30 }
 
-  test("does not fail before they can bind no chip any more", async () => {
+  test("does not fail before they can no longer bind a chip", async () => {
     await replaceBesideClaim(await open(depths))
   }, 30_000)
 
@@ -189,7 +189,7 @@ describe("what failed in a block, and whose bytes are out", () => {
     })
   }, 30_000)
 
-  test("is not superseded before they can claim no unit any more", async () => {
+  test("is not superseded before they can no longer claim a unit", async () => {
     const hand = await open(depths)
     const { unit_id, address } = await issuedUnit(hand)
     const [chip] = await chipsOf(hand, unit_id)
@@ -206,7 +206,7 @@ describe("what failed in a block, and whose bytes are out", () => {
     expect((await claimNow(hand, id)).status).toBe("claimed")
   }, 30_000)
 
-  test("does not fail before they can claim no unit any more, among others in them", async () => {
+  test("does not fail before they can no longer claim a unit, among others in the same transaction", async () => {
     const hand = await open(depths)
     const { id: collection_id, address } = await activeCollection(hand)
     const [one, other] = [await pairedUnit(hand, collection_id), await pairedUnit(hand, collection_id)]
@@ -218,7 +218,7 @@ describe("what failed in a block, and whose bytes are out", () => {
     await hand.tick()
     await putBeforeDeployment(hand, "relayClaim")
     await grant(hand, outsider.address)
-    // The other one has to wait, so that each is refused by itself.
+    // The other one has to wait, so that each is rejected separately.
     await callAsOutsider(hand, address, "replaceChip", [2n, numberOf(chip?.chip_id ?? null), 0x77])
     const [owning] = hand.lanes
     await grant(hand, owning.signer.address, 0n)
@@ -233,7 +233,7 @@ describe("what failed in a block, and whose bytes are out", () => {
     expect((await claimNow(hand, otherId)).status).toBe("claimed")
   }, 30_000)
 
-  /** A swap that reverts for a role, and a claim after it: both of these blocks are undone. */
+  /** A swap that reverts for lack of a role, and a claim after it: both blocks are undone. */
   async function replaceBesideClaim(hand: ByHand): Promise<void> {
     const { client } = hand.stage.anvil
     const [owning, issuing] = hand.lanes
@@ -263,7 +263,7 @@ async function chipsOf({ world }: ByHand, unitId: string) {
   return await world.context.db.read.select().from(chips).where(eq(chips.unit_id, unitId))
 }
 
-/** It has been refused once, and is tried again. */
+/** It was rejected once, and is retried. */
 async function outliveDelay(hand: ByHand, actorId: string): Promise<void> {
   await hand.tick()
   await hand.turn(({ tx, at }) => tx.update(effects).set({ due_at: at }).where(eq(effects.actor_id, actorId)))

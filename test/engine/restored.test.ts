@@ -26,12 +26,12 @@ beforeEach(async () => {
 })
 afterEach(() => hand.close())
 
-describe("once an operator has said that a back-up was restored", () => {
-  test("a chip that a forgotten transaction may yet issue is bound to one serial", async () => {
+describe("after operator restored has been run", () => {
+  test("a chip that a lost transaction may yet issue is bound to one serial", async () => {
     const { id, address } = await activeCollection(hand)
     const unit_id = await pairedUnit(hand, id)
     const { chip_id } = await chipRowOf(hand.world.context.db.read, unit_id)
-    // The pool has lost the first of them, and would mine the second after whatever has the nonce of the first.
+    // The pool has dropped the first of them, and would mine the second after whatever takes the first one's nonce.
     const { client } = hand.stage.anvil
     const hash = await issueByHand(address, { first: 1n, chip_id: "0400000001" })
     await issueByHand(address, { first: 2n, chip_id })
@@ -43,7 +43,7 @@ describe("once an operator has said that a back-up was restored", () => {
     expect(await chipsOnChain(address)).toEqual([chip_id])
   }, 30_000)
 
-  test("nothing new is sent by any lane before all that was forgotten can have been is used and final", async () => {
+  test("no lane sends new work before every possibly lost transaction's nonce is used and final", async () => {
     await hand.turn(noteRestored)
     await newCollection(hand)
     await hand.tick()
@@ -56,7 +56,7 @@ describe("once an operator has said that a back-up was restored", () => {
       expect(lane).toMatchObject({ status: "open", reason: null, restored_at: null })
   }, 30_000)
 
-  test("what is in the way of using them up is said with that, until it is no more", async () => {
+  test("a problem in filling those nonces is reported until it is solved", async () => {
     const [proxy] = hand.stage.proxies
     if (!proxy) throw new Error("there is a provider")
     proxy.faults.says_to_sends = "txpool is full"
@@ -72,13 +72,13 @@ describe("once an operator has said that a back-up was restored", () => {
     expect(await issuingLane(hand)).toMatchObject({ status: "open", reason: null })
   }, 30_000)
 
-  test("they are waited for anew where a reorganization puts them into other blocks", async () => {
+  test("finality is awaited again if a reorganization moves the fillers to other blocks", async () => {
     await hand.turn(noteRestored)
     await newCollection(hand)
     await until(async () => (await minedFillers()).length === 32)
     const request = hand.stage.anvil.client.request as (call: object) => Promise<unknown>
     await request({ method: "anvil_reorg", params: [4, []] })
-    // They are in blocks again before anybody looks.
+    // They are mined again before the next round.
     for (const { raw } of await hand.world.context.db.read.select().from(transactionAttempts))
       await hand.stage.anvil.client.sendRawTransaction({ serializedTransaction: raw as Hex }).catch(() => {})
     await hand.mine()
@@ -86,7 +86,7 @@ describe("once an operator has said that a back-up was restored", () => {
     expect(await blocksBetween()).toBeGreaterThanOrEqual(depths.finality_depth)
   }, 30_000)
 
-  test("what was forgotten is mined rather than used up where a block takes it in time", async () => {
+  test("a lost transaction is mined rather than replaced if a block takes it in time", async () => {
     const hash = await hand.stage.anvil.client.sendTransaction({
       ...{ account: accountAt(2), chain: null, to: accountAt(2).address },
     })
@@ -98,7 +98,7 @@ describe("once an operator has said that a back-up was restored", () => {
     expect(nonces(await usedUp())).not.toContain(`${await issuingLaneId()} 0`)
   }, 30_000)
 
-  test("a lane whose key is gone is waited for as long as pools have something of it", async () => {
+  test("a lane without its key is waited for as long as pools hold a transaction of it", async () => {
     const [owning, issuing] = hand.lanes
     const chain = { ...issuing.chain, signers: [owning.signer] }
     const lanesNow = [
@@ -128,7 +128,7 @@ describe("once an operator has said that a back-up was restored", () => {
   }, 30_000)
 })
 
-/** What the issuing signer's key has sent, of which the database knows nothing. */
+/** Issues with the signer's key, unknown to the database. */
 async function issueByHand(
   address: string,
   { first, chip_id }: { first: bigint; chip_id: string },
@@ -150,7 +150,7 @@ async function chipsOnChain(address: string): Promise<string[]> {
   return (await Promise.all(bound)).map((chip) => chip.toString(16).padStart(10, "0").toUpperCase())
 }
 
-/** Blocks and rounds, until no lane waits for what was forgotten, and nothing else is on its way. */
+/** Mines blocks and runs rounds until no lane waits for lost transactions and nothing else is in flight. */
 async function settleAll(): Promise<void> {
   await until(async () => (await allLanes()).every(({ restored_at }) => restored_at === null))
   await hand.settle()
@@ -173,7 +173,7 @@ async function issuingLaneId(): Promise<string> {
   return (await issuingLane(hand)).id
 }
 
-/** From the last nonce that was used up to the deployment. */
+/** From the last filled nonce to the deployment. */
 async function blocksBetween(): Promise<number> {
   const [deployment] = await hand.transactionsOf("deployCollection")
   const last = Math.max(...(await usedUp()).map(({ block_number }) => block_number ?? 0))

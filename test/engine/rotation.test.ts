@@ -25,13 +25,13 @@ afterEach(async () => {
 
 const newSigners = [accountAt(5).address, accountAt(6).address]
 
-describe("signers that are swapped for others under load", () => {
-  test("leave nothing behind: every unit is issued once, and the API of before is served too", async () => {
+describe("signer keys that are replaced under load", () => {
+  test("leave nothing behind: every unit is issued once, and the old API processes keep working", async () => {
     const running = await openEngine()
     closers.push(running.close)
     const { stage, context, caller, turn } = running
     const { read } = context.db
-    // Nothing of it waits when the keys change.
+    // None of this is waiting when the keys change.
     await turn((t) => createCollection(t, context.chains, caller, { name: "Winter" }))
     const { unit_id, collection_id, address } = await issuedUnit(running)
     const before = [
@@ -42,7 +42,7 @@ describe("signers that are swapped for others under load", () => {
     await until(async () => (await openTransactionsOf(running)).length > 0)
     await running.workers.stop()
     const without = [await pairedUnit(running, collection_id), await pairedUnit(running, collection_id)]
-    // One has a nonce and no signature, as after a key service that never answered.
+    // One transaction has a nonce and no signature, as after a key service that never responded.
     await expect(allocateOnly(running)).rejects.toThrow("the process dies")
 
     const rotated = await openRotated(stage)
@@ -76,7 +76,7 @@ describe("signers that are swapped for others under load", () => {
   }, 60_000)
 })
 
-/** A unit whose token waits for its lane. */
+/** A unit whose token is queued in its lane. */
 async function pairedUnit({ context, caller, turn }: RunningWorkers, collection_id: string): Promise<string> {
   const { id: unit_id } = await turn((t) => createUnit(t, caller, { collection_id }))
   await turn((t) => pairChip(t, context.config.service_secret, caller, { unit_id, is_test: true }))
@@ -116,7 +116,7 @@ async function allocateOnly({ stage: { world } }: RunningWorkers): Promise<void>
   }
 }
 
-/** The same service with other keys, which the factory knows. */
+/** The same service with other keys that have roles in the factory. */
 async function openRotated({ environment, anvil }: Stage): Promise<World> {
   const SIGNER_KEYS = [keyAt(5), keyAt(6)].join(",")
   const world = await openWorld(loadConfig({ ...environment, SIGNER_KEYS, LOG_LEVEL: "silent" }), tell)

@@ -9,7 +9,7 @@ import {
 } from "../../src/engine/chain/send-errors.ts"
 import nodeWords from "./vectors/node-words.json"
 
-describe("what a node says to a transaction", () => {
+describe("a node's response to a transaction", () => {
   for (const { node, words, outcome } of nodeWords)
     test(`“${words}” (${node}) means ${outcome}`, () => {
       expect(classifySendError(words.toLowerCase())).toBe(outcome as SendOutcome)
@@ -17,12 +17,12 @@ describe("what a node says to a transaction", () => {
     })
 })
 
-describe("words that nobody knows", () => {
+describe("an unknown message", () => {
   const inventedWord = fc
     .array(fc.constantFrom(..."bcdfghjklmnpqrstvwxz"), { minLength: 4, maxLength: 12 })
     .map((letters) => letters.join(""))
 
-  test("are unclear, whatever they are", () => {
+  test("is unclear, whatever it is", () => {
     fc.assert(
       fc.property(fc.array(inventedWord, { minLength: 1, maxLength: 8 }), (words) => {
         expect(classifySendError(words.join(" "))).toBe("unclear")
@@ -44,11 +44,11 @@ describe("words that nobody knows", () => {
     "range 1000000 exceeds limit of 10000",
     "socket hang up",
     "",
-  ])("such as “%s”", (words) => {
+  ])("such as “%s” is unclear", (words) => {
     expect(classifySendError(words)).toBe("unclear")
   })
 
-  test("around a revert do not hide it", () => {
+  test("around a revert does not hide the revert", () => {
     fc.assert(
       fc.property(inventedWord, fc.constantFrom(...nodeWords), (word, { words }) => {
         expect(classifySendError(`${word}: execution reverted: ${words.toLowerCase()}`)).toBe("refused")
@@ -63,7 +63,7 @@ describe("several nodes' verdicts on the same bytes", () => {
     .constantFrom<SendOutcome>(...outcomes, "unclear", "no_answer")
     .map((outcome) => ({ outcome, said: outcome }))
 
-  test("come to the same in whatever order they are given", () => {
+  test("combine to the same result in any order", () => {
     fc.assert(
       fc.property(fc.array(verdict, { minLength: 1 }), (verdicts) => {
         expect(bestVerdict(verdicts)).toEqual(bestVerdict(verdicts.toReversed()))
@@ -71,7 +71,7 @@ describe("several nodes' verdicts on the same bytes", () => {
     )
   })
 
-  test("are that the bytes are on their way as soon as one pool has them", () => {
+  test("mean that the bytes are in flight as soon as one pool has them", () => {
     fc.assert(
       fc.property(fc.array(verdict), (verdicts) => {
         const taken = { outcome: "known", said: null } as const
@@ -80,7 +80,7 @@ describe("several nodes' verdicts on the same bytes", () => {
     )
   })
 
-  test("are a word that is known rather than one that is not, as it was said", () => {
+  test("prefer a known message to an unknown one, in its original words", () => {
     fc.assert(
       fc.property(
         fc.constantFrom<SendOutcome>(...outcomes),
@@ -96,7 +96,7 @@ describe("several nodes' verdicts on the same bytes", () => {
     )
   })
 
-  test("are silence where nobody was asked", () => {
+  test("are silence if no node was asked", () => {
     expect(bestVerdict([])).toEqual({ outcome: "no_answer", said: null })
   })
 })

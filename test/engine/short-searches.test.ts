@@ -15,14 +15,14 @@ import {
   preparedClaim,
 } from "../harness/by-hand.ts"
 
-// A search ends with the change that it is about, however long ago the collection was deployed.
+// A log search ends at the change that it is about, however long ago the collection was deployed.
 
 const open = openForEachTest()
 const [person, friend] = [accountAt(6), accountAt(7)]
-/** Blocks that nothing is in, between the issuance and what is searched for. */
+/** Empty blocks between the issuance and the change that is searched for. */
 const silence = 60
 
-test("whoever was quicker to claim a unit is found without reading what came before", async () => {
+test("the sender that claimed a unit first is found without reading older blocks", async () => {
   const hand = await open()
   const { unit_id, address } = await issuedUnit(hand)
   const { id } = await (await preparedClaim(hand, unit_id, person.address))()
@@ -38,7 +38,7 @@ test("whoever was quicker to claim a unit is found without reading what came bef
   expect(ranges.size).toBe(1)
 })
 
-test("what outdid an authorization is found without reading what came before", async () => {
+test("the change that superseded an authorization is found without reading older blocks", async () => {
   const hand = await open()
   const { address } = await issuedUnit(hand)
   await hand.mine(silence)
@@ -62,7 +62,7 @@ test("what outdid an authorization is found without reading what came before", a
   expect(ranges.size).toBe(1)
 })
 
-/** A chain whose logs are asked for by two blocks, and the ranges that were asked for. */
+/** A chain whose logs are requested two blocks at a time, and the requested ranges. */
 function watched(chain: ConnectedChain): { chain: ConnectedChain; ranges: Set<unknown> } {
   const ranges = new Set<unknown>()
   const getContractEvents: typeof chain.rpc.getContractEvents = (query) => {

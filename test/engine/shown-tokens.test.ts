@@ -27,14 +27,14 @@ afterAll(async () => {
   await running.close()
 })
 
-/** What wallets know of a contract they never saw: the standards, and nothing of this service. */
+/** What wallets know about an unknown contract: the standards, and nothing specific to this service. */
 const walletAbi = parseAbi([
   "function supportsInterface(bytes4) view returns (bool)",
   "function tokenURI(uint256) view returns (string)",
   "function contractURI() view returns (string)",
 ])
 
-test("a wallet that knows the standards alone finds a token's name, traits and picture, and the collection's", async () => {
+test("a wallet that knows only the standards finds a token's name, attributes and image, and the collection's", async () => {
   const { caller, turn, stage } = running
   const { unit_id, address } = await issuedUnit(running)
   await turn((t) => updateUnit(t, caller, unit_id, { name: "Jacket 1", metadata: { Colour: "Moss" } }))
@@ -56,7 +56,7 @@ test("a wallet that knows the standards alone finds a token's name, traits and p
   expect(collection.name).toBe("Autumn")
 }, 60_000)
 
-test("a refresh is announced by the contract itself, once a minute, and ends confirmed", async () => {
+test("a metadata refresh is emitted by the contract itself, once a minute, and ends as confirmed", async () => {
   const { caller, turn, stage, context } = running
   const { collection_id, address } = await issuedUnit(running)
   const { key } = await turn((t) => issueApiKey(t, { organization_id: caller.organization_id, name: null }))

@@ -18,13 +18,13 @@ import {
 import { foreignChip } from "../harness/thief.ts"
 import { chipRowOf } from "../harness/unit-rows.ts"
 
-// A claim that is signed already, of a unit that gets another chip on chain before it is mined: what loses its nonce is
-// looked at once more before it goes out with another one.
+// A signed claim of a unit that gets another chip on the chain before it is mined: work that loses its nonce is checked
+// again before it is sent with another one.
 
 setDefaultTimeout(60_000)
 const open = openForEachTest()
 
-test("a claim whose nonce somebody used to bind another chip fails when the lane is retried", async () => {
+test("a claim whose nonce another sender used to bind another chip fails when the lane is retried", async () => {
   const hand = await open()
   const { unit_id, address, chip, transaction } = await signedClaim(hand)
   const account = transaction.lane_id.split(":")[1] as Address
@@ -42,7 +42,7 @@ test("a claim whose nonce somebody used to bind another chip fails when the lane
   await expectSuperseded(hand, unit_id, address)
 })
 
-test("a claim that an operator cancels since its unit has another chip fails", async () => {
+test("a claim that an operator cancels after its unit got another chip fails", async () => {
   const hand = await open()
   const { unit_id, address, chip, transaction } = await signedClaim(hand)
   await callAsOutsider(hand, address, "replaceChip", [1n, chip, foreignChip])
@@ -51,7 +51,7 @@ test("a claim that an operator cancels since its unit has another chip fails", a
   await expectSuperseded(hand, unit_id, address)
 })
 
-/** A claim that the service has sent, and that no pool has any more. */
+/** A claim that the service has sent and that no pool has any more. */
 async function signedClaim(hand: ByHand) {
   const { unit_id, address } = await issuedUnit(hand)
   await grant(hand, outsider.address)

@@ -12,7 +12,7 @@ import { anotherUnit, issuedUnit, openEngine, type RunningWorkers, until } from 
 import { sessionOf } from "../harness/ownership.ts"
 import { chipRowOf } from "../harness/unit-rows.ts"
 
-// Two wallets on a chain: one has bought the thing, the other only stood beside it and tapped it.
+// Two wallets on a chain: one belongs to the buyer, the other to someone who stood next to the product and tapped it.
 
 setDefaultTimeout(30_000)
 const [buyer, stranger] = [accountAt(7), accountAt(8)]
@@ -27,8 +27,8 @@ beforeAll(async () => {
 })
 afterAll(() => running.close())
 
-describe("a stranger with a tap, whose authorizations lie about unsent,", () => {
-  test("does not delay a buyer's claim, neither the service's nor the buyer's own", async () => {
+describe("a stranger with a tap and unsent authorizations", () => {
+  test("does not delay a buyer's claim, whether relayed or sent by the buyer", async () => {
     for (const execution of ["service_relay", "client_broadcast"] as const) {
       const tapped = await tappedUnit()
       const unsent = await fillWithClaims(tapped)
@@ -85,7 +85,7 @@ describe("a stranger with a tap, whose authorizations lie about unsent,", () => 
 type Tapped = { unit_id: string; serial: bigint; session(): Caller }
 type Payload = { to: string; data: string } | null
 
-/** A unit on the chain that nobody has claimed, and as many sessions of its chip as people tap it. */
+/** An unclaimed unit on the chain, and as many sessions of its chip as people tap it. */
 async function tappedUnit(): Promise<Tapped> {
   const unit_id = collection.first ?? (await anotherUnit(running, collection.collection_id))
   collection.first = null
@@ -139,7 +139,7 @@ async function areSuperseded(tapped: Tapped, unsent: { id: string }[]): Promise<
     })
 }
 
-/** Sends an authorization from a wallet and answers what the chain made of it. */
+/** Sends an authorization from a wallet, and returns its outcome on the chain. */
 async function send(account: typeof buyer, transaction: Payload | undefined) {
   const { client } = running.stage.anvil
   const [to, data] = [transaction?.to as Address, transaction?.data as Hex]

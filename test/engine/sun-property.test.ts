@@ -7,7 +7,7 @@ import { type SunChip, verifySun } from "../../src/engine/sun/message.ts"
 import { createVirtualChip, emitSun } from "../../src/engine/sun/virtual-chip.ts"
 import { neverRotated } from "../harness/secret.ts"
 
-// Drawn uniformly: two independent chips, a counter and padding as a chip has them.
+// Drawn uniformly: two independent chips, a counter, and padding as a chip generates it.
 const key = bytesOf(16)
 const chips = fc.record({ uid: bytesOf(7), metaKey: key, fileKey: key })
 const counters = fc.oneof(
@@ -29,7 +29,7 @@ test("any emitted message verifies to its counter, with c and without", () => {
   )
 })
 
-test("any flipped bit of e is refused, with c and without", () => {
+test("flipping any bit of e invalidates it, with c and without", () => {
   fc.assert(
     fc.property(messages, ({ chip, message }) => {
       for (const e of everyFlip(message.e)) {
@@ -41,7 +41,7 @@ test("any flipped bit of e is refused, with c and without", () => {
   )
 })
 
-test("any flipped bit of c is refused", () => {
+test("flipping any bit of c invalidates it", () => {
   fc.assert(
     fc.property(messages, ({ chip, message }) => {
       for (const c of everyFlip(message.c)) expect(verifySun(chip, { e: message.e, c })).toBeNull()
@@ -50,7 +50,7 @@ test("any flipped bit of c is refused", () => {
   )
 })
 
-test("any flipped bit of the meta key or the UID refuses a message", () => {
+test("flipping any bit of the meta key or the UID invalidates a message", () => {
   fc.assert(
     fc.property(messages, fc.constantFrom("metaKey", "uid"), ({ chip, message }, part) => {
       for (const flipped of everyFlip(hexOf(chip[part]))) {
@@ -63,7 +63,7 @@ test("any flipped bit of the meta key or the UID refuses a message", () => {
   )
 })
 
-test("any flipped bit of the file key refuses a message with c, and does not matter without", () => {
+test("flipping any bit of the file key invalidates a message with c, and does not matter without c", () => {
   fc.assert(
     fc.property(messages, ({ chip, counter, message }) => {
       for (const flipped of everyFlip(hexOf(chip.fileKey))) {
@@ -76,7 +76,7 @@ test("any flipped bit of the file key refuses a message with c, and does not mat
   )
 })
 
-test("no message of one virtual chip passes for another chip", () => {
+test("no message of one virtual chip is valid for another chip", () => {
   const chip = createVirtualChip()
   fc.assert(
     fc.property(messages, ({ message }) => {
@@ -85,7 +85,7 @@ test("no message of one virtual chip passes for another chip", () => {
   )
 })
 
-test("the c of another counter is refused", () => {
+test("the c of another counter is invalid", () => {
   fc.assert(
     fc.property(messages, counters, ({ chip, counter, message }, other) => {
       fc.pre(other !== counter)
@@ -94,7 +94,7 @@ test("the c of another counter is refused", () => {
   )
 })
 
-test("AES-CMAC agrees with a construction over whole numbers and one CBC call", () => {
+test("AES-CMAC equals an implementation with big integers and one CBC call", () => {
   fc.assert(
     fc.property(key, fc.uint8Array({ maxLength: 100 }), (cmacKey, message) => {
       expect(hexOf(cmac(cmacKey, message))).toBe(hexOf(cmacOverNumbers(cmacKey, message)))
@@ -103,7 +103,7 @@ test("AES-CMAC agrees with a construction over whole numbers and one CBC call", 
   )
 })
 
-test("wrapped chip keys open to the same keys for any secret and chip", () => {
+test("wrapped chip keys unwrap to the same keys for any secret and chip", () => {
   fc.assert(
     fc.property(fc.string({ minLength: 32 }), fc.string(), key, key, (current, chipId, metaKey, fileKey) => {
       const secret = neverRotated(current)
@@ -114,7 +114,7 @@ test("wrapped chip keys open to the same keys for any secret and chip", () => {
   )
 })
 
-// RFC 4493 with the subkeys as 128-bit integers and the chain in a single CBC encryption.
+// RFC 4493 with the subkeys as 128-bit integers and the whole chain in one CBC encryption.
 function cmacOverNumbers(cmacKey: Uint8Array, message: Uint8Array): Buffer {
   const cbc = (input: Uint8Array) =>
     createCipheriv("aes-128-cbc", cmacKey, Buffer.alloc(16)).setAutoPadding(false).update(input).subarray(-16)

@@ -5,12 +5,12 @@ import { judgeMessages } from "../harness/sun-messages.ts"
 import { referenceCmac, referenceCounter } from "../harness/sun-reference.ts"
 import vectors from "./vectors/ntag424.json"
 
-/** `bun run bench sun` judges a million. */
+/** `bun run bench sun` compares a million. */
 const messages = 20_000
 const seed = 424
 
-describe("a verifier written from the data sheet alone", () => {
-  test("gives the published MACs", () => {
+describe("an independent verifier, written from the data sheet alone", () => {
+  test("computes the published MACs", () => {
     const whole = [...Buffer.from(vectors.rfc4493.message, "hex")]
     for (const { length, mac } of vectors.rfc4493.cases)
       expect(
@@ -20,7 +20,7 @@ describe("a verifier written from the data sheet alone", () => {
       ).toBe(mac)
   })
 
-  test("opens the published messages", () => {
+  test("decrypts the published messages", () => {
     for (const row of vectors.sun) {
       if (row.expect !== "valid") continue
       const chip = chipOf(row)
@@ -30,7 +30,7 @@ describe("a verifier written from the data sheet alone", () => {
     }
   })
 
-  test(`judges ${messages} random messages of seed ${seed} as ours does`, () => {
+  test(`judges ${messages} random messages of seed ${seed} as the service does`, () => {
     const { accepted, refused, difference } = judgeMessages(messages, seed)
     expect(difference).toBeNull()
     expect(accepted).toBeGreaterThan(messages / 3)

@@ -55,14 +55,14 @@ const publishedKey = hex(vectors.rfc4493.key)
 const an10922 = vectors.an10922_aes128
 const boltcard = vectors.boltcardDeterministic
 
-test("the vectors file holds no row that no test below takes up", () => {
+test("every row of the vectors file is used by a test below", () => {
   expect(validRows.length + refusedRows.length).toBe(vectors.sun.length)
   expect([bareRows.length, coveringRows.length, fileRows.length, refusedRows.length]).toEqual([7, 3, 3, 7])
 })
 
 describe("an authentic message", () => {
   for (const row of validRows) {
-    test(`opens to its UID and counter: ${row.name}`, () => {
+    test(`decrypts to its UID and counter: ${row.name}`, () => {
       expect(decryptPicc(row.chip.metaKey, row.e)).toEqual({
         uid: Buffer.from(row.chip.uid),
         counter: row.counter,
@@ -100,7 +100,7 @@ describe("an authentic message", () => {
   }
 
   for (const row of coveringRows) {
-    test(`is refused when its c covers text that the API does not receive: ${row.name}`, () => {
+    test(`is rejected if its c covers text that the API does not receive: ${row.name}`, () => {
       expect(verifySun(row.chip, { e: row.e, c: row.c })).toBeNull()
     })
   }
@@ -121,11 +121,11 @@ describe("an authentic message", () => {
   }
 })
 
-describe("a message that must be refused", () => {
+describe("an invalid message", () => {
   for (const row of refusedRows) {
     const chip = chipOf({ ...row, uid: row.uid ?? "04112233445566" })
 
-    test(`does not open: ${row.name}`, () => {
+    test(`does not decrypt: ${row.name}`, () => {
       expect(decryptPicc(chip.metaKey, row.e)).toBeNull()
     })
 
@@ -138,13 +138,13 @@ describe("a message that must be refused", () => {
     })
 
     if (row.plain !== undefined) {
-      test(`is refused for its tag byte and not for its keys: ${row.name}`, () => {
+      test(`is rejected for its tag byte, not for its keys: ${row.name}`, () => {
         expect(upperHex(encryptedBlock(chip.metaKey, hex(row.plain)))).toBe(row.e)
       })
     }
 
     if (row.c !== undefined && row.sv2 !== undefined) {
-      test(`is refused although its c is right: ${row.name}`, () => {
+      test(`is rejected although its c is correct: ${row.name}`, () => {
         const sessionKey = cmac(chip.fileKey, hex(row.sv2))
         expect(upperHex(macFor(sessionKey))).toBe(row.c)
         if (row.kSesMac !== undefined) expect(upperHex(sessionKey)).toBe(row.kSesMac)
@@ -169,18 +169,18 @@ describe("a message that must be refused", () => {
     ["a c that is not hex", { e, c: "G".repeat(16) }],
   ]
   for (const [name, message] of misshapen) {
-    test(`is one with ${name}`, () => {
+    test(`includes one with ${name}`, () => {
       expect(verifySun(chip, message)).toBeNull()
     })
   }
 
-  test("is one whose c is the first half of the MAC", () => {
+  test("includes one whose c is the first half of the MAC", () => {
     const full = cmac(sessionMacKey(chip.fileKey, chip.uid, counter), new Uint8Array(0))
     expect(verifySun(chip, { e, c: upperHex(full.subarray(0, 8)) })).toBeNull()
   })
 })
 
-test("a UID of a wrong length is an error of the record, not a refused message", () => {
+test("a UID of the wrong length is an error in the chip's record, not an invalid message", () => {
   const chip = createVirtualChip()
   expect(() => verifySun({ ...chip, uid: Buffer.alloc(4) }, emitSun(chip, 1))).toThrow(
     "The UID of a chip has 7 bytes, this one has 4",
@@ -189,18 +189,18 @@ test("a UID of a wrong length is an error of the record, not a refused message",
 
 describe("AES-CMAC", () => {
   for (const { length, mac } of vectors.rfc4493.cases) {
-    test(`gives the RFC 4493 answer for ${length} bytes`, () => {
+    test(`matches the RFC 4493 result for ${length} bytes`, () => {
       expect(upperHex(cmac(publishedKey, hex(vectors.rfc4493.message).subarray(0, length)))).toBe(mac)
     })
   }
 
-  test("gives the published session keys of AN12196", () => {
+  test("matches the published session keys of AN12196", () => {
     const { fileKey, uid, counter, enc, mac } = vectors.sessionKeys
     expect(upperHex(sessionMacKey(hex(fileKey), hex(uid), counter))).toBe(mac)
     expect(upperHex(cmac(hex(fileKey), hex(`C33C00010080${uid}010000`)))).toBe(enc)
   })
 
-  test("gives the published deterministic keys of a Bolt Card", () => {
+  test("matches the published deterministic keys of a Bolt Card", () => {
     const issuerKey = hex(boltcard.issuerKey)
     const version = Buffer.alloc(4)
     version.writeUInt32LE(boltcard.version)
@@ -224,7 +224,7 @@ describe("AES-CMAC", () => {
     })
   })
 
-  test("gives the published AN10922 key of a chip", () => {
+  test("matches the published AN10922 key of a chip", () => {
     const input = hex(`01${an10922.uid}${an10922.aid}${an10922.systemIdentifier}`)
     expect(upperHex(cmac(hex(an10922.key), input))).toBe(an10922.diversified)
   })
@@ -257,14 +257,14 @@ describe("a virtual chip", () => {
     expect(emitSun(chip, 1).e).not.toBe(emitSun(chip, 1).e)
   })
 
-  test("refuses a counter that no chip reaches", () => {
+  test("rejects a counter that no chip can reach", () => {
     const chip = createVirtualChip()
     for (const counter of [-1, 0.5, Number.NaN, 0x1000000]) {
       expect(() => emitSun(chip, counter)).toThrow("A read counter is a whole number from 0 to 16777215")
     }
   })
 
-  test("refuses padding and UIDs of a wrong length", () => {
+  test("rejects padding and UIDs of the wrong length", () => {
     const chip = createVirtualChip()
     expect(() => emitSun(chip, 1, Buffer.alloc(4))).toThrow("The padding has 5 bytes, not 4")
     expect(() => emitSun({ ...chip, uid: Buffer.alloc(8) }, 1)).toThrow("The UID of a chip has 7 bytes")
@@ -278,7 +278,7 @@ describe("wrapped chip keys", () => {
   const { metaKey, fileKey } = createVirtualChip()
   const wrapped = wrapChipKeys(secret, chipId, { metaKey, fileKey })
 
-  test("open to the same keys", () => {
+  test("unwrap to the same keys", () => {
     expect(unwrapChipKeys(secret, chipId, wrapped)).toEqual({
       metaKey: Buffer.from(metaKey),
       fileKey: Buffer.from(fileKey),
@@ -301,15 +301,15 @@ describe("wrapped chip keys", () => {
     expect(wrapped).toMatch(/^[A-Za-z0-9_-]{82}$/)
   })
 
-  test("do not open for another chip", () => {
+  test("do not unwrap for another chip", () => {
     expect(() => unwrapChipKeys(secret, "01ABCDEF98", wrapped)).toThrow(ChipKeysUnreadable)
   })
 
-  test("do not open under another secret", () => {
+  test("do not unwrap with another secret", () => {
     expect(() => unwrapChipKeys(another, chipId, wrapped)).toThrow(ChipKeysUnreadable)
   })
 
-  test("do not open after a change of any bit", () => {
+  test("do not unwrap after any bit is changed", () => {
     const bytes = Buffer.from(wrapped, "base64url")
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const changed = flipBit(bytes, bit).toString("base64url")
@@ -317,21 +317,21 @@ describe("wrapped chip keys", () => {
     }
   })
 
-  test("are wrapped anew under the secret of now, once", () => {
+  test("are rewrapped with the current secret, once", () => {
     const rotated = { current: another.current, previous: secret.current }
     const anew = rewrapChipKeys(rotated, chipId, wrapped) ?? ""
     expect(unwrapChipKeys(another, chipId, anew)).toEqual(unwrapChipKeys(secret, chipId, wrapped))
     expect(rewrapChipKeys(rotated, chipId, anew)).toBeNull()
   })
 
-  test("of another length or format are refused by name", () => {
+  test("of another length or format are rejected by name", () => {
     const ofAnotherFormat = flipBit(Buffer.from(wrapped, "base64url"), 1).toString("base64url")
     for (const value of ["", wrapped.slice(4), `${wrapped}AAAA`, ofAnotherFormat]) {
       expect(() => unwrapChipKeys(secret, chipId, value)).toThrow("are not in format 1")
     }
   })
 
-  test("name the chip and the next step, and no secret, when they do not open", () => {
+  test("that do not unwrap name the chip and the next step, and no secret", () => {
     try {
       unwrapChipKeys(another, chipId, wrapped)
       expect.unreachable()
@@ -345,7 +345,7 @@ describe("wrapped chip keys", () => {
     }
   })
 
-  test("are not made of keys of a wrong length", () => {
+  test("cannot be made from keys of the wrong length", () => {
     expect(() => wrapChipKeys(secret, chipId, { metaKey: metaKey.subarray(1), fileKey })).toThrow(RangeError)
     expect(() => wrapChipKeys(secret, chipId, { metaKey, fileKey: new Uint8Array(24) })).toThrow(RangeError)
   })

@@ -11,7 +11,7 @@ function waiting(organization_id: string, src: (typeof kinds)[number], id: strin
   return { organization_id, id, src } as Waiting
 }
 
-/** Fills a window from work, one transaction for each effect. */
+/** Fills a lane's window from waiting work, one transaction per effect. */
 function fill(work: Waiting[], held: Record<string, number> = {}): Waiting[] {
   const shares = new Map(
     Object.entries(held).map(([organization, count]) => [`batch ${organization}`, count]),
@@ -36,35 +36,35 @@ const many = (organization: string, src: (typeof kinds)[number], count: number, 
 
 const isAtCounter = ({ src }: Waiting) => src === "relayClaim" || src === "replaceChip"
 
-describe("whose turn it is", () => {
-  test("goes round the organizations, oldest first within each", () => {
+describe("the order of work in a lane", () => {
+  test("alternates between organizations, oldest first within each", () => {
     const work = [...many("a", "issueUnit", 400), ...many("b", "issueUnit", 2, 1_000)]
     expect(fill(work).map(({ organization_id, id }) => `${organization_id}${id}`)).toEqual([
       ...["a000000", "b001000", "a000001", "b001001", "a000002", "a000003"],
-      // Nobody else waits any more.
+      // No other work is waiting any more.
       ...[4, 5, 6, 7, 8, 9, 10, 11].map((number) => `a0000${String(number).padStart(2, "0")}`),
     ])
   })
 
-  test("leaves room for whoever comes, however much one organization asks for", () => {
+  test("leaves room for new organizations, however much one organization requests", () => {
     expect(fill(many("a", "deployCollection", 400))).toHaveLength(maxInFlight - maxInFlight / 4)
     const work = [...many("a", "deployCollection", 400), ...many("b", "issueUnit", 1, 1_000)]
     expect(fill(work, { a: 12 }).map(({ organization_id }) => organization_id)).toEqual(["b"])
   })
 
-  test("is a claim's at once, however many batches of the same organization are on their way", () => {
+  test("puts a claim first, however many batches of the same organization are in flight", () => {
     const work = [...many("a", "issueUnit", 400), waiting("a", "relayClaim", "9")]
     expect(fill(work, { a: 12 })).toEqual([work.at(-1) as Waiting])
     const beside = [...work, ...many("b", "issueUnit", 2, 1_000)]
     expect(fill(beside, { a: 4, b: 4 })).toEqual([work.at(-1) as Waiting])
   })
 
-  test("is that of claims before replacements before issuances before deployments", () => {
+  test("puts claims before replacements before issuances before deployments", () => {
     const work = kinds.toReversed().map((src, index) => waiting("a", src, String(index)))
     expect(fill(work).map(({ src }) => src)).toEqual([...kinds])
   })
 
-  test("gives nobody more than a quarter of the window while another waits", () => {
+  test("gives no organization more than a quarter of the window while another waits", () => {
     const anyWork = fc.array(
       fc.record({
         organization: fc.constantFrom("a", "b", "c", "d", "e", "f"),
@@ -94,7 +94,7 @@ describe("whose turn it is", () => {
   })
 })
 
-test("results are given to people at a counter first, and to nobody who waits after those who do", () => {
+test("results go to interactive work first, and last to work that nobody is waiting for", () => {
   const seen = ["refreshMetadata", ...kinds.toReversed()].map((kind) => ({
     transaction: { kind } as Seen["transaction"],
     mined: null,

@@ -19,7 +19,7 @@ import {
 let hand: ByHand
 afterEach(() => hand.close())
 
-test("what reverts behind a transaction whose receipt cannot be read is not sent again before that can be", async () => {
+test("work that reverts behind a transaction with an unreadable receipt is not sent again before that can be read", async () => {
   hand = await openByHand()
   const { first, behind, lost } = await twoOnTheirWay()
   expect(await hand.transactionsOf("issueUnit")).toHaveLength(2)
@@ -42,7 +42,7 @@ test("what reverts behind a transaction whose receipt cannot be read is not sent
   expect(rows.map(({ token_status }) => token_status)).toEqual(["active", "active"])
 }, 60_000)
 
-test("a serial that was given before an older transaction's could be read stays its unit's when both are undone", async () => {
+test("a serial assigned before an older transaction's receipt could be read stays with its unit if both are undone", async () => {
   hand = await openByHand({ confirmation_depth: 1, finality_depth: 50 })
   const { collection_id, first, behind, lost } = await twoOnTheirWay()
   await hand.mine()
@@ -57,7 +57,7 @@ test("a serial that was given before an older transaction's could be read stays 
   expect(await serialsOf([first, behind, next])).toEqual([1, 2, 3])
 }, 60_000)
 
-/** Two units of one collection, each with a transaction; that of the first one is the one to be lost. */
+/** Two units of one collection, each with a transaction; the first one is the one to be lost. */
 async function twoOnTheirWay() {
   const { id: collection_id } = await activeCollection(hand)
   const first = await pairedUnit(hand, collection_id)
@@ -73,7 +73,7 @@ async function serialsOf(ids: string[]): Promise<(number | null | undefined)[]> 
   return ids.map((id) => rows.find((row) => row.id === id)?.serial)
 }
 
-/** What the last two transactions were is mined while the key has no role. */
+/** Has the last two transactions mined while the key has no role. */
 async function revertAll(): Promise<void> {
   const { client } = hand.stage.anvil
   const attempts = await hand.world.context.db.read.select().from(transactionAttempts)
@@ -94,7 +94,7 @@ async function giveRoles(roles: bigint): Promise<void> {
   await hand.mine()
 }
 
-/** The same lane by way of a provider that fails whenever it is asked for the receipts of one transaction. */
+/** The same lane with a provider that fails for every receipt of one transaction. */
 function withoutReceipt(lane: Lane, transactionId: string): Lane {
   const { rpc } = lane.chain
   const request = async (question: { method: string; params?: unknown[] }) => {

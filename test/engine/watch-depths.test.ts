@@ -30,12 +30,12 @@ import {
 import { chipRowOf, unitRowOf } from "../harness/unit-rows.ts"
 import { watchedDatabase } from "../harness/watched-database.ts"
 
-// At which block something counts as having happened, block by block.
+// The block at which something counts as having happened, block by block.
 
 const open = openForEachTest()
 
 describe("an authorization", () => {
-  test("is used at the confirmation depth and not a block before, and the unit's other one never was", async () => {
+  test("is used at the confirmation depth and not a block before, and then the unit's other one is superseded", async () => {
     const hand = await open({ confirmation_depth: 3, finality_depth: 12 })
     const { unit_id } = await issuedUnit(hand)
     const [unused, used] = [await ownClaim(hand, unit_id, 6), await ownClaim(hand, unit_id, 7)]
@@ -55,7 +55,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, unused.id)).failure?.code).toBe("claim.superseded")
   }, 30_000)
 
-  test("may be used in the very second of its deadline, and expires with the next one", async () => {
+  test("may be used in the last second before its deadline, and expires with the next", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { id, expires_at } = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     const deadline = BigInt(Math.floor((expires_at?.getTime() ?? 0) / 1_000))
@@ -69,7 +69,7 @@ describe("an authorization", () => {
     expect(seen).toEqual(["claiming", "expired"])
   }, 30_000)
 
-  test("that two claims were given in the same moment is used once, by the first", async () => {
+  test("shared by two claims prepared at the same time is used once, by the first", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     const prepared = [await preparedClaim(hand, unit_id, 7), await preparedClaim(hand, unit_id, 7)]
@@ -86,7 +86,7 @@ describe("an authorization", () => {
     })
   }, 30_000)
 
-  test("is found to be used long ago through a provider that answers few blocks at a time", async () => {
+  test("used long ago is found through a provider with a small block range", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     await send(hand, claim)
@@ -100,7 +100,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
-  test("is found although its provider answers few questions a second, each of few blocks", async () => {
+  test("is found even if its provider allows few requests a second, each for few blocks", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     await hand.mine(300)
@@ -120,7 +120,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 60_000)
 
-  test("whose use a reorganization puts into a block that was read before is found all the same", async () => {
+  test("whose use a reorganization moves into a block that was already read is still found", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { client } = hand.stage.anvil
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
@@ -138,7 +138,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
-  test("whose use a reorganization put into another transaction while no worker ran is told of that one", async () => {
+  test("whose use a reorganization moved to another transaction while no worker ran gets that transaction's hash", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     const { client } = hand.stage.anvil
     const { claim } = await claimedUnit(hand)
@@ -153,7 +153,7 @@ describe("an authorization", () => {
     expect(await claimNow(hand, claim.id)).toMatchObject({ status: "claimed", transaction_hash })
   }, 30_000)
 
-  test("whose use was told is not read again for blocks that tell of no use", async () => {
+  test("whose use was recorded is not read again for blocks without a use", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     await claimedUnit(hand)
     await hand.mine()
@@ -165,7 +165,7 @@ describe("an authorization", () => {
     expect(read.length).toBeGreaterThan(0)
   }, 30_000)
 
-  test("whose use was missed on another fork, for longer than the finality depth, is found all the same", async () => {
+  test("whose use was missed on another fork for longer than the finality depth is still found", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     const claim = await ownClaim(hand, unit_id, 7)
@@ -180,7 +180,7 @@ describe("an authorization", () => {
     expect(unit?.owner).toBe(accountAt(7).address)
   }, 30_000)
 
-  test("is not used by what one worker saw in a block that another one has seen replaced since", async () => {
+  test("is not used because of a block that another worker has since seen replaced", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { unit_id } = await issuedUnit(hand)
     const claim = await ownClaim(hand, unit_id, 7)
@@ -199,7 +199,7 @@ describe("an authorization", () => {
     expect(unit).toMatchObject({ claimed: false, owner: null })
   }, 30_000)
 
-  test("is not used by what one worker saw where another one has lost the blocks since and cannot read on", async () => {
+  test("is not used because of blocks that another worker has since lost without being able to read on", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { unit_id } = await issuedUnit(hand)
     const claim = await ownClaim(hand, unit_id, 7)
@@ -218,7 +218,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
   }, 30_000)
 
-  test("is used although another worker always reads on before, and finds nothing", async () => {
+  test("is used even if another worker always reads on first and finds nothing", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     const claim = await ownClaim(hand, unit_id, 7)
@@ -232,7 +232,7 @@ describe("an authorization", () => {
     expect(unit).toMatchObject({ claimed: true, owner: accountAt(7).address })
   }, 30_000)
 
-  test("that is looked at again leaves the chain read as far as another worker has read it", async () => {
+  test("that is checked again leaves the chain read as far as another worker has read it", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     await watch(hand)
@@ -251,7 +251,7 @@ describe("an authorization", () => {
     expect(new Set(since)).toEqual(new Set([head]))
   }, 30_000)
 
-  test("waits where blocks were lost and providers follow different forks", async () => {
+  test("waits if blocks were lost and providers follow different forks", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const claim = await ownClaim(hand, (await issuedUnit(hand)).unit_id, 7)
     await watch(hand)
@@ -266,7 +266,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
-  test("that a provider which is behind had let begin is superseded half a minute later, not at its deadline", async () => {
+  test("that could only be issued because a provider lagged is superseded half a minute later, not at its deadline", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     const createLate = await preparedClaim(hand, unit_id, 7)
@@ -307,7 +307,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
-  test("for a unit that another fork gave to somebody else is superseded once that is final", async () => {
+  test("for a unit that went to another owner on another fork is superseded once that is final", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 6 })
     const { unit_id, address } = await claimedUnit(hand)
     const { id } = await ownTransfer(hand, unit_id)
@@ -326,7 +326,7 @@ describe("an authorization", () => {
     expect(snapshot).toMatchObject({ context: { failure: { code: "transfer.superseded" } } })
   }, 30_000)
 
-  test("is asked for once, and then only when something happens to its unit", async () => {
+  test("is queried once, and then only when its unit changes", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     await watch(hand)
@@ -346,7 +346,7 @@ describe("an authorization", () => {
     expect(asked).toBe(1)
   }, 30_000)
 
-  test("that was asked for, and whose use a node has left out, is asked for again where an operator retries it", async () => {
+  test("that was queried, and whose use a node left out of its logs, is queried again when an operator retries it", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     await watch(hand)
@@ -362,14 +362,14 @@ describe("an authorization", () => {
       .select()
       .from(effects)
       .where(eq(effects.actor_id, claim.id))
-    // An operator is told when it was due.
+    // Operators see since when it is due.
     expect(Date.now() - Number(retried?.due_at)).toBeLessThan(600_000)
     await hand.mine()
     await watch(hand)
     expect((await claimNow(hand, claim.id)).status).toBe("claimed")
   }, 30_000)
 
-  test("of which no provider can tell holds up no other one", async () => {
+  test("that no provider can tell about delays no other one", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const [silent, other] = [await issuedUnit(hand), await issuedUnit(hand)]
     const claims = [await ownClaim(hand, silent.unit_id, 6), await ownClaim(hand, other.unit_id, 7)]
@@ -388,7 +388,7 @@ describe("an authorization", () => {
     expect(stuck?.reason).toContain("no such state")
   }, 30_000)
 
-  test("is not called superseded by an older change where a provider lacks the newest logs", async () => {
+  test("is not superseded by an older change if a provider lacks the newest logs", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     await replaceChip(hand, unit_id)
@@ -410,7 +410,7 @@ describe("an authorization", () => {
     expect((await claimNow(hand, claim.id)).status).toBe("claiming")
     const [stuck] = await findStuck(hand.world.context.db.read, hand.world.context.clock())
     expect(stuck).toMatchObject({ id: claim.id, reason: expect.stringContaining("logs are not all there") })
-    // Without another word of its unit, whoever has the logs is asked a moment later.
+    // Without another change of its unit, a provider with the logs is asked a moment later.
     await leaveUnused(hand)
     await hand.mine()
     await watch(hand)
@@ -418,15 +418,15 @@ describe("an authorization", () => {
   }, 30_000)
 })
 
-describe("a unit that was claimed and has no owner any more", () => {
-  test("is asked for until the chain names one", async () => {
+describe("a unit that was claimed and no longer has an owner", () => {
+  test("is queried until the chain names one", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
     const { unit_id } = await issuedUnit(hand)
     await watch(hand)
     await send(hand, await ownClaim(hand, unit_id, 7))
     await hand.mine()
     await watch(hand)
-    // As while a reorganization has taken its claim back.
+    // As while a reorganization has undone its claim.
     await hand.turn(({ tx }) => tx.update(units).set({ owner: null, owner_block: 1 }))
     await hand.mine()
     await watch(hand)
@@ -436,7 +436,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     })
   }, 30_000)
 
-  test("keeps the owner that another worker has found while the chain was asked for an earlier one", async () => {
+  test("keeps the owner that another worker found while an earlier one was being queried", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { unit_id } = await claimedUnit(hand)
     await hand.turn(({ tx }) => tx.update(units).set({ owner: null, owner_block: 1 }))
@@ -460,7 +460,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
   }, 30_000)
 
-  test("has none where its claim was found in a block that was never read and is gone", async () => {
+  test("has none if its claim was found in a block that was never read and is gone", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 60 })
     const { unit_id } = await issuedUnit(hand)
     await watch(hand)
@@ -482,7 +482,7 @@ describe("a unit that was claimed and has no owner any more", () => {
     expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(null)
   }, 30_000)
 
-  test("is asked for only while providers agree, for one on the fork before still has it", async () => {
+  test("is queried only while providers agree, because one on the previous fork still names the owner", async () => {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { unit_id } = await claimedUnit(hand)
     await undoBlocks(hand)
@@ -530,11 +530,11 @@ describe("a unit that was claimed and has no owner any more", () => {
   }, 30_000)
 })
 
-test("a token that moved while a provider followed another fork, for longer than the finality depth, has its new owner", async () => {
+test("a token that moved while a provider followed another fork for longer than the finality depth has its new owner", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await claimedUnit(hand)
   const { id, transaction } = await ownTransfer(hand, unit_id)
-  // As where a back-up was restored that is older than the transfer.
+  // As if a back-up older than the transfer had been restored.
   await hand.turn(({ tx }) => tx.delete(effects).where(eq(effects.actor_id, id)))
   await send(hand, { account: 7, transaction })
   await hand.mine(20)
@@ -544,7 +544,7 @@ test("a token that moved while a provider followed another fork, for longer than
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
-test("owners are asked for anew although another worker asks, too, and each for longer than a block takes", async () => {
+test("owners are queried again even if another worker does so, too, and each query takes longer than a block", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
   await claimedUnit(hand)
   await hand.mine(3)
@@ -566,7 +566,7 @@ test("owners are asked for anew although another worker asks, too, and each for 
   expect(asked).toBeLessThan(4)
 }, 30_000)
 
-test("a token that moved on the fork that came while owners were asked for anew has its new owner", async () => {
+test("a token that moved on a fork that appeared while owners were being queried has its new owner", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
   const { client } = hand.stage.anvil
   const { unit_id } = await claimedUnit(hand)
@@ -599,8 +599,8 @@ test("a token that moved on the fork that came while owners were asked for anew 
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
-describe("a token that moved has its new owner where its block", () => {
-  test("was told otherwise by a node on another fork", async () => {
+describe("a token that moved has its new owner even if its block", () => {
+  test("was reported differently by a node on another fork", async () => {
     const { hand, ownerNow, reorganize } = await beforeMove()
     await hand.mine()
     const other = await hand.stage.anvil.client.getBlock()
@@ -615,7 +615,7 @@ describe("a token that moved has its new owner where its block", () => {
     }
     const getLogs = async (question: { blockHash?: Hex }) =>
       question.blockHash === other.hash ? [] : await rpc.getLogs(question as never)
-    // A process that begins, whose first node does not answer for a moment.
+    // A new process whose first node does not respond for a moment.
     const headers = createHeaderChain({ ...rpc, getBlock } as typeof rpc, config)
     const torn = { ...hand.chain, headers, rpc: { ...rpc, getLogs } as typeof rpc }
     await watch({ ...hand, chain: torn }).catch(() => {})
@@ -623,7 +623,7 @@ describe("a token that moved has its new owner where its block", () => {
     expect(await ownerNow()).toBe(accountAt(6).address)
   }, 30_000)
 
-  test("came in the place of one that had just been found to be there still", async () => {
+  test("replaced one that had just been found to be canonical", async () => {
     const { hand, ownerNow, reorganize } = await beforeMove()
     await hand.mine()
     const { headers } = hand.chain
@@ -642,7 +642,7 @@ describe("a token that moved has its new owner where its block", () => {
     expect(await ownerNow()).toBe(accountAt(6).address)
   }, 30_000)
 
-  /** A unit that is claimed, beside the service, by a reorganization of the newest blocks. */
+  /** A unit that is claimed outside the service by a reorganization of the newest blocks. */
   async function beforeMove() {
     const hand = await open({ confirmation_depth: 1, finality_depth: 20 })
     const { client } = hand.stage.anvil
@@ -669,7 +669,7 @@ describe("a token that moved has its new owner where its block", () => {
   }
 })
 
-test("a token has its owner though its collection's deployment had failed in the back-up that was restored", async () => {
+test("a token has its owner even if its collection's deployment had failed in the restored back-up", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { id, address } = await activeCollection(hand)
   await grant(hand, outsider.address)
@@ -689,7 +689,7 @@ test("a token has its owner though its collection's deployment had failed in the
   await callAsOutsider(hand, address, "claim", [1n, accountAt(6).address])
   await hand.mine(8)
   await watch(hand)
-  // As after it was retried.
+  // As after a retry.
   await setStatus("active")
   await hand.settle()
   await watch(hand)
@@ -700,7 +700,7 @@ test("a token has its owner though its collection's deployment had failed in the
   })
 }, 30_000)
 
-test("a chain of fast blocks is read two seconds of them at a time, others four blocks", async () => {
+test("a chain with fast blocks is read two seconds' worth of blocks at a time, others four blocks", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 80 })
   await issuedUnit(hand)
   await watch(hand)
@@ -716,7 +716,7 @@ test("a chain of fast blocks is read two seconds of them at a time, others four 
   }
 }, 30_000)
 
-test("many collections are asked for at the same time, by sixteen questions at the most", async () => {
+test("many collections are queried concurrently, with at most sixteen requests", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { address } = await issuedUnit(hand)
   const transaction_hash = await claimBeside(hand, address, accountAt(6).address)
@@ -733,7 +733,7 @@ test("many collections are asked for at the same time, by sixteen questions at t
   }
 }, 30_000)
 
-test("a chain that was never read, as in a back-up from that time, is read from its oldest collection on", async () => {
+test("a chain that was never read, as in a restored back-up, is read from its oldest collection on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 4 })
   const { unit_id } = await issuedUnit(hand)
   await hand.mine(20)
@@ -748,7 +748,7 @@ test("a chain that was never read, as in a back-up from that time, is read from 
   expect(unit?.owner).toBe(accountAt(7).address)
 }, 30_000)
 
-test("a chain whose oldest collection a reorganization has put lower is read from there on", async () => {
+test("a chain whose oldest collection a reorganization moved lower is read from there on", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 8 })
   const { unit_id, address } = await issuedUnit(hand)
   await claimBeside(hand, address, accountAt(6).address)
@@ -759,7 +759,7 @@ test("a chain whose oldest collection a reorganization has put lower is read fro
   expect((await unitRowOf(hand.world.context.db.read, unit_id)).owner).toBe(accountAt(6).address)
 }, 30_000)
 
-test("an owner is known still where each block is final and a node is a block behind", async () => {
+test("an owner stays known if each block is final and a node lags by a block", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 1 })
   const { unit_id, address } = await issuedUnit(hand)
   await watch(hand)
@@ -777,7 +777,7 @@ test("an owner is known still where each block is final and a node is a block be
   expect(told.map(({ event }) => event.type)).not.toContain("RETURNED")
 }, 30_000)
 
-test("a token that moved is found where each block is final, though a node leaves out of a range what it lacks", async () => {
+test("a token that moved is found if each block is final, even if a node omits blocks that it lacks from a range", async () => {
   const hand = await open({ confirmation_depth: 1, finality_depth: 1 })
   const { unit_id, address } = await issuedUnit(hand)
   await watch(hand)
@@ -789,7 +789,7 @@ test("a token that moved is found where each block is final, though a node leave
 describe("a serial that only the chain has", () => {
   const depths = { confirmation_depth: 3, finality_depth: 8 }
 
-  test("is taken up once it is final, and nothing is issued before", async () => {
+  test("is recorded once it is final, and nothing is issued before", async () => {
     const { hand, unitNow, foundNow, errorsNow } = await issuedByAnother()
     const seen: [found: number, sent: number][] = []
     for (let depth = 1; depth <= depths.finality_depth; depth++) {
@@ -804,7 +804,7 @@ describe("a serial that only the chain has", () => {
     expect((await unitNow())?.serial).toBe(2)
   }, 30_000)
 
-  test("is given to whoever comes next where a reorganization deeper than the confirmation depth undoes it", async () => {
+  test("goes to the next unit if a reorganization deeper than the confirmation depth undoes it", async () => {
     const { hand, unitNow } = await issuedByAnother()
     await goOn(hand, depths.confirmation_depth + 1)
     await undoBlocks(hand, depths.confirmation_depth + 1)
@@ -812,7 +812,10 @@ describe("a serial that only the chain has", () => {
     expect(await unitNow()).toMatchObject({ serial: 1, token_status: "active" })
   }, 30_000)
 
-  /** A unit that waits, and a serial that somebody else who may issue has issued, as the service once did itself. */
+  /**
+   * A unit that waits, and a serial issued by another sender with the role, as the service may have done before a
+   * restore.
+   */
   async function issuedByAnother() {
     const hand = await open(depths)
     const { id, address } = await activeCollection(hand)
@@ -834,7 +837,7 @@ describe("a serial that only the chain has", () => {
 type Move = { eventName: string; args: { from: Address } }
 type Payload = { to: Address; data: Hex }
 
-/** The same chain, which is asked for logs by way of `answer`. */
+/** The same chain, with its logs requested through `answer`. */
 function withLogs(
   hand: ByHand,
   answer: (query: LogQuery, ask: () => Promise<unknown[]>) => Promise<unknown[]>,
@@ -846,14 +849,14 @@ function withLogs(
 
 type LogQuery = { fromBlock?: unknown; toBlock?: unknown; blockHash?: Hex }
 
-/** The same chain, of which another provider follows another fork. */
+/** The same chain, with one provider on another fork. */
 function tornApart(hand: ByHand): ByHand {
   const { chain } = hand
   const blockHashes = async (block: bigint) => [...(await chain.providers.blockHashes(block)), "0xab" as Hex]
   return { ...hand, chain: { ...chain, providers: { ...chain.providers, blockHashes } } }
 }
 
-/** The same chain, and for how many logs it was asked at the same time. */
+/** The same chain, and the largest number of concurrent log requests. */
 function countedLogs(hand: ByHand) {
   let [open, most] = [0, 0]
   const { chain } = withLogs(hand, async (_query, ask) => {
@@ -866,7 +869,7 @@ function countedLogs(hand: ByHand) {
   return { rpc: chain.rpc, mostAtOnce: () => most }
 }
 
-/** What somebody else does comes between a worker's first look at logs and what it makes of them. */
+/** Another's action happens between a worker's first read of logs and its use of them. */
 function overtaken(hand: ByHand, act: () => Promise<void>): ByHand {
   let isOvertaken = false
   return withLogs(hand, async (_query, ask) => {
@@ -878,19 +881,19 @@ function overtaken(hand: ByHand, act: () => Promise<void>): ByHand {
   })
 }
 
-/** A round of the watch, which asks for the newest block also where nothing is open. */
+/** A round of the watch that requests the newest block even if nothing is open. */
 async function watch({ world, chain }: ByHand): Promise<void> {
   await outwaitNewestBlock()
   const headers = { ...chain.headers, followIdly: chain.headers.follow }
   await watchAuthorizations(world.context, { ...chain, headers }, () => {})
 }
 
-/** As if all that is open had been open for long, or had been asked for long ago. */
+/** As if everything open had been open, or last queried, long ago. */
 async function leaveUnused({ turn }: ByHand): Promise<void> {
   await turn(({ tx }) => tx.update(effects).set({ due_at: new Date(0) }))
 }
 
-/** As where the only provider that was asked had followed another fork since. */
+/** As if the only provider that was queried had since switched to another fork. */
 async function followAnotherFork({ stage, turn }: ByHand): Promise<void> {
   const { number } = await stage.anvil.client.getBlock()
   const hash = `0x${"ab".repeat(32)}`

@@ -65,7 +65,7 @@ export const mutations: Mutation[] = [
     replace: [['const isOurs = held && held.last_outcome !== "underpriced"', "const isOurs = held"]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
-      test: "where the price is at its limit and a pool has something that nobody here knows",
+      test: "is a higher tip if the price is at its limit and a pool holds an unknown transaction",
     },
   },
   {
@@ -86,7 +86,7 @@ export const mutations: Mutation[] = [
     name: "providers need not agree",
     file: providers,
     replace: [["return hashes.every(", "return true || hashes.every("]],
-    noticed_by: { file: lanes, test: "only where all providers have the same block" },
+    noticed_by: { file: lanes, test: "only if all providers have the same block" },
   },
   {
     name: "what reverted has failed at once",
@@ -108,7 +108,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
-      test: "made again where that one is undone, too",
+      test: "a chip replacement that another transaction achieved meanwhile is repeated if that transaction is undone, too",
     },
   },
   {
@@ -122,7 +122,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
-      test: "which another one has made, is made again where that is undone",
+      test: "a claim mined before the deployment and then achieved by another transaction is repeated if that one is undone",
     },
   },
   {
@@ -131,7 +131,7 @@ export const mutations: Mutation[] = [
     replace: [["if (one.block_number > other.block_number) return false", ""]],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
-      test: "which another one has made, is made again where that is undone",
+      test: "a claim mined before the deployment and then achieved by another transaction is repeated if that one is undone",
     },
   },
   {
@@ -140,14 +140,17 @@ export const mutations: Mutation[] = [
     replace: [["await isFinal(lane, other ?? place)", "other === null || (await isFinal(lane, other))"]],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
-      test: "made again also where a node had not seen that one",
+      test: "a claim that another transaction achieved is repeated even if a node had not seen that transaction",
     },
   },
   {
     name: "what an earlier transaction did is told of before it is final",
     file: sendEffects,
     replace: [["if (earlier && !(await isFinal(lane, earlier))) continue", ""]],
-    noticed_by: { file: refused, test: "is done here where both are undone: a claim" },
+    noticed_by: {
+      file: refused,
+      test: "is done by this lane if both are undone: a claim whose owner has transferred the unit",
+    },
   },
   {
     name: "what was told of is given up for what the newest block refuses",
@@ -155,19 +158,22 @@ export const mutations: Mutation[] = [
     replace: [
       ["return await isRefusedAt(lane, job, call, await lane.chain.headers.finalHeight())", "return true"],
     ],
-    noticed_by: { file: refused, test: "is made again where that block is undone: a claim" },
+    noticed_by: { file: refused, test: "is repeated if that block is undone: a claim" },
   },
   {
     name: "an effect fails for what the newest block refuses",
     file: "src/engine/lanes/refused.ts",
     replace: [["return await isRefusedAt(lane, job, call, confirmed)", "return true"]],
-    noticed_by: { file: refused, test: "does not fail for a claim in the newest block" },
+    noticed_by: {
+      file: refused,
+      test: "a claim that was often rejected for another reason does not fail because of a claim in the newest block",
+    },
   },
   {
     name: "an effect fails whose bytes are out",
     file: "src/engine/lanes/refused.ts",
     replace: [["if (await isSentBefore(lane.context.db.read, lane.chain.chain_id, call)) return false", ""]],
-    noticed_by: { file: refused, test: "does not fail before they can bind no chip any more" },
+    noticed_by: { file: refused, test: "does not fail before they can no longer bind a chip" },
   },
   {
     name: "an effect fails whose bytes are out among others",
@@ -175,19 +181,25 @@ export const mutations: Mutation[] = [
     replace: [
       ["singleCallsIn({ to: before.to, data: before.call })", "[{ to: before.to, data: before.call }]"],
     ],
-    noticed_by: { file: refused, test: "can claim no unit any more, among others in them" },
+    noticed_by: {
+      file: refused,
+      test: "does not fail before they can no longer claim a unit, among others in the same transaction",
+    },
   },
   {
     name: "nobody is told that a receipt is missed of a block that is final",
     file: giveResults,
     replace: [["return withoutReceipt(transaction, place)", "return nothing"]],
-    noticed_by: { file: lanes, test: "where its block was seen before, which a person is told" },
+    noticed_by: {
+      file: lanes,
+      test: "is the lane's own if its block was seen before, which is also reported once the block is final",
+    },
   },
   {
     name: "a claim is superseded whose bytes are out",
     file: "workers/jobs/relay-claims.ts",
     replace: [["return await filterAll(superseded, isOver)", "return superseded"]],
-    noticed_by: { file: refused, test: "is not superseded before they can claim no unit any more" },
+    noticed_by: { file: refused, test: "is not superseded before they can no longer claim a unit" },
   },
   {
     name: "what met no contract fails before its bytes can do nothing any more",
@@ -201,7 +213,7 @@ export const mutations: Mutation[] = [
     replace: [["if (lost.length > 0 && !(await areLostByFinal(lane, mined, lost))) return false", ""]],
     noticed_by: {
       file: metNothing,
-      test: "is made again where somebody else's is undone: a claim",
+      test: "is repeated if the other sender's claim is undone: a claim",
     },
   },
   {
@@ -215,38 +227,50 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
-      test: "after it met no contract is made again also where nobody has the logs",
+      test: "a chip replacement mined before the deployment and then achieved by another transaction is repeated even if no node has the logs of that",
     },
   },
   {
     name: "what was told of is lost for what is not final",
     file: giveResults,
     replace: [["results === null || lostOf(mined, results).length === lost.length", "results !== undefined"]],
-    noticed_by: { file: metNothing, test: "is made again where that one alone is undone: a claim" },
+    noticed_by: { file: metNothing, test: "is repeated if the other one alone is undone: a claim" },
   },
   {
     name: "a chip replacement is lost for a swap in the newest block",
     file: "workers/jobs/replace-chips.ts",
     replace: [["then === null || then.chip_id === previous_chip_id", "then === null"]],
-    noticed_by: { file: metNothing, test: "that one alone is undone: a chip replacement after a swap" },
+    noticed_by: {
+      file: metNothing,
+      test: "is repeated if the other one alone is undone: a chip replacement after a swap",
+    },
   },
   {
     name: "an issuance is done by what was issued above it",
     file: "workers/jobs/issue-batches.ts",
     replace: [["issuedOn(chain, contract, blockNumber)", "issuedOn(chain, contract)"]],
-    noticed_by: { file: metNothing, test: "an issuance that another transaction has made after it" },
+    noticed_by: {
+      file: metNothing,
+      test: "an issuance without effect that another transaction achieved is repeated if only that transaction is undone",
+    },
   },
   {
     name: "an issuance that was done is given up where it was planned often",
     file: "workers/jobs/issue-units.ts",
     replace: [['status !== "done" && attempts >= maxPlans', "attempts >= maxPlans"]],
-    noticed_by: { file: metNothing, test: "an issuance that had been planned often" },
+    noticed_by: {
+      file: metNothing,
+      test: "an issuance without effect is repeated, however often it was planned before",
+    },
   },
   {
     name: "a metadata refresh that was done is given up where it was planned often",
     file: "workers/jobs/refresh-metadata.ts",
     replace: [['effect.status === "done" || effect.attempts < maxPlans', "effect.attempts < maxPlans"]],
-    noticed_by: { file: metNothing, test: "a metadata refresh that had been planned often" },
+    noticed_by: {
+      file: metNothing,
+      test: "a metadata refresh without effect is repeated, however often it was planned before",
+    },
   },
   {
     name: "a chip replacement is done by what is in the newest block",
@@ -254,13 +278,16 @@ export const mutations: Mutation[] = [
     replace: [
       ["if (isDone && (await isBoundAsFinal(chain, token, receipt.blockNumber, chip_id)))", "if (isDone)"],
     ],
-    noticed_by: { file: metNothing, test: "is not done by what somebody else did in the newest block" },
+    noticed_by: {
+      file: metNothing,
+      test: "does not succeed because of what another sender did in the newest block",
+    },
   },
   {
     name: "a chip replacement that was told of is planned but some times",
     file: "workers/jobs/replace-chips.ts",
     replace: [['effect.status === "done" || effect.attempts < maxPlans', "effect.attempts < maxPlans"]],
-    noticed_by: { file: metNothing, test: "had been planned often is made again" },
+    noticed_by: { file: metNothing, test: "without effect is repeated, however often it was planned before" },
   },
   {
     name: "serials of others are taken up before they are final",
@@ -273,7 +300,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "is given to whoever comes next where a reorganization",
+      test: "goes to the next unit if a reorganization deeper than the confirmation depth undoes it",
     },
   },
   {
@@ -284,7 +311,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/met-nothing.test.ts",
-      test: "is not taken for made where no node has its receipt for a while",
+      test: "a chip replacement that waits to be repeated is not taken for done while no node has its receipt",
     },
   },
   {
@@ -293,7 +320,7 @@ export const mutations: Mutation[] = [
     replace: [["return await finalPlace(lane, transaction)", "return null"]],
     noticed_by: {
       file: "test/engine/done-by-others.test.ts",
-      test: "of whose own one no node has the receipt any more",
+      test: "a lane continues if another transaction achieved its claim and no node has the receipt of its own transaction any more",
     },
   },
   {
@@ -305,7 +332,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "keeps the owner that another worker has found",
+      test: "keeps the owner that another worker found while an earlier one was being queried",
     },
   },
   {
@@ -314,7 +341,7 @@ export const mutations: Mutation[] = [
     replace: [["if (between) requireTied(headers, between)", ""]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "was told otherwise by a node on another fork",
+      test: "was reported differently by a node on another fork",
     },
   },
   {
@@ -323,7 +350,7 @@ export const mutations: Mutation[] = [
     replace: [["is_ahead ? await noteOwnersAsked(turn, chain, asked) : read", "read"]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "has none where its claim was found in a block that was never read",
+      test: "has none if its claim was found in a block that was never read and is gone",
     },
   },
   {
@@ -339,7 +366,10 @@ export const mutations: Mutation[] = [
     name: "lost owners are asked of a provider on the fork before",
     file: "workers/watches/lost-owners.ts",
     replace: [["if (!(await isAgreed())) return\n", ""]],
-    noticed_by: { file: "test/engine/watch-depths.test.ts", test: "is asked for only while providers agree" },
+    noticed_by: {
+      file: "test/engine/watch-depths.test.ts",
+      test: "is queried only while providers agree, because one on the previous fork still names the owner",
+    },
   },
   {
     name: "uses that were told of are not told of anew",
@@ -347,7 +377,7 @@ export const mutations: Mutation[] = [
     replace: [["    told.push(...(some.flat() as ToldUse[]))\n", ""]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "put into another transaction while no worker ran",
+      test: "whose use a reorganization moved to another transaction while no worker ran gets that transaction's hash",
     },
   },
   {
@@ -361,7 +391,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "is asked for again where an operator retries it",
+      test: "that was queried, and whose use a node left out of its logs, is queried again when an operator retries it",
     },
   },
   {
@@ -379,19 +409,19 @@ export const mutations: Mutation[] = [
     name: "the chain's id is not asked",
     file: "src/engine/chain/own-chain.ts",
     replace: [["Number(id) !== chain_id", "Number(id) === 0"]],
-    noticed_by: { file: lanes, test: "on another chain than the one it is for" },
+    noticed_by: { file: lanes, test: "on a chain other than its own" },
   },
   {
     name: "a missing factory goes unnoticed",
     file: lane,
     replace: [["if (!(await reach(() => chain.rpc.getCode({ address }))))", "if (address === undefined)"]],
-    noticed_by: { file: lanes, test: "where the factory has no code" },
+    noticed_by: { file: lanes, test: "if the factory has no code" },
   },
   {
     name: "a lane with nothing to do looks all the same",
     file: lane,
     replace: [["!(await hasWork(lane.context.db.read, row.id))", "lane.memory === null"]],
-    noticed_by: { file: lanes, test: "ask their chain nothing at all" },
+    noticed_by: { file: lanes, test: "make no requests to their chain" },
   },
   {
     name: "a window without an end",
@@ -400,19 +430,25 @@ export const mutations: Mutation[] = [
       ["if (inFlight.length >= maxInFlight) return", ""],
       ["let room = maxInFlight - inFlight.length", "let room = 99"],
     ],
-    noticed_by: { file: lanes, test: "beyond the window that pools promise, of which nobody has it all" },
+    noticed_by: {
+      file: lanes,
+      test: "beyond the window that public pools guarantee, which no organization gets to itself",
+    },
   },
   {
     name: "money on its way counts as free",
     file: sendEffects,
     replace: [[" - reservedWei(inFlight)", ""]],
-    noticed_by: { file: lanes, test: "for what it cannot pay beside what is on its way" },
+    noticed_by: { file: lanes, test: "for work that it cannot pay for in addition to what is in flight" },
   },
   {
     name: "a call that reverts fails at its first try",
     file: sendEffects,
     replace: [["({ attempts }) => attempts >= confirmation_depth)", "({ attempts }) => attempts >= 0)"]],
-    noticed_by: { file: lanes, test: "is tried again for as many times as blocks confirm one" },
+    noticed_by: {
+      file: lanes,
+      test: "is retried for as many blocks as the confirmation depth before it fails",
+    },
   },
   {
     name: "a work whose session Postgres ended meanwhile is not done again",
@@ -462,7 +498,7 @@ export const mutations: Mutation[] = [
     replace: [["!isGivenUp(transaction) || lastWanted(transaction)", "!isGivenUp(transaction) || lane"]],
     noticed_by: {
       file: "test/engine/push-on.test.ts",
-      test: "say that they need their key where they are given up and it is gone, and go on as they were",
+      test: "that is given up without its key says that it needs the key, and is sent again unchanged",
     },
   },
   {
@@ -610,7 +646,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/restored.test.ts",
-      test: "a chip that a forgotten transaction may yet issue is bound to one serial",
+      test: "a chip that a lost transaction may yet issue is bound to one serial",
     },
   },
   {
@@ -621,7 +657,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: lanes,
-      test: "that it gave out before, when it takes its nonces from the chain anew",
+      test: "that is already assigned, after it reads its nonces from the chain again",
     },
   },
   {
@@ -631,25 +667,25 @@ export const mutations: Mutation[] = [
       ["counts.length < voices() || ", ""],
       ["receipts.length < voices() || ", ""],
     ],
-    noticed_by: { file: lanes, test: "is called somebody else's only when every provider has said so" },
+    noticed_by: { file: lanes, test: "is attributed to another sender only when every provider confirms it" },
   },
   {
     name: "a final block that was replaced halts nobody",
     file: "src/engine/lanes/final-block.ts",
     replace: [["return { ...nothing, halt }", "return nothing"]],
-    noticed_by: { file: lanes, test: "halts the lane that knows of it" },
+    noticed_by: { file: lanes, test: "halts the lane that remembers them" },
   },
   {
     name: "the oldest that waits is read first, whose ever it is",
     file: "src/engine/lanes/turns.ts",
     replace: [[".orderBy(sql`place`, asc(effects.id))", ".orderBy(asc(effects.id))"]],
-    noticed_by: { file: lanes, test: "keeps back nobody else's work, however much of it waits" },
+    noticed_by: { file: lanes, test: "delays nobody else's work, however much of it waits" },
   },
   {
     name: "a bulk request is joined with what comes next",
     file: "workers/jobs/issue-order.ts",
     replace: [["effect.input.bulk_pairing_id !== bulkPairingId", "effect.input.unit_id === bulkPairingId"]],
-    noticed_by: { file: lanes, test: "holds a bulk request alone, without what comes next" },
+    noticed_by: { file: lanes, test: "contains a bulk request alone, without the work after it" },
   },
   {
     name: "a key that a sign-in publishes with its private half is taken for a fault of the service",
@@ -675,7 +711,7 @@ export const mutations: Mutation[] = [
     replace: [["!isOfNoKey(error) ||", "!(error instanceof errors.JWKSNoMatchingKey) ||"]],
     noticed_by: {
       file: "test/resources/sign-ins.test.ts",
-      test: "a new key with %s that replaced another is accepted once the JWKS URL may be requested again",
+      test: "that replaced another is accepted once the JWKS URL may be requested again",
     },
   },
   {
@@ -704,7 +740,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/refused-issuances.test.ts",
-      test: "a chip whose id is zero leaves nobody behind who is issued with it",
+      test: "a chip with ID zero does not block others that can be issued with it",
     },
   },
   {
@@ -713,7 +749,7 @@ export const mutations: Mutation[] = [
     replace: [[" || effects.some(hasFitChip)", ""]],
     noticed_by: {
       file: "test/engine/refused-issuances.test.ts",
-      test: "leaves nobody behind whose transaction is refused in a block",
+      test: "a chip with ID zero does not block others if its transaction reverts in a block",
     },
   },
   {
@@ -722,7 +758,7 @@ export const mutations: Mutation[] = [
     replace: [["      if (await hasDeployedAsFirst(queries, chain)) generations.presume(1)\n", ""]],
     noticed_by: {
       file: "test/engine/generations.test.ts",
-      test: "promises what it will deploy where the chain is silent when a process starts",
+      test: "deploys the collections promised under it even if the chain did not respond when a process started",
     },
   },
   {
@@ -736,7 +772,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/refused-issuances.test.ts",
-      test: "in a block, as often as it is tried",
+      test: "in a block, however often it is retried",
     },
   },
   {
@@ -751,7 +787,7 @@ export const mutations: Mutation[] = [
     replace: [["least(most(leastFee, wanted), highest)", "most(leastFee, wanted)"]],
     noticed_by: {
       file: "test/engine/fees.test.ts",
-      test: "stays within every limit, and its tip within its price and twice its limit",
+      test: "stays within every limit, with a tip no higher than the price and twice its limit",
     },
   },
   {
@@ -760,7 +796,7 @@ export const mutations: Mutation[] = [
     replace: [["await places.enter([url], timeoutMilliseconds, noPlace)", "() => {}"]],
     noticed_by: {
       file: "test/engine/chains-apart.test.ts",
-      test: "is asked more than can be on its way at once keeps nobody from another one",
+      test: "a silent chain with more requests than may be in flight at once delays no other chain",
     },
   },
   {
@@ -769,7 +805,7 @@ export const mutations: Mutation[] = [
     replace: [["reject(mostTelling(failures))", "reject(failures[0])"]],
     noticed_by: {
       file: "test/engine/providers.test.ts",
-      test: "is not drowned by those that say nothing of it",
+      test: "one that answers a request is not outvoted by those that do not",
     },
   },
   {
@@ -790,13 +826,19 @@ export const mutations: Mutation[] = [
     name: "an authorization expires in the second of its deadline",
     file: outcome,
     replace: [["const isOver = timestamp > deadline", "const isOver = timestamp >= deadline"]],
-    noticed_by: { file: depths, test: "may be used in the very second of its deadline" },
+    noticed_by: {
+      file: depths,
+      test: "may be used in the last second before its deadline, and expires with the next",
+    },
   },
   {
     name: "blocks that were lost are not read again",
     file: "workers/watches/chain-cursor.ts",
     replace: [["if (block.hash === owners_block_hash)\n      return await", "if (block) return await"]],
-    noticed_by: { file: depths, test: "whose use a reorganization puts into a block that was read before" },
+    noticed_by: {
+      file: depths,
+      test: "whose use a reorganization moves into a block that was already read is still found",
+    },
   },
   {
     name: "blocks that were lost are read again from the finality depth on",
@@ -808,13 +850,19 @@ export const mutations: Mutation[] = [
     name: "a chain without marks is read from where its oldest collection was confirmed",
     file: "workers/watches/chain-cursor.ts",
     replace: [["lowestBlock(chain, deployed) - 1n", "BigInt(deployed.deployed_block ?? 0) - 1n"]],
-    noticed_by: { file: depths, test: "a chain whose oldest collection a reorganization has put lower" },
+    noticed_by: {
+      file: depths,
+      test: "a chain whose oldest collection a reorganization moved lower is read from there on",
+    },
   },
   {
     name: "new blocks are asked for as a range where they are final at once",
     file: "workers/watches/watch-authorizations.ts",
     replace: [["head - surelyHeld(chain.config) + 1n", "head - BigInt(chain.config.finality_depth) + 1n"]],
-    noticed_by: { file: depths, test: "a token that moved is found where each block is final" },
+    noticed_by: {
+      file: depths,
+      test: "a token that moved is found if each block is final, even if a node omits blocks that it lacks from a range",
+    },
   },
   {
     name: "a node that is a block behind is a reorganization where blocks are final at once",
@@ -825,13 +873,19 @@ export const mutations: Mutation[] = [
         "read - deepest < BigInt(chain.config.finality_depth)",
       ],
     ],
-    noticed_by: { file: depths, test: "an owner is known still where each block is final" },
+    noticed_by: {
+      file: depths,
+      test: "an owner stays known if each block is final and a node lags by a block",
+    },
   },
   {
     name: "owners are not asked for once more where the block was replaced by which they were",
     file: "workers/watches/chain-cursor.ts",
     replace: [["return isThere ? {", "return isThere || asked ? {"]],
-    noticed_by: { file: depths, test: "a token that moved on the fork that came while owners were asked" },
+    noticed_by: {
+      file: depths,
+      test: "a token that moved on a fork that appeared while owners were being queried has its new owner",
+    },
   },
   {
     name: "serials are taken up at the newest block",
@@ -839,14 +893,17 @@ export const mutations: Mutation[] = [
     replace: [["await issuedOn(chain, address, block)", "await issuedOn(chain, address)"]],
     noticed_by: {
       file: depths,
-      test: "is taken up once it is final, and nothing is issued before",
+      test: "is recorded once it is final, and nothing is issued before",
     },
   },
   {
     name: "a new authorization is not asked for",
     file: outcome,
     replace: [["return attempts === 0 ? since >= unusedMilliseconds :", "return attempts === 0 ? false :"]],
-    noticed_by: { file: depths, test: "that a provider which is behind had let begin is superseded" },
+    noticed_by: {
+      file: depths,
+      test: "that could only be issued because a provider lagged is superseded half a minute later, not at its deadline",
+    },
   },
   {
     name: "an authorization is asked for in each round",
@@ -857,7 +914,7 @@ export const mutations: Mutation[] = [
         "? null : { attempts: 0, last_error: null, due_at }",
       ],
     ],
-    noticed_by: { file: depths, test: "is asked for once, and then only when something happens" },
+    noticed_by: { file: depths, test: "is queried once, and then only when its unit changes" },
   },
   {
     name: "what a worker saw is told although another one has read on since",
@@ -865,20 +922,26 @@ export const mutations: Mutation[] = [
     replace: [["await holdCursor(turn, chain, cursor, held, isFound ? first - 1n : null)", ""]],
     noticed_by: {
       file: depths,
-      test: "is not used by what one worker saw in a block that another one has seen replaced since",
+      test: "is not used because of a block that another worker has since seen replaced",
     },
   },
   {
     name: "blocks that another worker has lost are still told of",
     file: watch,
     replace: [["read.is_lost ? readUpTo : [...readUpTo, ...askedBy]", "readUpTo"]],
-    noticed_by: { file: depths, test: "another one has lost the blocks since and cannot read on" },
+    noticed_by: {
+      file: depths,
+      test: "is not used because of blocks that another worker has since lost without being able to read on",
+    },
   },
   {
     name: "what a worker found is dropped where another one was quicker",
     file: watch,
     replace: [["const mostAttempts = 4", "const mostAttempts = 1"]],
-    noticed_by: { file: depths, test: "although another worker always reads on before" },
+    noticed_by: {
+      file: depths,
+      test: "is used even if another worker always reads on first and finds nothing",
+    },
   },
   {
     name: "the chain counts as read less far where a worker looks again",
@@ -890,7 +953,7 @@ export const mutations: Mutation[] = [
     name: "owners are asked for while providers follow different forks",
     file: watch,
     replace: [["if (!(await isAgreed()))", "if (deepest < 0n)"]],
-    noticed_by: { file: depths, test: "where blocks were lost and providers follow different forks" },
+    noticed_by: { file: depths, test: "waits if blocks were lost and providers follow different forks" },
   },
   {
     name: "a chip that the chain never replaced is compared with nothing",
@@ -905,7 +968,7 @@ export const mutations: Mutation[] = [
     name: "an owner that was lost is not asked for",
     file: watch,
     replace: [["await findLostOwners(asker, cursor)", ""]],
-    noticed_by: { file: depths, test: "is asked for until the chain names one" },
+    noticed_by: { file: depths, test: "is queried until the chain names one" },
   },
   {
     name: "a claim that no wallet brings back stands for ever",
@@ -917,19 +980,25 @@ export const mutations: Mutation[] = [
     name: "what was done before is refused",
     file: sendEffects,
     replace: [["await job.earlier?.(lane.chain, read, effect)", "null"]],
-    noticed_by: { file: overtaken, test: "is told as done: a claim whose owner has handed the unit over" },
+    noticed_by: { file: overtaken, test: "succeeds: a claim whose owner has since transferred the unit" },
   },
   {
     name: "a claim is sent anew before the replacement of its chip",
     file: sendAnew,
     replace: [["if (hold) return waitsUntil(mined, hold)", ""]],
-    noticed_by: { file: overtaken, test: "is made again before the claim that came after it" },
+    noticed_by: {
+      file: overtaken,
+      test: "is repeated before the later claim, which would lock in the wrong chip forever",
+    },
   },
   {
     name: "a chip replacement that forgets the one before it",
     file: "workers/jobs/replace-chips.ts",
     replace: [[": await followsOpenSwap(queries, effect)) return", ": false) return"]],
-    noticed_by: { file: overtaken, test: "is waited for by the one after it, which has met no contract" },
+    noticed_by: {
+      file: overtaken,
+      test: "is waited for by the next one, which had no effect, as long as it takes",
+    },
   },
   {
     name: "a range of logs that is too much is asked for again as it was",
@@ -937,7 +1006,7 @@ export const mutations: Mutation[] = [
     replace: [["if (asked === 1 || ", "if (asked >= 1 || "]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "through a provider that answers few blocks at a time",
+      test: "used long ago is found through a provider with a small block range",
     },
   },
   {
@@ -946,7 +1015,7 @@ export const mutations: Mutation[] = [
     replace: [["if (logs === null) break", "if (logs === null) continue"]],
     noticed_by: {
       file: "test/engine/chain-logs.test.ts",
-      test: "misses nothing where one range of those asked for at the same time has too much",
+      test: "misses nothing if one of several concurrent ranges has too many logs",
     },
   },
   {
@@ -955,7 +1024,7 @@ export const mutations: Mutation[] = [
     replace: [["if (asked === 1 || ", "if (asked >= 1 || "]],
     noticed_by: {
       file: "test/engine/lesser-nodes.test.ts",
-      test: "a claim from a wallet is told of by way of a node that takes only some of five collections at once",
+      test: "a claim from a wallet is found through a node that accepts only some of five collections at once",
     },
   },
   {
@@ -964,14 +1033,17 @@ export const mutations: Mutation[] = [
     replace: [["if (asked === size)", "if (asked === 0)"]],
     noticed_by: {
       file: "test/engine/contracts-at-once.test.ts",
-      test: "all are asked of together again once a provider answers for them",
+      test: "all contracts are queried together again once the provider accepts that",
     },
   },
   {
     name: "many collections are asked for one part after the other",
     file: "workers/watches/ownership-changes.ts",
     replace: [["const questionsAtOnce = 16", "const questionsAtOnce = 1"]],
-    noticed_by: { file: depths, test: "many collections are asked for at the same time" },
+    noticed_by: {
+      file: depths,
+      test: "many collections are queried concurrently, with at most sixteen requests",
+    },
   },
   {
     name: "what a node says of transactions is taken for the answer to a call",
@@ -979,7 +1051,7 @@ export const mutations: Mutation[] = [
     replace: [[" && method === sendMethod) return", ") return"]],
     noticed_by: {
       file: "test/engine/providers.test.ts",
-      test: "what nodes say of transactions is no answer to a call",
+      test: "an error about sending a transaction is no answer to a call:",
     },
   },
   {
@@ -988,7 +1060,7 @@ export const mutations: Mutation[] = [
     replace: [["const maxLagSeconds = 4", "const maxLagSeconds = 0"]],
     noticed_by: {
       file: "test/engine/providers.test.ts",
-      test: "are all as good where blocks are fast and one is some blocks behind",
+      test: "are equal if blocks are fast and one lags by some blocks, which is only a moment",
     },
   },
   {
@@ -997,7 +1069,7 @@ export const mutations: Mutation[] = [
     replace: [["if (left === 1 || ", "if (left > 0 || "]],
     noticed_by: {
       file: "test/engine/lesser-nodes.test.ts",
-      test: "a claim is prepared for a wallet where nodes behind one address lack for a moment the block that another has told of",
+      test: "a claim is prepared for a wallet even if nodes behind one URL briefly lack the block that another has reported",
     },
   },
   {
@@ -1009,7 +1081,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/push-on.test.ts",
-      test: "because its pool takes no tip that is so small offer the one that it asks for with the next block",
+      test: "because its pool requires a higher tip offers that tip with the next block",
     },
   },
   {
@@ -1023,7 +1095,7 @@ export const mutations: Mutation[] = [
     ],
     noticed_by: {
       file: "test/engine/lesser-nodes.test.ts",
-      test: "claims and transfers wait a moment for a provider that wants fewer requests, where it is the only one",
+      test: "claims and transfers wait a moment for a provider that throttles requests, if it is the only one",
     },
   },
   {
@@ -1032,7 +1104,7 @@ export const mutations: Mutation[] = [
     replace: [["leastTipWithin(limits, attempts)", "leastTipWithin(limits, attempts.slice(-1))"]],
     noticed_by: {
       file: "test/engine/next-move.test.ts",
-      test: "is no smaller tip than a node asked for where the signer has not enough for that one yet",
+      test: "is no smaller tip than a node required if the signer does not have enough for that one yet",
     },
   },
   {
@@ -1041,7 +1113,7 @@ export const mutations: Mutation[] = [
     replace: [["const isWorthIt = isTenthLess(", "const isWorthIt = true || isTenthLess("]],
     noticed_by: {
       file: "test/engine/push-on.test.ts",
-      test: "because their signer lacks a cost that only the node knows go out again as they are, whatever prices do",
+      test: "because its signer lacks a cost that only the node knows is sent again unchanged, whatever prices do",
     },
   },
   {
@@ -1050,7 +1122,7 @@ export const mutations: Mutation[] = [
     replace: [["|response body exceeded/", "/"]],
     noticed_by: {
       file: "test/engine/chain-logs.test.ts",
-      test: "asks for fewer blocks where the answer is longer than anybody reads",
+      test: "uses smaller ranges if a response is too long, as from an own node without a limit",
     },
   },
   {
@@ -1059,7 +1131,7 @@ export const mutations: Mutation[] = [
     replace: [["...endingAfter(timeoutMilliseconds)", "timeout: timeoutMilliseconds"]],
     noticed_by: {
       file: "test/engine/check-chains.test.ts",
-      test: "is warned of, and keeps no process from starting",
+      test: "a provider whose response never ends is logged as a warning, and the process still starts",
     },
   },
   {
@@ -1095,7 +1167,7 @@ export const mutations: Mutation[] = [
     replace: [['return implementation ? "the factory" : "another contract"', 'return "the factory"']],
     noticed_by: {
       file: "test/engine/check-chains.test.ts",
-      test: "a start is refused where CHAINS names the desk as the factory",
+      test: "a process does not start if CHAINS names the desk as the factory, because collection addresses would be wrong",
     },
   },
   {
@@ -1104,7 +1176,7 @@ export const mutations: Mutation[] = [
     replace: [["return code?.includes(", "return !code?.includes("]],
     noticed_by: {
       file: "test/engine/check-roles.test.ts",
-      test: "are not joined by the desk of another factory, whose keys that one lets in",
+      test: "do not use the desk of another factory, which would let that factory's keys in: it is reported and given no roles",
     },
   },
   {
@@ -1113,7 +1185,7 @@ export const mutations: Mutation[] = [
     replace: [["        await requireRoles(chain)\n", ""]],
     noticed_by: {
       file: "test/engine/generations.test.ts",
-      test: "has no pause, no roles to take and no metadata",
+      test: "has no pause, roles or metadata: no call is printed that it would reject",
     },
   },
   {
@@ -1131,7 +1203,7 @@ export const mutations: Mutation[] = [
     replace: [["const isSlow = !isTooMuch && ", "const isSlow = isTooMuch && "]],
     noticed_by: {
       file: "test/engine/chain-logs.test.ts",
-      test: "comes to ask for as few blocks as its provider reads in the time there is",
+      test: "shrinks to the range that its provider can read in time",
     },
   },
   {
@@ -1149,7 +1221,7 @@ export const mutations: Mutation[] = [
     replace: [["if (asked === size)", "if (asked === 0)"]],
     noticed_by: {
       file: "test/engine/chain-logs.test.ts",
-      test: "comes to ask for as many blocks as the setting says once its provider takes them again",
+      test: "grows back to the configured range once the provider accepts it",
     },
   },
   {
@@ -1158,14 +1230,14 @@ export const mutations: Mutation[] = [
     replace: [["=== 0 ? output", ">= 0 ? output"]],
     noticed_by: {
       file: "test/engine/watch-depths.test.ts",
-      test: "that two claims were given in the same moment is used once, by the first",
+      test: "shared by two claims prepared at the same time is used once, by the first",
     },
   },
   {
     name: "a lane halts for one provider that has stopped",
     file: nonces,
     replace: [["if (!isBeyondDoubt) return", "if (counts.length === 0) return"]],
-    noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "but not where one has it" },
+    noticed_by: { file: "test/engine/lost-nonces.test.ts", test: "but not if one provider has it" },
   },
   {
     name: "a claim locks whichever chip the chain has",
@@ -1173,14 +1245,17 @@ export const mutations: Mutation[] = [
     replace: [["if (chipIdOf(chip) === chip_id) return false", "if (chip > 0) return false"]],
     noticed_by: {
       file: "test/engine/foreign-chips.test.ts",
-      test: "a foreign chip on chain fails, and spoils no other",
+      test: "a claim of a unit with a foreign chip on the chain fails without affecting others, and succeeds once the unit has its own chip again",
     },
   },
   {
     name: "a claim that lost its nonce goes out as it was",
     file: "workers/jobs/relay-claims.ts",
     replace: [["  plansAnew: true,\n\n", ""]],
-    noticed_by: { file: "test/engine/signed-claims.test.ts", test: "since its unit has another chip fails" },
+    noticed_by: {
+      file: "test/engine/signed-claims.test.ts",
+      test: "a claim that an operator cancels after its unit got another chip fails",
+    },
   },
   {
     name: "one recipient's claim is looked for down to the deployment",
@@ -1188,25 +1263,34 @@ export const mutations: Mutation[] = [
     replace: [
       ["const args = { from: contract, tokenId", "const args = { from: contract, to: recipient, tokenId"],
     ],
-    noticed_by: { file: "test/engine/short-searches.test.ts", test: "whoever was quicker to claim" },
+    noticed_by: {
+      file: "test/engine/short-searches.test.ts",
+      test: "the sender that claimed a unit first is found without reading older blocks",
+    },
   },
   {
     name: "a claim that may come undone refuses what met no contract",
     file: "workers/jobs/token-at-depth.ts",
     replace: [["tokenBy(chain, token, confirmed)", "tokenBy(chain, token, confirmed + 2n)"]],
-    noticed_by: { file: metNothing, test: "is not refused for a claim that comes undone: a claim" },
+    noticed_by: { file: metNothing, test: "does not fail because of a claim that is undone: a claim" },
   },
   {
     name: "a deployment that reverted counts on any other one",
     file: "workers/jobs/deploy-collections.ts",
     replace: [['if (status === "success") return', "if (status) return"]],
-    noticed_by: { file: overtaken, test: "counts as done by another one once no reorganization can undo" },
+    noticed_by: {
+      file: overtaken,
+      test: "counts as done by another transaction once no reorganization can undo that one",
+    },
   },
   {
     name: "what reverted counts on another one that may yet be undone",
     file: giveResults,
     replace: [["if (!(await isFinal(lane, other ?? place))) return false", ""]],
-    noticed_by: { file: overtaken, test: "is told as done by another one once no reorganization can undo" },
+    noticed_by: {
+      file: overtaken,
+      test: "is confirmed with another transaction once no reorganization can undo that one",
+    },
   },
   {
     name: "what had no effect is issued anew with more units",
@@ -1214,14 +1298,17 @@ export const mutations: Mutation[] = [
     replace: [["  if (!members.some(isRepeat)) return members", "  if (members.length > 0) return members"]],
     noticed_by: {
       file: overtaken,
-      test: "an issuance that reverted leaves none behind that was planned after it",
+      test: "an issuance that reverted leaves no later one stuck if it is mined again successfully",
     },
   },
   {
     name: "an authorization is open for whoever has the unit",
     file: outcome,
     replace: [["return owner === holder", "return owner === holder || owner !== null"]],
-    noticed_by: { file: depths, test: "for a unit that another fork gave to somebody else is superseded" },
+    noticed_by: {
+      file: depths,
+      test: "for a unit that went to another owner on another fork is superseded once that is final",
+    },
   },
   {
     name: "pools are not asked for what a lost key has sent",
@@ -1229,32 +1316,44 @@ export const mutations: Mutation[] = [
     replace: [["Math.max(0, ...(await pendingNonces(lane)))", "lane.used_nonces"]],
     noticed_by: {
       file: "test/engine/restored.test.ts",
-      test: "a lane whose key is gone is waited for as long as pools have something of it",
+      test: "a lane without its key is waited for as long as pools hold a transaction of it",
     },
   },
   {
     name: "what has lost its effect is taken for the lowest that waits",
     file: "src/engine/lanes/look.ts",
     replace: [["block_hash === null && nonce >= lane.used_nonces", "block_hash === null && nonce >= 0"]],
-    noticed_by: { file: overtaken, test: "holds up nothing behind it that waits for a nonce" },
+    noticed_by: {
+      file: overtaken,
+      test: "delays nothing behind it that waits for an unknown nonce to be filled",
+    },
   },
   {
     name: "what was made again, met nothing and cannot be made any more is told to nobody",
     file: giveResults,
     replace: [["of lostOf(mined, results))\n    tellLost(", "of lostOf(mined, []))\n    tellLost("]],
-    noticed_by: { file: metNothing, test: "is lost once its own block is final: then an operator is told" },
+    noticed_by: {
+      file: metNothing,
+      test: "after a repetition is lost once its own block is final, which an operator is told",
+    },
   },
   {
     name: "what somebody else came before is waited for for ever",
     file: sendAnew,
     replace: [["await isOverForGood(lane, mined, place, verdict)", "place.block_number < 0"]],
-    noticed_by: { file: overtaken, test: "ends where somebody was quicker to claim the unit" },
+    noticed_by: {
+      file: overtaken,
+      test: "ends if another sender claimed the unit first, once that is final, and an operator is told",
+    },
   },
   {
     name: "an authorization outlives its authorizer",
     file: "src/resources/ownership/authorization.ts",
     replace: [["authorizer_end.at < deadline_at", "authorizer_end.at < clock()"]],
-    noticed_by: { file: authorizer, test: "in an overlap where it ends with its authorizer or before" },
+    noticed_by: {
+      file: authorizer,
+      test: "during an overlap if it expires no later than the old authorizer, and not if it would outlive it",
+    },
   },
   {
     name: "an earlier factory is not asked whose signatures it takes",
@@ -1262,7 +1361,10 @@ export const mutations: Mutation[] = [
     replace: [
       ["      generations.originOf(contract),", "      generations.originOf(chain.factory_address),"],
     ],
-    noticed_by: { file: authorizer, test: "in no collection of an earlier factory that is paused" },
+    noticed_by: {
+      file: authorizer,
+      test: "for no collection of an earlier factory that is paused or names another authorizer",
+    },
   },
   {
     name: "open work is never counted again",
@@ -1309,7 +1411,7 @@ export const mutations: Mutation[] = [
     replace: [['likeness === "different" && isUnused(row)', 'likeness === "different"']],
     noticed_by: {
       file: "test/resources/chip-import.test.ts",
-      test: "rejects changes to a chip that %s and leaves it as it is",
+      test: "and leaves it as it is",
     },
   },
   {
@@ -1364,25 +1466,37 @@ export const mutations: Mutation[] = [
     name: "what was known is kept where nothing ties it to the newest block",
     file: headerChain,
     replace: [["if (!is_tied) {", "if (!is_tied && known.size === 0) {"]],
-    noticed_by: { file: headers, test: "those that were replaced further down than is walked" },
+    noticed_by: {
+      file: headers,
+      test: "those replaced further down than is walked are not part of the chain either",
+    },
   },
   {
     name: "a block that was asked for by its number is taken for one of the newest one's branch",
     file: headerChain,
     replace: [["below?.hash === parent_hash ? below", "below ? below"]],
-    noticed_by: { file: headers, test: "which a node there tells by their number" },
+    noticed_by: {
+      file: headers,
+      test: "blocks of another branch, which a node returns by number, are not taken for ancestors of the newest one",
+    },
   },
   {
     name: "what was told of an older block is believed for ever",
     file: headerChain,
     replace: [["newest - asked_at <= asked_at - since", "newest >= since"]],
-    noticed_by: { file: headers, test: "at the next one where a node on another fork may have told it" },
+    noticed_by: {
+      file: headers,
+      test: "is requested again at the next block if a node on another fork may have returned it",
+    },
   },
   {
     name: "what was told of an older block is believed though blocks below it may have been replaced",
     file: headerChain,
     replace: [["      untied = new Map()\n", ""]],
-    noticed_by: { file: headers, test: "as soon as blocks are replaced that may be its own" },
+    noticed_by: {
+      file: headers,
+      test: "is requested again as soon as blocks are replaced that may include it",
+    },
   },
   {
     name: "a lane reads all that it has ever sent",
@@ -1486,7 +1600,10 @@ export const mutations: Mutation[] = [
     name: "another chain at the address halts a lane",
     file: lane,
     replace: [["  await requireOwnChain(lane.chain)\n", ""]],
-    noticed_by: { file: "test/engine/chains-apart.test.ts", test: "an address that serves another chain" },
+    noticed_by: {
+      file: "test/engine/chains-apart.test.ts",
+      test: "a URL that serves another chain for a while halts no lane, and waiting work continues once it is right",
+    },
   },
   {
     name: "another chain's nonces halt a lane once its own chain is back",
@@ -1507,7 +1624,10 @@ export const mutations: Mutation[] = [
       ["  await requireOwnChain(chain)\n", ""],
       ['import { requireOwnChain } from "../../src/engine/chain/own-chain.ts"\n', ""],
     ],
-    noticed_by: { file: "test/engine/chains-apart.test.ts", test: "an address that serves another chain" },
+    noticed_by: {
+      file: "test/engine/chains-apart.test.ts",
+      test: "a URL that serves another chain for a while halts no lane, and waiting work continues once it is right",
+    },
   },
   {
     name: "nonces are taken from another chain at the address",
@@ -1515,7 +1635,7 @@ export const mutations: Mutation[] = [
     replace: [["    delete memory.is_right_chain\n", ""]],
     noticed_by: {
       file: "test/engine/chains-apart.test.ts",
-      test: "nonces are taken anew from no other chain",
+      test: "nonces are not read again from another chain that a URL serves for a while",
     },
   },
   {
@@ -1524,14 +1644,14 @@ export const mutations: Mutation[] = [
     replace: [[" && !(await hasDeployed(db.read, chain))", ""]],
     noticed_by: {
       file: "test/engine/check-chains.test.ts",
-      test: "a factory that has deployed collections and is there no more",
+      test: "a factory that has deployed collections but is missing, as while its only provider synchronizes, does not stop a process from starting",
     },
   },
   {
     name: "a provider that is far behind is taken for a reorganization",
     file: "workers/watches/chain-cursor.ts",
     replace: [["isFar && !(await isNewestMarkThere(queries, chain, deepest))", "isFar"]],
-    noticed_by: { file: "test/engine/far-behind.test.ts", test: "owners stay as they were told" },
+    noticed_by: { file: "test/engine/far-behind.test.ts", test: "owners do not change while" },
   },
   {
     name: "a provider that is far behind undoes what owners were asked by",
@@ -1539,13 +1659,19 @@ export const mutations: Mutation[] = [
     replace: [
       ["(await isBehind(queries, chain, asked, deepest))", "asked - deepest < surelyHeld(chain.config)"],
     ],
-    noticed_by: { file: "test/engine/far-behind.test.ts", test: "blocks above it are still to be read anew" },
+    noticed_by: {
+      file: "test/engine/far-behind.test.ts",
+      test: "owners do not change while a provider lags far behind and blocks above it still have to be read again",
+    },
   },
   {
     name: "nobody else is asked where the first provider is far behind",
     file: "workers/watches/chain-cursor.ts",
     replace: [["  chain.providers.rankWhenDue()\n", ""]],
-    noticed_by: { file: "test/engine/far-behind.test.ts", test: "another provider is asked" },
+    noticed_by: {
+      file: "test/engine/far-behind.test.ts",
+      test: "another provider is queried if the first one lags far behind, even if no work waits for the chain",
+    },
   },
   {
     name: "a chain that ends far below is waited for, whatever its blocks are",
